@@ -1,0 +1,84 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+/// Where a module stands, what it may use and what it may not: docs/architecture.md.
+let package = Package(
+    name: "torpor",
+    products: [
+        .executable(name: "torpor", targets: ["torpor"]),
+        .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
+        .executable(name: "torpord", targets: ["torpord"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+    ],
+    targets: [
+        .target(name: "CKeeperProtocol"),
+        .target(name: "CLinux"),
+        .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
+        .target(name: "CTOML", cxxSettings: [.define("NDEBUG")]),
+        .target(name: "Configuration", dependencies: ["CTOML", "Lifecycle", "Linux"]),
+        .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
+        .target(name: "KeeperProtocol", dependencies: ["CKeeperProtocol", "Linux"]),
+        .target(name: "Lifecycle"),
+        .target(
+            name: "Linux",
+            dependencies: ["CLinux", .product(name: "SystemPackage", package: "swift-system")]
+        ),
+        .target(name: "Notify", dependencies: ["Linux"]),
+        .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux"]),
+        .target(
+            name: "Supervisor",
+            dependencies: [
+                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Processes", "TorporAPI", "Varlink",
+            ]
+        ),
+        .target(name: "TorporAPI", dependencies: ["Varlink"]),
+        .target(name: "Varlink", dependencies: ["EventLoop", "Linux"]),
+        .executableTarget(
+            name: "torpor",
+            dependencies: [
+                "Configuration", "Linux", "TorporAPI", "Varlink",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            linkerSettings: [.unsafeFlags(["-static-stdlib"])]
+        ),
+        .executableTarget(name: "torpor-keeper", dependencies: ["CKeeperProtocol"]),
+        .executableTarget(
+            name: "torpord",
+            dependencies: ["Supervisor"],
+            linkerSettings: [.unsafeFlags(["-static-stdlib"])]
+        ),
+        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration"]),
+        .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
+        .testTarget(
+            name: "Integration",
+            dependencies: ["Linux", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpord"]
+        ),
+        .testTarget(name: "KeeperTests", dependencies: ["KeeperProtocol", "Linux", "torpor-keeper"]),
+        .testTarget(name: "LifecycleTests", dependencies: ["Lifecycle"]),
+        .testTarget(name: "LinuxTests", dependencies: ["Linux"]),
+        .testTarget(name: "NotifyTests", dependencies: ["Notify"]),
+        .testTarget(name: "ProcessesTests", dependencies: ["Processes", "torpor-keeper"]),
+        .testTarget(name: "SupervisorTests", dependencies: ["Supervisor"]),
+        .testTarget(name: "VarlinkTests", dependencies: ["TorporAPI", "Varlink"]),
+    ],
+    swiftLanguageModes: [.v6],
+    cLanguageStandard: .gnu11,
+    cxxLanguageStandard: .cxx17
+)
+
+let withoutSwift: Set = ["CKeeperProtocol", "CLinux", "CSystemd", "CTOML", "torpor-keeper"]
+for target in package.targets where !withoutSwift.contains(target.name) {
+    var settings = target.swiftSettings ?? []
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
+    settings.append(.enableUpcomingFeature("ExistentialAny"))
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
+    settings.append(.enableUpcomingFeature("MemberImportVisibility"))
+    // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
+    settings.append(.enableUpcomingFeature("InternalImportsByDefault"))
+    target.swiftSettings = settings
+}

@@ -1,0 +1,1 @@
+#include "torpor_keeper_protocol.h"

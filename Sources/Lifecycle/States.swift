@@ -1,0 +1,134 @@
+/// Where an app is. The states are those of docs/lifecycle.md.
+public enum AppState: String, Sendable, Hashable, CaseIterable {
+    /// It has no process: it was never launched, it exited, or it was ended.
+    case notRunning = "not-running"
+    /// In the foreground, but user events are withheld from it.
+    case inactive
+    /// In the foreground and in use.
+    case active
+    /// Its processes run, but it is not in use; its time is granted.
+    case background
+    /// Its processes are in memory and stopped.
+    case suspended
+
+    /// How far the state is from not running; a requirement is met by any state at or above `background`.
+    var rank: Int {
+        switch self {
+        case .notRunning: 0
+        case .suspended: 1
+        case .background: 2
+        case .inactive: 3
+        case .active: 4
+        }
+    }
+}
+
+/// The edge that an app is walking, if any.
+public enum Transition: String, Sendable, Hashable, CaseIterable {
+    case launching
+    case activating
+    case deactivating
+    case enteringBackground = "entering-background"
+    case enteringForeground = "entering-foreground"
+    case suspending
+    case resuming
+    case terminating
+}
+
+/// What an app can be told. The raw values are the names that configurations and apps use.
+public enum Message: String, Sendable, Hashable, CaseIterable {
+    case willFinishLaunching
+    case restoreState
+    case didFinishLaunching
+    case openURL
+    case didBecomeActive
+    case willResignActive
+    case didEnterBackground
+    case willEnterForeground
+    case resumed
+    case willTerminate
+    case didReceiveMemoryWarning
+    case taskExpiring
+    case settingsDidChange
+    case identityDidChange
+    case significantTimeChange
+    case refresh
+}
+
+/// Why an incarnation ended. Codes, and what follows from each, are the table at the end of docs/lifecycle.md.
+public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
+    case exitSuccess = "exit-success"
+    case exitFailure = "exit-failure"
+    case signal
+    case coreDump = "core-dump"
+    case launchDeadline = "launch-deadline"
+    case backgroundDeadline = "background-deadline"
+    case watchdog
+    case taskExpired = "task-expired"
+    case lockWhileSuspending = "lock-while-suspending"
+    case oomKill = "oom-kill"
+    case unknown
+    case dependencyFailed = "dependency-failed"
+    case replaced
+    case memoryLimit = "memory-limit"
+    case unresponsive
+    case cpuLimit = "cpu-limit"
+    case wakeStorm = "wake-storm"
+    case gpuInBackground = "gpu-in-background"
+    case noPurposeString = "no-purpose-string"
+    case evicted
+    case stopped
+    case exitsOnSuspend = "exits-on-suspend"
+    case shutdown
+    case forceQuit = "force-quit"
+    case launchFailed = "launch-failed"
+
+    /// The exception code that iOS gives the same ending, where it has one.
+    public var code: UInt32? {
+        switch self {
+        case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired: 0x8bad_f00d
+        case .lockWhileSuspending: 0xdead_10cc
+        case .wakeStorm: 0xbad2_2222
+        case .forceQuit: 0xdead_fa11
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
+            .memoryLimit, .unresponsive, .cpuLimit, .gpuInBackground, .noPurposeString, .evicted, .stopped,
+            .exitsOnSuspend, .shutdown, .launchFailed:
+            nil
+        }
+    }
+
+    /// Whether `restart = "on-failure"` starts the app again after it.
+    public var isFailure: Bool {
+        switch self {
+        case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
+            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .cpuLimit, .wakeStorm,
+            .gpuInBackground, .noPurposeString, .launchFailed:
+            true
+        case .exitSuccess, .dependencyFailed, .replaced, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit:
+            false
+        }
+    }
+
+    /// Whether somebody asked for the ending; no restart policy, not even `always`, answers it with a restart.
+    public var wasAskedFor: Bool {
+        switch self {
+        case .stopped, .forceQuit, .evicted, .exitsOnSuspend, .shutdown: true
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
+            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit,
+            .unresponsive, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .launchFailed:
+            false
+        }
+    }
+
+    /// Whether an event may launch the app after it.
+    public var allowsLaunchByEvent: Bool {
+        switch self {
+        case .stopped, .forceQuit, .dependencyFailed: false
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
+            .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .memoryLimit, .unresponsive,
+            .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .evicted, .exitsOnSuspend, .shutdown,
+            .launchFailed:
+            true
+        }
+    }
+}
