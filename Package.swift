@@ -29,22 +29,28 @@ let package = Package(
             dependencies: ["CLinux", .product(name: "SystemPackage", package: "swift-system")]
         ),
         .target(name: "Notify", dependencies: ["Linux"]),
+        .target(name: "Output", dependencies: ["EventLoop", "Linux"]),
         .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux"]),
         .target(
             name: "Supervisor",
             dependencies: [
-                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Processes", "TorporAPI", "Varlink",
+                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Processes", "TorporAPI", "Varlink",
+                "VarlinkServer",
             ]
         ),
         .target(name: "TorporAPI", dependencies: ["Varlink"]),
-        .target(name: "Varlink", dependencies: ["EventLoop", "Linux"]),
+        .target(name: "Varlink", dependencies: ["Linux"]),
+        .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink"]),
         .executableTarget(
             name: "torpor",
             dependencies: [
                 "Configuration", "Linux", "TorporAPI", "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            linkerSettings: [.unsafeFlags(["-static-stdlib"])]
+            linkerSettings: [
+                .linkedLibrary("_FoundationCShims"), .linkedLibrary("_FoundationCollections"),
+                .unsafeFlags(["-static-stdlib"]),
+            ]
         ),
         .executableTarget(name: "torpor-keeper", dependencies: ["CKeeperProtocol"]),
         .executableTarget(
@@ -52,8 +58,8 @@ let package = Package(
             dependencies: ["Supervisor"],
             linkerSettings: [.unsafeFlags(["-static-stdlib"])]
         ),
-        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration"]),
-        .testTarget(name: "EventLoopTests", dependencies: ["EventLoop"]),
+        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle"]),
+        .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
         .testTarget(
             name: "Integration",
             dependencies: ["Linux", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpord"]
@@ -61,10 +67,11 @@ let package = Package(
         .testTarget(name: "KeeperTests", dependencies: ["KeeperProtocol", "Linux", "torpor-keeper"]),
         .testTarget(name: "LifecycleTests", dependencies: ["Lifecycle"]),
         .testTarget(name: "LinuxTests", dependencies: ["Linux"]),
-        .testTarget(name: "NotifyTests", dependencies: ["Notify"]),
-        .testTarget(name: "ProcessesTests", dependencies: ["Processes", "torpor-keeper"]),
+        .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),
+        .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
+        .testTarget(name: "ProcessesTests", dependencies: ["EventLoop", "Linux", "Processes", "torpor-keeper"]),
         .testTarget(name: "SupervisorTests", dependencies: ["Supervisor"]),
-        .testTarget(name: "VarlinkTests", dependencies: ["TorporAPI", "Varlink"]),
+        .testTarget(name: "VarlinkTests", dependencies: ["EventLoop", "Linux", "TorporAPI", "Varlink", "VarlinkServer"]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11,
