@@ -1,0 +1,268 @@
+public import Lifecycle
+
+/// Everything that the configuration says about one app, checked and with every default filled in.
+///
+/// What the pure machine needs is in `rules`; the keys are those of docs/configuration.md.
+public struct AppSpecification: Sendable, Hashable {
+    /// The app's name; an instance's is `TEMPLATE@NUMBER`.
+    public var name: String
+    /// The name under `[apps]` that an instance comes from; the app's own name where there are no instances.
+    public var template: String
+    /// The number of an instance, from 1; `nil` where the app has no `instances`.
+    public var instance: Int?
+    /// The program and its arguments; never empty.
+    public var exec: [String] = []
+    /// The working directory; absolute.
+    public var directory: String?
+    /// The user to run as, by name or number.
+    public var user: String?
+    /// The group to run as, by name or number.
+    public var group: String?
+    /// Further groups, by name or number; `nil` means those of the user.
+    public var supplementaryGroups: [String]?
+    /// Variables beside those that every app gets.
+    public var environment: [String: String] = [:]
+    /// Files of variables, read before each launch; `environment` wins over them, a later file over an earlier.
+    public var environmentFiles: [EnvironmentFileReference] = []
+    /// The file mode creation mask, 0 to 0o777.
+    public var umask: UInt32?
+    /// −20 to 19.
+    public var nice: Int32?
+    /// Whether and how the supervisor launches the app at its own start.
+    public var launch: LaunchMode = .foreground
+    /// How the app is found to be ready.
+    public var ready: ReadySpecification = .exec
+    /// Names of the apps (instances, never templates) that are started and ready before this one, and stopped after it.
+    public var requires: [String] = []
+    /// Names of the apps (instances, never templates) that are started before this one if they are started at all.
+    public var after: [String] = []
+    /// What the pure machine needs to know.
+    public var rules = AppRules()
+    /// What terminate sends.
+    public var stopSignal: Int32 = 15
+    /// Whom `stopSignal` is sent to.
+    public var killMode: ProcessSelection = .all
+    /// What a missed heartbeat sends.
+    public var watchdogSignal: Int32 = 6
+    /// How the app's processes are stopped.
+    public var suspendWith: SuspendMethod = .signal
+    /// The messages that the app hears as a signal.
+    public var signals: [Message: Int32] = [:]
+    /// Whose notifications are heard.
+    public var notifyAccess: ProcessSelection = .all
+    /// Where standard output goes.
+    public var log: LogTarget = .file
+    /// Where standard error goes.
+    public var standardError: StandardError = .log
+    /// Where standard input comes from.
+    public var standardInput: StandardInput = .null
+    /// Bytes after which the log file is rotated; `nil` for never.
+    public var logMaxSize: UInt64? = 16 << 20
+    /// How many rotated files are kept beside the current one.
+    public var logMaxFiles = 5
+    /// Age after which a rotated file is removed; `nil` for never.
+    public var logMaxAge: Duration?
+    /// What verbs select the app by: `tag:demo`.
+    public var tags: [String] = []
+    /// Resource limits, in order of their names.
+    public var limits: [ResourceLimit] = []
+    /// Commands that run before each launch, one after the other; one that fails ends the launch.
+    public var beforeStart: [HookCommand] = []
+    /// Commands that run after each ending.
+    public var afterStop: [HookCommand] = []
+    /// Overrides of the profiles of states; a missing value is the state's own.
+    public var resources: [AppState: ResourceProfile] = [:]
+    /// What all background tasks of the app share per visit to the background; `nil` for no limit.
+    public var taskTime: Duration? = .seconds(30)
+    /// What all background tasks of the app share per day; `nil` for no limit.
+    public var taskBudget: Duration?
+    /// How long before its end a background task is told.
+    public var expiryWarning: Duration = .seconds(5)
+    /// What happens to an app that holds a lock which others need when it would be suspended.
+    public var onLock: LockRule = .defer
+    /// Files on which the app is not suspended with a lock, waited for or not; absolute.
+    public var sharedResources: [String] = []
+    /// Bytes of memory at which the app is ended; `nil` for none.
+    public var memoryLimit: UInt64?
+    /// Bytes of memory that are made free before the app is launched.
+    public var memoryNeeded: UInt64?
+    /// Among apps that could go, the lower one goes first. −1000 to 1000.
+    public var priority = 0
+    /// Time in `suspended` after which its memory is paged out; `nil` for never.
+    public var pageOutAfter: Duration?
+    /// Whether the last rung of the memory ladder may end the app even while it is active.
+    public var lastResort = false
+    /// The background modes whose events launch the app after a force quit.
+    public var wakeAfterForceQuit: [String] = ["location"]
+    /// Whether events may launch the app before the first unlock of its user's session.
+    public var beforeFirstUnlock: UnlockRule = .all
+
+    /// An app of which only the name is known.
+    public init(name: String) {
+        self.name = name
+        self.template = name
+    }
+}
+
+/// `launch`.
+public enum LaunchMode: String, Sendable, Hashable, CaseIterable {
+    /// At the supervisor's start, into the foreground.
+    case foreground
+    /// At the supervisor's start, into the background.
+    case background
+    /// When something asks for it.
+    case onDemand = "on-demand"
+}
+
+/// `ready`.
+public enum ReadySpecification: Sendable, Hashable {
+    /// A successful exec is enough.
+    case exec
+    /// The app sends READY=1.
+    case notify
+    /// The supervisor tries until it succeeds.
+    case probe(Probe)
+}
+
+/// A `ready` that the supervisor finds out by itself.
+public struct Probe: Sendable, Hashable {
+    /// What is tried.
+    public enum Kind: Sendable, Hashable {
+        /// A connection is accepted.
+        case tcp(host: String, port: UInt16)
+        /// A GET is answered with a status from 200 to 399. The path begins with `/` and includes the query.
+        case http(host: String, port: UInt16, path: String)
+        /// The command exits with 0.
+        case command([String])
+        /// The file is there.
+        case file(String)
+    }
+
+    /// What is tried.
+    public var kind: Kind
+    /// From the end of a try to the next one.
+    public var interval: Duration = .milliseconds(100)
+    /// The longest that one try takes.
+    public var timeout: Duration = .seconds(1)
+
+    /// A probe with the default interval and timeout.
+    public init(_ kind: Kind) {
+        self.kind = kind
+    }
+}
+
+/// `kill_mode`, `notify_access`: which processes of an app.
+public enum ProcessSelection: String, Sendable, Hashable, CaseIterable {
+    case all
+    case main
+}
+
+/// `suspend_with`.
+public enum SuspendMethod: String, Sendable, Hashable, CaseIterable {
+    case signal
+    case freezer
+}
+
+/// `log`.
+public enum LogTarget: String, Sendable, Hashable, CaseIterable {
+    /// A file under the log directory, rotated.
+    case file
+    /// The system's journal.
+    case journal
+    /// The supervisor's own standard output.
+    case inherit
+    /// Nowhere.
+    case null
+}
+
+/// `stderr`.
+public enum StandardError: Sendable, Hashable {
+    /// Where standard output goes.
+    case log
+    /// A file of its own; relative to the log directory.
+    case file(String)
+}
+
+/// `stdin`.
+public enum StandardInput: Sendable, Hashable {
+    /// `/dev/null`.
+    case null
+    /// A file; absolute.
+    case file(String)
+}
+
+/// `on_lock`.
+public enum LockRule: String, Sendable, Hashable, CaseIterable {
+    case `defer`
+    case terminate
+    case ignore
+}
+
+/// `before_first_unlock`.
+public enum UnlockRule: String, Sendable, Hashable, CaseIterable {
+    case all
+    case unprotected
+    case none
+}
+
+/// One file of `environment_file`.
+public struct EnvironmentFileReference: Sendable, Hashable {
+    /// Absolute.
+    public var path: String
+    /// Written with a leading `-`: nothing happens where the file is missing.
+    public var isOptional: Bool
+
+    /// A reference to the file at the path.
+    public init(path: String, isOptional: Bool) {
+        self.path = path
+        self.isOptional = isOptional
+    }
+}
+
+/// One entry of `limits`.
+public struct ResourceLimit: Sendable, Hashable {
+    /// The limit's name, as in `ulimit` and limits.conf: `nofile`.
+    public var name: String
+    /// The number that setrlimit(2) knows it by.
+    public var resource: Int32
+    /// In the unit of setrlimit(2); `UInt64.max` for no limit.
+    public var soft: UInt64
+    /// In the unit of setrlimit(2); `UInt64.max` for no limit.
+    public var hard: UInt64
+
+    /// A limit; the soft one is never above the hard one.
+    public init(name: String, resource: Int32, soft: UInt64, hard: UInt64) {
+        self.name = name
+        self.resource = resource
+        self.soft = soft
+        self.hard = hard
+    }
+}
+
+/// One command of `before_start` or `after_stop`.
+public struct HookCommand: Sendable, Hashable {
+    /// The program and its arguments; never empty.
+    public var command: [String]
+    /// Time after which it is killed and counts as failed; `nil` for none.
+    public var deadline: Duration? = .seconds(30)
+
+    /// A command with the default deadline.
+    public init(_ command: [String]) {
+        self.command = command
+    }
+}
+
+/// `resources.STATE`: what a state's profile is overridden with.
+public struct ResourceProfile: Sendable, Hashable {
+    /// 1 to 10000, as cpu.weight.
+    public var cpuWeight: Int?
+    /// 1 to 10000, as io.weight.
+    public var ioWeight: Int?
+    /// −1000 to 1000, as oom_score_adj.
+    public var oomScoreAdjust: Int32?
+    /// As PR_SET_TIMERSLACK.
+    public var timerSlack: Duration?
+
+    /// A profile that overrides nothing.
+    public init() {}
+}

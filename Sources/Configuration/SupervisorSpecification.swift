@@ -1,0 +1,154 @@
+/// Everything that `[supervisor]` says, with every default filled in.
+public struct SupervisorSpecification: Sendable, Hashable {
+    /// Where sockets and FIFOs are; absolute.
+    public var runtimeDirectory: String
+    /// What outlives a boot; absolute.
+    public var stateDirectory: String
+    /// Where log files are; absolute.
+    public var logDirectory: String
+    /// Where the paths of policies begin; absolute.
+    public var policyDirectory: String
+    /// Names of the policies to load, first asked first.
+    public var policies: [String] = []
+    /// Names or numbers of the groups that may look.
+    public var readers: [String] = []
+    /// Names or numbers of the groups that may change.
+    public var operators: [String] = []
+    /// What a stop of the supervisor does to the apps.
+    public var onExit: ExitRule = .terminate
+    /// What happens to processes of a lost supervisor that nobody else answers for.
+    public var orphans: OrphanRule = .adopt
+    /// The least severe messages that the supervisor logs.
+    public var logLevel: LogLevel = .info
+
+    /// The defaults for a process environment: the directories of root or of a user, those of systemd before them.
+    ///
+    /// - Parameters:
+    ///   - environment: what `RUNTIME_DIRECTORY`, `XDG_RUNTIME_DIR`, `HOME` and the like are taken from.
+    ///   - userID: the effective user; 0 gets the directories of the system.
+    public init(environment: [String: String], userID: UInt32) {
+        let paths = DefaultPaths(environment: environment, userID: userID)
+        self.runtimeDirectory = paths.runtime
+        self.stateDirectory = paths.state
+        self.logDirectory = paths.log
+        self.policyDirectory = paths.policies
+    }
+}
+
+/// `on_exit`.
+public enum ExitRule: String, Sendable, Hashable, CaseIterable {
+    case terminate
+    case leave
+}
+
+/// `orphans`.
+public enum OrphanRule: String, Sendable, Hashable, CaseIterable {
+    case adopt
+    case end
+}
+
+/// `log_level`.
+public enum LogLevel: String, Sendable, Hashable, CaseIterable, Comparable {
+    case debug
+    case info
+    case notice
+    case warning
+    case error
+
+    /// By severity.
+    public static func < (left: LogLevel, right: LogLevel) -> Bool {
+        left.severity < right.severity
+    }
+
+    private var severity: Int {
+        switch self {
+        case .debug: 0
+        case .info: 1
+        case .notice: 2
+        case .warning: 3
+        case .error: 4
+        }
+    }
+}
+
+/// One `[policies.NAME]`.
+public struct PolicySpecification: Sendable, Hashable {
+    /// The name that `[supervisor] policies` says.
+    public var name: String
+    /// The shared library; relative to the policy directory unless absolute.
+    public var path: String
+    /// Where it runs.
+    public var isolation: PolicyIsolation = .process
+    /// What the policy is given, as it is written.
+    public var options: [String: ConfigurationValue] = [:]
+
+    /// A policy without options in a process of its own.
+    public init(name: String, path: String) {
+        self.name = name
+        self.path = path
+    }
+}
+
+/// `isolation`.
+public enum PolicyIsolation: String, Sendable, Hashable, CaseIterable {
+    /// In a process of its own.
+    case process
+    /// In the supervisor.
+    case none
+}
+
+/// A value of which only a policy knows what it means.
+public enum ConfigurationValue: Sendable, Hashable {
+    case string(String)
+    case integer(Int64)
+    case double(Double)
+    case boolean(Bool)
+    /// A date, a time or both, as RFC 3339 writes it.
+    case date(String)
+    case array([ConfigurationValue])
+    case table([String: ConfigurationValue])
+}
+
+/// Where things are when nothing says otherwise.
+public struct DefaultPaths: Sendable, Hashable {
+    /// Default of `runtime_directory`.
+    public var runtime: String
+    /// Default of `state_directory`.
+    public var state: String
+    /// Default of `log_directory`.
+    public var log: String
+    /// Default of `policy_directory`.
+    public var policies = "/usr/lib/torpor/policies"
+    /// The file that is read without `--config`.
+    public var configuration: String
+
+    /// The paths for a process environment; those that systemd gives a unit win.
+    ///
+    /// `RUNTIME_DIRECTORY` and its like may list several, of which the first counts (systemd.exec(5)).
+    public init(environment: [String: String], userID: UInt32) {
+        func variable(_ name: String) -> String? {
+            guard let value = environment[name], value.hasPrefix("/") else { return nil }
+            return value
+        }
+        func unit(_ name: String) -> String? {
+            variable(name)?.split(separator: ":").first.map(String.init)
+        }
+        if userID == 0 {
+            runtime = unit("RUNTIME_DIRECTORY") ?? "/run/torpor"
+            state = unit("STATE_DIRECTORY") ?? "/var/lib/torpor"
+            log = unit("LOGS_DIRECTORY") ?? "/var/log/torpor"
+            configuration = (unit("CONFIGURATION_DIRECTORY") ?? "/etc/torpor") + "/torpor.toml"
+        } else {
+            let home = variable("HOME") ?? "/"
+            let base = home == "/" ? "" : home
+            let stateHome = (variable("XDG_STATE_HOME") ?? base + "/.local/state") + "/torpor"
+            runtime =
+                unit("RUNTIME_DIRECTORY")
+                ?? variable("XDG_RUNTIME_DIR").map { $0 + "/torpor" } ?? "/tmp/torpor-\(userID)"
+            state = unit("STATE_DIRECTORY") ?? stateHome
+            log = unit("LOGS_DIRECTORY") ?? stateHome + "/log"
+            let configurationHome = variable("XDG_CONFIG_HOME") ?? base + "/.config"
+            configuration = (unit("CONFIGURATION_DIRECTORY") ?? configurationHome + "/torpor") + "/torpor.toml"
+        }
+    }
+}

@@ -1,0 +1,58 @@
+/// A configuration that was read and found good.
+public struct TorporConfiguration: Sendable, Hashable {
+    /// What `[supervisor]` says.
+    public var supervisor: SupervisorSpecification
+    /// All apps, sorted by name; instances are apps of their own.
+    public var apps: [AppSpecification]
+    /// All policies that are described, sorted by name.
+    public var policies: [PolicySpecification]
+    /// The files that were read, the first one first.
+    public var files: [String]
+    /// What is allowed but hardly meant, sorted by place.
+    public var warnings: [Diagnostic]
+}
+
+/// One thing that is wrong in a configuration, and where.
+public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Whether the configuration can be used all the same.
+    public enum Severity: String, Sendable, Hashable {
+        case error
+        case warning
+    }
+
+    /// The file, as it was named.
+    public var file: String
+    /// From 1; 0 where it concerns the whole file.
+    public var line: Int
+    /// From 1, in characters; 0 where it concerns the whole file.
+    public var column: Int
+    /// The key, with its tables: `apps.web.restart`; empty where it concerns none.
+    public var path: String
+    /// A sentence that says what to do.
+    public var message: String
+    /// Whether the configuration can be used all the same.
+    public var severity: Severity
+
+    /// `file:line:column: path: message`.
+    public var description: String {
+        var text = file
+        if line > 0 { text += ":\(line):\(column)" }
+        text += ": "
+        if severity == .warning { text += "warning: " }
+        if !path.isEmpty { text += path + ": " }
+        return text + message
+    }
+
+    var order: (String, Int, Int, String, String) { (file, line, column, path, message) }
+}
+
+/// Everything that is wrong in a configuration, sorted by place; never empty.
+public struct DiagnosticList: Error, Sendable, Hashable, CustomStringConvertible {
+    /// Errors and warnings.
+    public var diagnostics: [Diagnostic]
+
+    /// One line for each.
+    public var description: String {
+        diagnostics.map(\.description).joined(separator: "\n")
+    }
+}
