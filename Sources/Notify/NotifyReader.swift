@@ -1,0 +1,170 @@
+/// The parser of `sd_notify(3)` datagrams: `KEY=value` lines between newlines.
+struct NotifyReader {
+    private(set) var fields: [NotifyField] = []
+    private(set) var warnings: [String] = []
+
+    /// What a warning quotes of a bad line, in bytes.
+    private static let quoted = 64
+    private static let maximumWarnings = 16
+
+    mutating func read(_ bytes: [UInt8]) {
+        var bytes = bytes[...]
+        if bytes.count > NotifyMessage.maximumLength {
+            warn("the datagram is longer than \(NotifyMessage.maximumLength) bytes: its end was not read")
+            bytes = bytes.prefix(NotifyMessage.maximumLength)
+        }
+        // Some clients send the terminator of their C string along.
+        while bytes.last == 0 { bytes.removeLast() }
+        var lines = 0
+        for line in bytes.split(separator: UInt8(ascii: "\n")) {
+            lines += 1
+            if lines > NotifyMessage.maximumFields {
+                warn("the datagram has more than \(NotifyMessage.maximumFields) lines: the rest was not read")
+                return
+            }
+            read(line: line)
+        }
+        if fdNameMatters, !fields.contains(where: { if case .fdName = $0 { true } else { false } }) {
+            warn("FDSTOREREMOVE=1 came without FDNAME: say which descriptors to drop")
+        }
+    }
+
+    private var fdNameMatters: Bool { fields.contains(.fdStoreRemove) }
+
+    private mutating func read(line: ArraySlice<UInt8>) {
+        guard let split = line.firstIndex(of: UInt8(ascii: "=")), split > line.startIndex else {
+            warn("\(quote(line)) is not KEY=value: ignored")
+            return
+        }
+        guard !line.contains(0), let key = text(line[..<split]) else {
+            warn("\(quote(line)) has bytes that are no UTF-8 text: ignored")
+            return
+        }
+        guard let value = text(line[(split + 1)...]) else {
+            warn("the value of \(key) is no UTF-8 text: ignored")
+            return
+        }
+        read(key: key, value: value)
+    }
+
+    private mutating func read(key: String, value: String) {
+        switch key {
+        case "READY": flag(.ready, key, value)
+        case "RELOADING": flag(.reloading, key, value)
+        case "STOPPING": flag(.stopping, key, value)
+        case "BARRIER": flag(.barrier, key, value)
+        case "FDSTORE": flag(.fdStore, key, value)
+        case "FDSTOREREMOVE": flag(.fdStoreRemove, key, value)
+        case "STATUS": fields.append(.status(cut(value, key)))
+        case "BUSERROR", "VARLINKERROR": fields.append(.busError(cut(value, key)))
+        case "ERRNO": number(key, value, in: 0...4095) { .errno(Int32($0)) }
+        case "EXIT_STATUS": number(key, value, in: 0...255) { .exitStatus(Int32($0)) }
+        case "MAINPID": number(key, value, in: 1...UInt64(Int32.max)) { .mainPID(Int32($0)) }
+        case "MONOTONIC_USEC": number(key, value, in: 0...NotifyReader.longest) { .monotonicUsec($0) }
+        case "WATCHDOG_USEC": number(key, value, in: 0...NotifyReader.longest) { .watchdogUsec($0) }
+        case "EXTEND_TIMEOUT_USEC": number(key, value, in: 0...NotifyReader.longest) { .extendTimeoutUsec($0) }
+        case "X_TORPOR_TASK_BEGIN": name(key, value) { .taskBegin($0) }
+        case "X_TORPOR_TASK_END": name(key, value) { .taskEnd($0) }
+        case "X_TORPOR_DONE": name(key, value) { .done($0) }
+        case "WATCHDOG":
+            switch value {
+            case "1": fields.append(.watchdogPing)
+            case "trigger": fields.append(.watchdogTrigger)
+            default: warn("WATCHDOG=\(shown(value)) means nothing: send WATCHDOG=1 or WATCHDOG=trigger")
+            }
+        case "FDNAME":
+            if DescriptorName.isValid(value) {
+                fields.append(.fdName(value))
+            } else {
+                warn(
+                    "FDNAME=\(shown(value)) is no valid name: up to 255 printable ASCII characters without a colon, please"
+                )
+            }
+        case "FDPOLL":
+            switch value {
+            case "0", "no", "false", "off": fields.append(.fdPoll(false))
+            case "1", "yes", "true", "on": fields.append(.fdPoll(true))
+            default: warn("FDPOLL=\(shown(value)) means nothing: send FDPOLL=0 to keep closed descriptors")
+            }
+        default: fields.append(.unknown(key: cut(key, "a key"), value: cut(value, key)))
+        }
+    }
+
+    /// 2^63 microseconds: more does not fit a Duration's arithmetic, and nobody means it.
+    private static let longest = UInt64(Int64.max)
+
+    private mutating func flag(_ field: NotifyField, _ key: String, _ value: String) {
+        if value == "1" {
+            fields.append(field)
+        } else {
+            warn("\(key)=\(shown(value)) means nothing: only \(key)=1 does")
+        }
+    }
+
+    private mutating func number(
+        _ key: String,
+        _ value: String,
+        in range: ClosedRange<UInt64>,
+        _ make: (UInt64) -> NotifyField
+    ) {
+        let digits = value.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        guard digits, let number = UInt64(value), range.contains(number) else {
+            warn("\(key)=\(shown(value)) is not a whole number from \(range.lowerBound) to \(range.upperBound): ignored")
+            return
+        }
+        fields.append(make(number))
+    }
+
+    private mutating func name(_ key: String, _ value: String, _ make: (String) -> NotifyField) {
+        let plain = value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
+        guard !value.isEmpty, value.utf8.count <= 255, plain else {
+            warn("\(key)=\(shown(value)) is no name: 1 to 255 bytes without control characters, please")
+            return
+        }
+        fields.append(make(value))
+    }
+
+    private mutating func warn(_ sentence: String) {
+        if warnings.count < NotifyReader.maximumWarnings {
+            warnings.append(sentence)
+        } else if warnings.count == NotifyReader.maximumWarnings {
+            warnings.append("more of this datagram could not be read")
+        }
+    }
+
+    private mutating func cut(_ value: String, _ key: String) -> String {
+        guard value.utf8.count > NotifyMessage.maximumText else { return value }
+        warn("\(key.prefix(64)) is longer than \(NotifyMessage.maximumText) bytes: cut")
+        // Decoding repairs a character that was cut in two.
+        return String(decoding: value.utf8.prefix(NotifyMessage.maximumText), as: UTF8.self)
+    }
+
+    private func text(_ bytes: ArraySlice<UInt8>) -> String? {
+        String(validating: bytes, as: UTF8.self)
+    }
+
+    private func quote(_ line: ArraySlice<UInt8>) -> String {
+        "'" + shown(String(decoding: line.prefix(NotifyReader.quoted), as: UTF8.self)) + "'"
+    }
+
+    /// Control characters must not reach a terminal by way of a warning.
+    private func shown(_ value: String) -> String {
+        var result = ""
+        for scalar in value.unicodeScalars.prefix(NotifyReader.quoted) {
+            let control = scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
+            result.unicodeScalars.append(control ? "?" : scalar)
+        }
+        return result
+    }
+}
+
+/// The names of `$LISTEN_FDNAMES`.
+public enum DescriptorName {
+    /// What a descriptor is called that came without a name (sd_pid_notify_with_fds(3)).
+    public static let unnamed = "stored"
+
+    /// As systemd's `fdname_is_valid`: printable ASCII, no colon, at most 255 characters; empty is allowed.
+    public static func isValid(_ name: String) -> Bool {
+        name.utf8.count <= 255 && name.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") }
+    }
+}
