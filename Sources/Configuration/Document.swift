@@ -1,0 +1,121 @@
+import CTOML
+
+/// Where something stands in a file; from 1.
+struct Position: Sendable, Hashable {
+    var line: Int
+    var column: Int
+
+    static let unknown = Position(line: 0, column: 0)
+}
+
+/// A TOML value and where it stands.
+struct Node: Sendable {
+    indirect enum Value: Sendable {
+        case table([Member])
+        case array([Node])
+        case string(String)
+        case integer(Int64)
+        case double(Double)
+        case boolean(Bool)
+        case date(DateKind, String)
+    }
+
+    /// The four kinds of dates and times in TOML.
+    enum DateKind: Sendable {
+        case date
+        case time
+        case dateTime
+        case localDateTime
+    }
+
+    var value: Value
+    var position: Position
+
+    /// The kind of value, with its article, for `expected …, found …`.
+    var kind: String {
+        switch value {
+        case .table: "a table"
+        case .array: "an array"
+        case .string: "a string"
+        case .integer: "an integer"
+        case .double: "a float"
+        case .boolean: "a boolean"
+        case .date: "a date or time"
+        }
+    }
+
+    /// The same value as a policy gets it.
+    var plain: ConfigurationValue {
+        switch value {
+        case .table(let members):
+            .table(Dictionary(members.map { ($0.key, $0.node.plain) }, uniquingKeysWith: { first, _ in first }))
+        case .array(let elements): .array(elements.map(\.plain))
+        case .string(let text): .string(text)
+        case .integer(let number): .integer(number)
+        case .double(let number): .double(number)
+        case .boolean(let flag): .boolean(flag)
+        case .date(_, let text): .date(text)
+        }
+    }
+}
+
+/// One key of a table and its value.
+struct Member: Sendable {
+    var key: String
+    var position: Position
+    var node: Node
+}
+
+/// What is wrong with a file that is not TOML.
+struct DocumentError: Error, Hashable {
+    var message: String
+    var position: Position
+}
+
+/// A parsed TOML 1.0 file.
+enum Document {
+    /// Parses a file's bytes; the root is a table.
+    static func parse(_ bytes: [UInt8]) throws(DocumentError) -> Node {
+        let document = bytes.withUnsafeBytes { buffer in
+            ctoml_parse(buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+        }
+        guard let document else { throw DocumentError(message: "there is no memory to read it", position: .unknown) }
+        defer { ctoml_free(document) }
+        guard document.pointee.valid != 0 else {
+            throw DocumentError(
+                message: text(document.pointee.error, document.pointee.error_length),
+                position: Position(line: Int(document.pointee.error_line), column: Int(document.pointee.error_column))
+            )
+        }
+        return node(document.pointee.root)
+    }
+
+    private static func node(_ raw: ctoml_node) -> Node {
+        let children = UnsafeBufferPointer(start: raw.children, count: raw.count)
+        let value: Node.Value =
+            switch raw.type {
+            case CTOML_TABLE:
+                .table(
+                    children.map { child in
+                        let position = Position(line: Int(child.key_line), column: Int(child.key_column))
+                        return Member(key: text(child.key, child.key_length), position: position, node: node(child))
+                    }
+                )
+            case CTOML_ARRAY: .array(children.map(node))
+            case CTOML_INTEGER: .integer(raw.integer)
+            case CTOML_FLOAT: .double(raw.real)
+            case CTOML_BOOLEAN: .boolean(raw.integer != 0)
+            case CTOML_DATE: .date(.date, text(raw.text, raw.text_length))
+            case CTOML_TIME: .date(.time, text(raw.text, raw.text_length))
+            case CTOML_DATE_TIME: .date(.dateTime, text(raw.text, raw.text_length))
+            case CTOML_LOCAL_DATE_TIME: .date(.localDateTime, text(raw.text, raw.text_length))
+            default: .string(text(raw.text, raw.text_length))
+            }
+        return Node(value: value, position: Position(line: Int(raw.line), column: Int(raw.column)))
+    }
+
+    private static func text(_ start: UnsafePointer<CChar>?, _ length: Int) -> String {
+        guard let start else { return "" }
+        return String(decoding: UnsafeRawBufferPointer(start: start, count: length), as: UTF8.self)
+    }
+}
