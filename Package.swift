@@ -48,15 +48,17 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             linkerSettings: [
-                .linkedLibrary("_FoundationCShims"), .linkedLibrary("_FoundationCollections"),
-                .unsafeFlags(["-static-stdlib"]),
+                .linkedLibrary("_FoundationCShims", .when(configuration: .release)),
+                .linkedLibrary("_FoundationCollections", .when(configuration: .release)),
+                // Only for release: the flag would reach the test bundle too, which must be linked dynamically.
+                .unsafeFlags(["-static-stdlib"], .when(configuration: .release)),
             ]
         ),
         .executableTarget(name: "torpor-keeper", dependencies: ["CKeeperProtocol"]),
         .executableTarget(
             name: "torpord",
             dependencies: ["Supervisor"],
-            linkerSettings: [.unsafeFlags(["-static-stdlib"])]
+            linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
         ),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle"]),
         .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
