@@ -1,1 +1,192 @@
-int main(void) { return 0; }
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int keeper_epoll = -1;
+char **keeper_environment;
+uint64_t keeper_nofile_soft;
+uint64_t keeper_nofile_hard;
+
+static int signal_fd = -1;
+
+static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT, SIGWINCH};
+
+void keeper_log(const char *format, ...)
+{
+    char line[512];
+    int used = snprintf(line, sizeof line, "torpor-keeper: ");
+    va_list list;
+    va_start(list, format);
+    int more = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, list);
+    va_end(list);
+    if (more < 0)
+        return;
+    used += more;
+    if (used > (int)sizeof line - 2)
+        used = (int)sizeof line - 2;
+    line[used++] = '\n';
+    if (write(STDERR_FILENO, line, (size_t)used) < 0)
+        return;  // nobody reads: nothing to be done about it
+}
+
+uint64_t keeper_now_milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index)
+{
+    struct epoll_event wanted = {.events = events, .data.u64 = (uint64_t)event << 32 | index};
+    return epoll_ctl(keeper_epoll, EPOLL_CTL_ADD, fd, &wanted) == 0;
+}
+
+_Noreturn void keeper_exit(int status)
+{
+    _exit(status);
+}
+
+/// Every signal to its default and none blocked: what was ignored stays ignored across exec otherwise.
+void keeper_reset_signals(void)
+{
+    struct sigaction plain;
+    memset(&plain, 0, sizeof plain);
+    plain.sa_handler = SIG_DFL;
+    for (int signo = 1; signo < NSIG; signo++)
+        if (signo != SIGKILL && signo != SIGSTOP)
+            sigaction(signo, &plain, NULL);  // glibc's own two refuse: they are not set either
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+// Blocked and read from a descriptor: as PID 1, which has no default actions, this works as anywhere else.
+static bool take_signals(void)
+{
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+        sigaddset(&wanted, forwarded[i]);
+    sigaddset(&wanted, SIGCHLD);
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, NULL);
+    sigaction(SIGTTOU, &action, NULL);  // writing to the terminal from the background must not stop the keeper
+    action.sa_handler = SIG_DFL;
+    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+        sigaction(forwarded[i], &action, NULL);  // a blocked signal that is ignored would be dropped
+    action.sa_flags = SA_NOCLDSTOP;
+    sigaction(SIGCHLD, &action, NULL);
+    if (sigprocmask(SIG_SETMASK, &wanted, NULL) < 0)
+        return false;
+    signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    return signal_fd >= 0 && keeper_watch_descriptor(signal_fd, EPOLLIN, EVENT_SIGNAL, 0);
+}
+
+static void read_signals(void)
+{
+    struct signalfd_siginfo infos[16];
+    bool child = false;
+    for (;;) {
+        ssize_t size = read(signal_fd, infos, sizeof infos);
+        if (size <= 0)
+            break;
+        for (size_t i = 0; i < (size_t)size / sizeof *infos; i++) {
+            if (infos[i].ssi_signo == SIGCHLD)
+                child = true;
+            else
+                torpord_forward((int)infos[i].ssi_signo);
+        }
+    }
+    if (child)
+        reap_all();
+}
+
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    keeper_nofile_soft = limit.rlim_cur;
+    keeper_nofile_hard = limit.rlim_max;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void loop(void)
+{
+    struct epoll_event events[64];
+    for (;;) {
+        int count = epoll_wait(keeper_epoll, events, 64, -1);
+        if (count < 0) {
+            if (errno == EINTR)
+                continue;
+            keeper_log("epoll_wait: %s", strerror(errno));
+            keeper_exit(1);
+        }
+        for (int i = 0; i < count; i++) {
+            uint32_t index = (uint32_t)events[i].data.u64;
+            switch ((enum keeper_event)(events[i].data.u64 >> 32)) {
+            case EVENT_SIGNAL: read_signals(); break;
+            case EVENT_SOCKET: serve_socket(events[i].events); break;
+            case EVENT_WATCH: torpord_watch_fired(); break;
+            case EVENT_DELAY: torpord_delay_fired(); break;
+            case EVENT_MANAGER: manager_watchdog(); break;
+            case EVENT_EXEC: launch_heard(index); break;
+            }
+        }
+        wire_flush();
+    }
+}
+
+static void open_standard_descriptors(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+int main(int count, char **arguments, char **environment)
+{
+    if (count < 2) {
+        fprintf(stderr, "usage: torpor-keeper TORPORD [ARGUMENT…]\n"
+                        "torpord starts its keeper by itself: run torpord instead.\n");
+        return 2;
+    }
+    open_standard_descriptors();
+    syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC);
+    raise_descriptor_limit();
+    keeper_environment = environment;
+    keeper_epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (keeper_epoll < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || !take_signals() || !table_setup()) {
+        keeper_log("cannot start: %s", strerror(errno));
+        return 1;
+    }
+    hold_inherit();
+    manager_setup();
+    if (!torpord_setup(arguments + 1)) {
+        keeper_log("cannot start: %s", strerror(errno));
+        return 1;
+    }
+    torpord_start();
+    loop();
+}

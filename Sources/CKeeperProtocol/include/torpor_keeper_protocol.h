@@ -1,1 +1,239 @@
-#pragma once
+#ifndef TORPOR_KEEPER_PROTOCOL_H
+#define TORPOR_KEEPER_PROTOCOL_H
+
+#include <stdint.h>
+
+// What torpor-keeper and torpord say to each other over a SOCK_SEQPACKET socketpair: one message a datagram, each
+// beginning with a torpor_keeper_header, in the machine's own byte order, descriptors beside it by SCM_RIGHTS.
+// The keeper creates the pair; torpord finds its end in TORPOR_KEEPER_FD.
+//
+// History
+//   1  first version: HELLO, LAUNCH, SLOT_FREE, ORPHAN_FREE, HOLD, RELEASE, TAKE, LIST, MANAGER, BYE
+
+#define TORPOR_KEEPER_PROTOCOL_VERSION 1u
+
+#define TORPOR_KEEPER_SLOTS 16384u
+#define TORPOR_KEEPER_ORPHANS 1024u
+#define TORPOR_KEEPER_IN_FLIGHT 256u        // launches whose exec has not been heard of yet
+#define TORPOR_KEEPER_NAME_COUNT 8192u           // names under which descriptors are held
+#define TORPOR_KEEPER_HELD_COUNT 32768u           // descriptors held
+#define TORPOR_KEEPER_DESCRIPTORS 253u      // SCM_MAX_FD of Linux
+#define TORPOR_KEEPER_PLAN_LIMIT (192u * 1024u)
+#define TORPOR_KEEPER_STRINGS 8192u         // arguments, and environment entries, of one plan
+#define TORPOR_KEEPER_MANAGER_LIMIT 8192u
+#define TORPOR_KEEPER_REPLY_LIMIT (32u * 1024u)
+#define TORPOR_KEEPER_APP_BYTES 64u         // with the NUL
+#define TORPOR_KEEPER_NAME_BYTES 256u       // with the NUL; FDNAME= allows 255
+#define TORPOR_KEEPER_GROUP_LIMIT 1024u
+#define TORPOR_KEEPER_LIMIT_LIMIT 32u
+#define TORPOR_KEEPER_MAGIC 0x70726f54u     // "Torp"
+
+enum torpor_keeper_type {
+    // from torpord
+    TORPOR_KEEPER_HELLO = 1,        // torpor_keeper_number: version
+    TORPOR_KEEPER_LAUNCH = 2,       // torpor_keeper_launch …, descriptors
+    TORPOR_KEEPER_SLOT_FREE = 3,    // torpor_keeper_slot_free; no answer
+    TORPOR_KEEPER_ORPHAN_FREE = 4,  // torpor_keeper_orphan_free; no answer
+    TORPOR_KEEPER_HOLD = 5,         // name, NUL; descriptors; answered by DONE
+    TORPOR_KEEPER_RELEASE = 6,      // name, NUL; answered by DONE
+    TORPOR_KEEPER_TAKE = 7,         // torpor_keeper_number (offset), name, NUL; answered by TAKEN
+    TORPOR_KEEPER_LIST = 8,         // torpor_keeper_number (cursor, 0 first); answered by NAMES
+    TORPOR_KEEPER_MANAGER = 9,      // text for NOTIFY_SOCKET; no answer
+    TORPOR_KEEPER_BYE = 10,         // the exit that follows is meant: the keeper exits with its status; no answer
+
+    // from the keeper
+    TORPOR_KEEPER_WELCOME = 101,        // torpor_keeper_welcome, memfd of the table, timerfd of the loop's watch
+    TORPOR_KEEPER_TABLE = 102,          // torpor_keeper_record, pidfd: one for each process that lives
+    TORPOR_KEEPER_TABLE_END = 103,      // torpor_keeper_number: count of TABLE messages
+    TORPOR_KEEPER_LAUNCHED = 104,       // torpor_keeper_record, pidfd
+    TORPOR_KEEPER_LAUNCH_FAILED = 105,  // torpor_keeper_failure
+    TORPOR_KEEPER_EXITED = 106,         // torpor_keeper_record
+    TORPOR_KEEPER_ORPHAN = 107,         // torpor_keeper_orphan_message
+    TORPOR_KEEPER_DONE = 108,           // torpor_keeper_number: errno, 0 when done
+    TORPOR_KEEPER_TAKEN = 109,          // torpor_keeper_pair: errno, count of all under that name; descriptors
+    TORPOR_KEEPER_NAMES = 110,          // torpor_keeper_pair: next cursor (0 at the end), count; names, each with NUL
+    TORPOR_KEEPER_REFUSED = 111,        // torpor_keeper_number: errno; the message with that id was not understood
+};
+
+// Every message begins so. `id` is chosen by who asks; the answer repeats it. Messages nobody asked for have id 0.
+struct torpor_keeper_header {
+    uint32_t type;
+    uint32_t id;
+};
+
+struct torpor_keeper_number {
+    struct torpor_keeper_header header;
+    uint32_t value;
+};
+
+struct torpor_keeper_pair {
+    struct torpor_keeper_header header;
+    uint32_t first;
+    uint32_t second;
+};
+
+// Where a launch can fail, in the order in which it happens.
+enum torpor_keeper_stage {
+    TORPOR_STAGE_NONE = 0,
+    TORPOR_STAGE_PLAN = 1,          // the plan could not be read
+    TORPOR_STAGE_SLOT = 2,          // no free slot, or too many launches in flight (EAGAIN)
+    TORPOR_STAGE_FORK = 3,
+    TORPOR_STAGE_SESSION = 4,
+    TORPOR_STAGE_SIGNALS = 5,
+    TORPOR_STAGE_CGROUP = 6,
+    TORPOR_STAGE_DESCRIPTORS = 7,
+    TORPOR_STAGE_LIMITS = 8,
+    TORPOR_STAGE_PRIORITY = 9,
+    TORPOR_STAGE_OOM = 10,
+    TORPOR_STAGE_GROUPS = 11,
+    TORPOR_STAGE_GROUP = 12,
+    TORPOR_STAGE_USER = 13,
+    TORPOR_STAGE_DIRECTORY = 14,
+    TORPOR_STAGE_EXEC = 15,
+};
+
+enum torpor_keeper_launch_flags {
+    TORPOR_LAUNCH_HELPER = 1 << 0,       // ended by the keeper when torpord dies
+    TORPOR_LAUNCH_STDIN = 1 << 1,        // the first descriptor is standard input, else /dev/null; so on
+    TORPOR_LAUNCH_STDOUT = 1 << 2,
+    TORPOR_LAUNCH_STDERR = 1 << 3,
+    TORPOR_LAUNCH_CGROUP = 1 << 4,       // the last descriptor is the cgroup's directory
+    TORPOR_LAUNCH_DIRECTORY = 1 << 5,
+    TORPOR_LAUNCH_USER = 1 << 6,
+    TORPOR_LAUNCH_UMASK = 1 << 7,
+    TORPOR_LAUNCH_NICE = 1 << 8,
+    TORPOR_LAUNCH_OOM = 1 << 9,
+    TORPOR_LAUNCH_LISTEN_PID = 1 << 10,  // the child writes its pid over the value of LISTEN_PID= (room for 10 digits)
+    TORPOR_LAUNCH_WATCHDOG_PID = 1 << 11,
+};
+
+struct torpor_keeper_limit {
+    uint32_t resource;
+    uint32_t reserved;
+    uint64_t soft;
+    uint64_t hard;
+};
+
+// Followed by: limits, groups (uint32_t each), then strings, each with its NUL: app, executable, directory (empty if
+// there is none), the arguments, the environment. Descriptors: standard input, output and error as far as the flags
+// say, those that become 3, 4, …, the cgroup's directory.
+struct torpor_keeper_launch {
+    struct torpor_keeper_header header;
+    uint32_t incarnation;
+    uint32_t flags;
+    uint32_t user;
+    uint32_t group;
+    uint32_t umask;
+    int32_t nice;
+    int32_t oom_score_adjust;
+    uint32_t passed_count;
+    uint32_t limit_count;
+    uint32_t group_count;
+    uint32_t argument_count;
+    uint32_t environment_count;
+};
+
+enum torpor_keeper_state {
+    TORPOR_SLOT_FREE = 0,
+    TORPOR_SLOT_LAUNCHING = 1,  // it has a process, exec has not been heard of
+    TORPOR_SLOT_RUNNING = 2,
+    TORPOR_SLOT_EXITED = 3,     // reaped; waits for SLOT_FREE
+    TORPOR_SLOT_FAILED = 4,     // exec failed, the child is not reaped yet, or torpord not told yet
+};
+
+// One process that the keeper launched. In the table (a memfd which only the keeper can write) and in messages.
+struct torpor_keeper_slot {
+    uint32_t state;
+    uint32_t generation;      // counts the uses of this slot
+    int32_t pid;
+    uint32_t incarnation;
+    uint64_t sequence;        // counts launches
+    uint64_t start_time;      // clock ticks after boot, field 22 of /proc/PID/stat
+    uint32_t flags;           // torpor_keeper_launch_flags
+    int32_t code;             // CLD_EXITED, CLD_KILLED, CLD_DUMPED
+    int32_t status;           // exit status, or signal
+    uint32_t stage;           // where its launch failed, for one that failed while torpord was away
+    uint32_t error;
+    uint32_t reserved;
+    uint64_t user_microseconds;
+    uint64_t system_microseconds;
+    uint64_t max_resident_bytes;
+    uint64_t ended_microseconds;  // CLOCK_MONOTONIC when it was reaped
+    char app[TORPOR_KEEPER_APP_BYTES];
+};
+
+// A process that nobody launched here: a descendant of an app whose parent died, so that the keeper inherited it.
+struct torpor_keeper_orphan {
+    uint64_t sequence;        // from 1
+    int32_t pid;
+    int32_t session;
+    uint64_t start_time;
+    int32_t code;
+    int32_t status;
+    uint64_t user_microseconds;
+    uint64_t system_microseconds;
+    uint64_t max_resident_bytes;
+    uint32_t attributed;      // 1: app and incarnation are known, by its session
+    uint32_t incarnation;
+    char app[TORPOR_KEEPER_APP_BYTES];
+    char comm[16];
+    char cgroup[128];         // the end of its cgroup v2 path, empty if there is none
+};
+
+// What the memfd begins with; slots and orphans follow at these offsets.
+struct torpor_keeper_table {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t slot_count;
+    uint32_t slot_bytes;
+    uint32_t orphan_count;
+    uint32_t orphan_bytes;
+    uint64_t slot_offset;
+    uint64_t orphan_offset;
+    uint64_t orphan_next;     // sequence of the next orphan
+    uint64_t orphan_freed;    // torpord has committed all up to this one
+    uint64_t orphan_lost;     // overwritten before torpord saw them
+    uint64_t launches;
+};
+
+struct torpor_keeper_record {
+    struct torpor_keeper_header header;
+    uint32_t slot;
+    uint32_t reserved;
+    struct torpor_keeper_slot record;
+};
+
+struct torpor_keeper_orphan_message {
+    struct torpor_keeper_header header;
+    struct torpor_keeper_orphan record;
+};
+
+struct torpor_keeper_failure {
+    struct torpor_keeper_header header;
+    uint32_t stage;
+    uint32_t error;
+};
+
+struct torpor_keeper_slot_free {
+    struct torpor_keeper_header header;
+    uint32_t slot;
+    uint32_t generation;
+};
+
+struct torpor_keeper_orphan_free {
+    struct torpor_keeper_header header;
+    uint64_t sequence;        // this one and all before it
+};
+
+struct torpor_keeper_welcome {
+    struct torpor_keeper_header header;
+    uint32_t version;
+    uint32_t instance;            // how many torpords this keeper has started, this one included
+    uint32_t watch_milliseconds;  // what to arm the timerfd with; 0: no watch
+    uint32_t under_manager;       // 1: there is a NOTIFY_SOCKET
+    uint64_t app_nofile_soft;     // what apps get as RLIMIT_NOFILE unless their plan says otherwise
+    int32_t keeper_pid;
+    uint32_t reserved;
+};
+
+#endif

@@ -1,0 +1,164 @@
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// Between fork and exec: system calls only, each step a stage. What needs the keeper's rights (cgroup, limits,
+// priority) comes before the user is changed; the directory after, since it may be readable by that user only.
+
+struct report {
+    uint32_t stage;
+    uint32_t error;
+};
+
+_Noreturn static void fail(int report, uint32_t stage, int error)
+{
+    struct report message = {stage, (uint32_t)error};
+    ssize_t ignored = write(report, &message, sizeof message);
+    (void)ignored;
+    _exit(255);
+}
+
+static size_t decimal(char *to, uint64_t value, bool negative)
+{
+    char digits[24];
+    size_t count = 0, used = 0;
+    do
+        digits[count++] = (char)('0' + value % 10);
+    while ((value /= 10) != 0);
+    if (negative)
+        to[used++] = '-';
+    while (count > 0)
+        to[used++] = digits[--count];
+    to[used] = 0;
+    return used;
+}
+
+// The environment has room for ten digits after the "="; they were sent for this.
+static void write_pid(char **environment, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    for (; *environment != NULL; environment++)
+        if (strncmp(*environment, prefix, length) == 0 && strlen(*environment + length) >= 10)
+            decimal(*environment + length, (uint64_t)getpid(), false);
+}
+
+static int write_file(int directory, const char *path, const char *text, size_t size)
+{
+    int fd = openat(directory, path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    int error = write(fd, text, size) < 0 ? errno : 0;
+    close(fd);
+    return error;
+}
+
+// Standard descriptors to 0…2, passed ones to 3…, the report's pipe above them; everything else is closed.
+static int place_descriptors(struct keeper_plan *plan, int *report)
+{
+    int count = 3 + (int)plan->head->passed_count;
+    int sources[3 + TORPOR_KEEPER_DESCRIPTORS];
+    int moved = fcntl(*report, F_DUPFD_CLOEXEC, count + 1);
+    if (moved < 0)
+        return errno;
+    *report = moved;
+    for (int i = 0; i < count; i++) {
+        int fd = i < 3 ? plan->standard[i] : plan->passed[i - 3];
+        if (fd < 0 && (fd = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
+            return errno;
+        // Out of the way of the targets.
+        sources[i] = fd <= count ? fcntl(fd, F_DUPFD_CLOEXEC, count + 1) : fd;
+        if (sources[i] < 0)
+            return errno;
+    }
+    for (int i = 0; i < count; i++)
+        if (dup2(sources[i], i) < 0)
+            return errno;
+    if (dup3(*report, count, O_CLOEXEC) < 0)
+        return errno;
+    *report = count;
+    // Without close_range (before Linux 5.9) close-on-exec, which all of the keeper's have, does the same.
+    syscall(SYS_close_range, (unsigned)count + 1, ~0u, 0);
+    return 0;
+}
+
+static void set_limits(struct keeper_plan *plan, int report)
+{
+    bool nofile = false;
+    for (uint32_t i = 0; i < plan->head->limit_count; i++) {
+        struct rlimit limit = {.rlim_cur = plan->limits[i].soft, .rlim_max = plan->limits[i].hard};
+        if (setrlimit((int)plan->limits[i].resource, &limit) < 0)
+            fail(report, TORPOR_STAGE_LIMITS, errno);
+        nofile = nofile || plan->limits[i].resource == RLIMIT_NOFILE;
+    }
+    if (!nofile && keeper_nofile_hard != 0) {
+        struct rlimit limit = {.rlim_cur = keeper_nofile_soft, .rlim_max = keeper_nofile_hard};
+        if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+            fail(report, TORPOR_STAGE_LIMITS, errno);
+    }
+}
+
+static void set_priority(const struct torpor_keeper_launch *head, int report)
+{
+    if ((head->flags & TORPOR_LAUNCH_NICE) && setpriority(PRIO_PROCESS, 0, head->nice) < 0)
+        fail(report, TORPOR_STAGE_PRIORITY, errno);
+    if (head->flags & TORPOR_LAUNCH_OOM) {
+        char text[24];
+        int64_t value = head->oom_score_adjust;
+        size_t size = decimal(text, (uint64_t)(value < 0 ? -value : value), value < 0);
+        int error = write_file(AT_FDCWD, "/proc/self/oom_score_adj", text, size);
+        if (error != 0)
+            fail(report, TORPOR_STAGE_OOM, error);
+    }
+}
+
+static void set_user(struct keeper_plan *plan, int report)
+{
+    const struct torpor_keeper_launch *head = plan->head;
+    if (!(head->flags & TORPOR_LAUNCH_USER))
+        return;
+    if (geteuid() != 0 && head->user == geteuid() && head->group == getegid())
+        return;  // it is us: nothing to change, and no right to set groups
+    if (setgroups(head->group_count, (const gid_t *)plan->groups) < 0)
+        fail(report, TORPOR_STAGE_GROUPS, errno);
+    if (setresgid(head->group, head->group, head->group) < 0)
+        fail(report, TORPOR_STAGE_GROUP, errno);
+    if (setresuid(head->user, head->user, head->user) < 0)
+        fail(report, TORPOR_STAGE_USER, errno);
+}
+
+_Noreturn void child_run(struct keeper_plan *plan, int report)
+{
+    const struct torpor_keeper_launch *head = plan->head;
+    if (setsid() < 0)
+        fail(report, TORPOR_STAGE_SESSION, errno);
+    keeper_reset_signals();
+    if (plan->cgroup >= 0) {
+        int error = write_file(plan->cgroup, "cgroup.procs", "0", 1);
+        if (error != 0)
+            fail(report, TORPOR_STAGE_CGROUP, error);
+    }
+    int error = place_descriptors(plan, &report);
+    if (error != 0)
+        fail(report, TORPOR_STAGE_DESCRIPTORS, error);
+    set_limits(plan, report);
+    set_priority(head, report);
+    set_user(plan, report);
+    if (head->flags & TORPOR_LAUNCH_UMASK)
+        umask(head->umask & 0777);
+    if ((head->flags & TORPOR_LAUNCH_DIRECTORY) && chdir(plan->directory) < 0)
+        fail(report, TORPOR_STAGE_DIRECTORY, errno);
+    if (head->flags & TORPOR_LAUNCH_LISTEN_PID)
+        write_pid(plan->environment, "LISTEN_PID=");
+    if (head->flags & TORPOR_LAUNCH_WATCHDOG_PID)
+        write_pid(plan->environment, "WATCHDOG_PID=");
+    execve(plan->executable, plan->arguments, plan->environment);
+    fail(report, TORPOR_STAGE_EXEC, errno);
+}

@@ -1,0 +1,149 @@
+#ifndef TORPOR_KEEPER_H
+#define TORPOR_KEEPER_H
+
+// The keeper is the parent of torpord and of every app: it launches, reaps and holds, and knows of no states.
+// One thread, one epoll. Nothing is allocated after start: all tables are static, so that it can always do its work.
+//
+//   main.c     start, the loop, signals
+//   torpord.c  starts torpord, watches it, starts it again
+//   wire.c     messages to torpord: one answer that waits, and a queue of what changed
+//   serve.c    messages from torpord
+//   table.c    the slots (in a memfd shared with torpord) and the keeper's own half of them
+//   launch.c   reads a plan, forks, hears of exec
+//   child.c    what the child does between fork and exec
+//   reap.c     waits for everything that ends
+//   hold.c     descriptors by name
+//   manager.c  NOTIFY_SOCKET and the service manager's watchdog
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "torpor_keeper_protocol.h"
+
+enum keeper_event {
+    EVENT_SIGNAL,
+    EVENT_SOCKET,
+    EVENT_WATCH,    // torpord's loop missed its beat
+    EVENT_DELAY,    // restart, the second signal to a stuck torpord, the end of a shutdown
+    EVENT_MANAGER,  // WATCHDOG=1 is due
+    EVENT_EXEC,     // the pipe of a launch, with the slot's index
+};
+
+// main.c
+extern int keeper_epoll;
+extern char **keeper_environment;
+void keeper_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index);
+uint64_t keeper_now_milliseconds(void);
+void keeper_reset_signals(void);
+_Noreturn void keeper_exit(int status);
+extern uint64_t keeper_nofile_soft;
+extern uint64_t keeper_nofile_hard;
+
+// torpord.c
+extern pid_t torpord_pid;       // 0: none
+extern int torpord_socket;      // -1: none
+extern bool torpord_greeted;    // this instance has said HELLO
+extern uint32_t torpord_instance;
+extern uint32_t torpord_watch_milliseconds;
+extern int torpord_watch_fd;
+bool torpord_setup(char **arguments);
+void torpord_start(void);
+void torpord_said_hello(void);
+void torpord_said_bye(void);
+void torpord_ended(int code, int status);
+void torpord_forward(int signo);
+void torpord_arm_watch(void);
+void torpord_watch_fired(void);
+void torpord_delay_fired(void);
+void torpord_child_ended(void);  // a child was reaped: a shutdown may be over
+
+// wire.c
+enum {
+    TELL_TABLE = 1 << 0,
+    TELL_LAUNCHED = 1 << 1,
+    TELL_FAILED = 1 << 2,
+    TELL_EXITED = 1 << 3,
+};
+void wire_reset(void);
+bool wire_can_answer(void);      // false: an answer waits, read no further message
+void wire_answer(const void *message, size_t size, const int *fds, unsigned count);
+void wire_answer_number(uint32_t type, uint32_t id, uint32_t value);
+void wire_tell(uint32_t slot, unsigned what);
+void wire_tell_everything(void);  // after WELCOME: what lives, what ended
+void wire_flush(void);
+
+// serve.c
+void serve_socket(uint32_t events);
+void serve_rest(void);           // torpord is dead: what it sent last
+
+// table.c
+struct keeper_process {  // the keeper's half of a slot
+    int pidfd;
+    int exec_pipe;        // -1: exec was heard of
+    uint32_t launch_id;   // 0: asked for by a torpord that is gone
+    uint32_t hash_next;   // index + 1
+    uint8_t tell;         // TELL_…
+    bool queued;
+    bool reaped;
+    bool abandoned;       // a helper whose torpord died: nobody wants its exit
+};
+extern struct torpor_keeper_table *table;
+extern struct torpor_keeper_slot *table_slots;
+extern struct torpor_keeper_orphan *table_orphans;
+extern struct keeper_process *table_processes;
+extern uint32_t table_used;      // slots below this index were used at least once
+extern uint32_t table_living;    // processes that are not reaped yet
+extern int table_memfd;
+bool table_setup(void);
+int table_take_slot(void);       // -1: none is free
+void table_free_slot(uint32_t slot);
+void table_insert_pid(uint32_t slot);
+void table_remove_pid(uint32_t slot);
+int table_find_pid(pid_t pid);   // -1: not one that was launched here
+int table_find_session(pid_t session);
+struct torpor_keeper_orphan *table_next_orphan(void);
+
+// launch.c
+struct keeper_plan {
+    const struct torpor_keeper_launch *head;
+    const char *app;
+    const char *executable;
+    const char *directory;
+    struct torpor_keeper_limit limits[TORPOR_KEEPER_LIMIT_LIMIT];
+    uint32_t groups[TORPOR_KEEPER_GROUP_LIMIT];
+    char **arguments;
+    char **environment;
+    int standard[3];       // -1: /dev/null
+    const int *passed;
+    int cgroup;            // -1: none
+};
+void launch_request(char *message, size_t size, const int *fds, unsigned count);
+void launch_heard(uint32_t slot);   // the pipe is readable or closed
+void launch_finish(uint32_t slot);  // the child is dead: what the pipe says is final
+extern uint32_t launch_in_flight;
+
+// child.c
+_Noreturn void child_run(struct keeper_plan *plan, int report);
+
+// reap.c
+void reap_all(void);
+bool reap_stat(pid_t pid, uint64_t *start_time, int32_t *session, char comm[16]);
+
+// hold.c
+int hold_add(const char *name, const int *fds, unsigned count);  // takes the descriptors over when it answers 0
+int hold_release(const char *name);
+int hold_take(const char *name, uint32_t offset, int *fds, unsigned limit, uint32_t *total, unsigned *count);
+size_t hold_list(uint32_t *cursor, char *names, size_t size, uint32_t *count);
+void hold_inherit(void);  // LISTEN_FDS of the service manager
+
+// manager.c
+extern bool manager_present;
+void manager_setup(void);
+void manager_tell(const char *text, size_t size);
+void manager_watchdog(void);
+
+#endif

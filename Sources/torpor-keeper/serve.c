@@ -1,0 +1,219 @@
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+// Nothing that torpord sends may hurt the keeper: sizes and counts are checked, what is not understood is refused.
+
+enum { MESSAGES_A_TURN = 64 };
+
+static union {
+    struct torpor_keeper_header header;
+    struct torpor_keeper_number number;
+    struct torpor_keeper_slot_free slot_free;
+    struct torpor_keeper_orphan_free orphan_free;
+    char bytes[256 * 1024 + 1];  // the last byte is always NUL
+} received;
+
+static int received_fds[TORPOR_KEEPER_DESCRIPTORS];
+static unsigned received_count;
+
+static void close_received(void)
+{
+    for (unsigned i = 0; i < received_count; i++)
+        close(received_fds[i]);
+    received_count = 0;
+}
+
+// The name at `offset`: it ends the message, is not empty and has only the one NUL.
+static const char *name_at(size_t offset, size_t size)
+{
+    if (size <= offset + 1 || size - offset > TORPOR_KEEPER_NAME_BYTES)
+        return NULL;
+    const char *name = received.bytes + offset;
+    return strlen(name) == size - offset - 1 ? name : NULL;
+}
+
+static void serve_hello(size_t size)
+{
+    if (size != sizeof received.number || received.number.value != TORPOR_KEEPER_PROTOCOL_VERSION) {
+        wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, size == sizeof received.number ? EPROTO : EINVAL);
+        return;
+    }
+    torpord_said_hello();
+    struct torpor_keeper_welcome welcome = {
+        .header = {TORPOR_KEEPER_WELCOME, received.header.id},
+        .version = TORPOR_KEEPER_PROTOCOL_VERSION,
+        .instance = torpord_instance,
+        .watch_milliseconds = torpord_watch_milliseconds,
+        .under_manager = manager_present,
+        .app_nofile_soft = keeper_nofile_soft,
+        .keeper_pid = (int32_t)getpid(),
+    };
+    int fds[2] = {table_memfd, torpord_watch_fd};
+    wire_answer(&welcome, sizeof welcome, fds, 2);
+    wire_tell_everything();
+}
+
+static void serve_slot_free(size_t size)
+{
+    uint32_t slot = received.slot_free.slot;
+    if (size != sizeof received.slot_free || slot >= table_used)
+        return;
+    if (table_slots[slot].state == TORPOR_SLOT_EXITED && table_slots[slot].generation == received.slot_free.generation)
+        table_free_slot(slot);
+}
+
+static void serve_orphan_free(size_t size)
+{
+    uint64_t sequence = received.orphan_free.sequence;
+    if (size == sizeof received.orphan_free && sequence < table->orphan_next && sequence > table->orphan_freed)
+        table->orphan_freed = sequence;
+}
+
+static void serve_hold(size_t size, bool truncated)
+{
+    const char *name = name_at(sizeof received.header, size);
+    int error = name == NULL || received_count == 0 ? EINVAL : truncated ? EMFILE
+                : hold_add(name, received_fds, received_count);
+    if (truncated && name != NULL)
+        error = EMFILE;
+    if (error == 0)
+        received_count = 0;  // they are the table's now
+    wire_answer_number(TORPOR_KEEPER_DONE, received.header.id, (uint32_t)error);
+}
+
+static void serve_take(size_t size)
+{
+    struct torpor_keeper_pair taken = {{TORPOR_KEEPER_TAKEN, received.header.id}, EINVAL, 0};
+    int fds[TORPOR_KEEPER_DESCRIPTORS];
+    unsigned count = 0;
+    const char *name = name_at(sizeof received.number, size);
+    if (name != NULL)
+        taken.first = (uint32_t)hold_take(name, received.number.value, fds, TORPOR_KEEPER_DESCRIPTORS, &taken.second,
+                                          &count);
+    wire_answer(&taken, sizeof taken, fds, count);
+}
+
+static void serve_list(size_t size)
+{
+    static _Alignas(8) char reply[TORPOR_KEEPER_REPLY_LIMIT];
+    if (size != sizeof received.number) {
+        wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, EINVAL);
+        return;
+    }
+    struct torpor_keeper_pair head = {{TORPOR_KEEPER_NAMES, received.header.id}, received.number.value, 0};
+    size_t used = hold_list(&head.first, reply + sizeof head, sizeof reply - sizeof head, &head.second);
+    memcpy(reply, &head, sizeof head);
+    wire_answer(reply, sizeof head + used, NULL, 0);
+}
+
+static void serve_message(size_t size, bool truncated)
+{
+    if (size < sizeof received.header)
+        return;
+    received.bytes[size] = 0;
+    switch (received.header.type) {
+    case TORPOR_KEEPER_HELLO:
+        serve_hello(size);
+        return;
+    case TORPOR_KEEPER_BYE:
+        torpord_said_bye();
+        return;
+    case TORPOR_KEEPER_LAUNCH:
+        if (torpord_pid == 0 || !torpord_greeted) {
+            wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, EPROTO);
+        } else if (truncated) {
+            struct torpor_keeper_failure message = {
+                {TORPOR_KEEPER_LAUNCH_FAILED, received.header.id}, TORPOR_STAGE_PLAN, EMFILE};
+            wire_answer(&message, sizeof message, NULL, 0);
+        } else {
+            launch_request(received.bytes, size, received_fds, received_count);
+        }
+        return;
+    case TORPOR_KEEPER_SLOT_FREE:
+        serve_slot_free(size);
+        return;
+    case TORPOR_KEEPER_ORPHAN_FREE:
+        serve_orphan_free(size);
+        return;
+    case TORPOR_KEEPER_HOLD:
+        serve_hold(size, truncated);
+        return;
+    case TORPOR_KEEPER_RELEASE: {
+        const char *name = name_at(sizeof received.header, size);
+        wire_answer_number(TORPOR_KEEPER_DONE, received.header.id,
+                           (uint32_t)(name == NULL ? EINVAL : hold_release(name)));
+        return;
+    }
+    case TORPOR_KEEPER_TAKE:
+        serve_take(size);
+        return;
+    case TORPOR_KEEPER_LIST:
+        serve_list(size);
+        return;
+    case TORPOR_KEEPER_MANAGER:
+        manager_tell(received.bytes + sizeof received.header, size - sizeof received.header);
+        return;
+    default:
+        wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, EOPNOTSUPP);
+    }
+}
+
+// False: nothing more to read.
+static bool read_message(void)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * TORPOR_KEEPER_DESCRIPTORS)];
+    } control;
+    struct iovec part = {.iov_base = received.bytes, .iov_len = sizeof received.bytes - 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    ssize_t size;
+    do
+        size = recvmsg(torpord_socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    while (size < 0 && errno == EINTR);
+    if (size < 0 || (size == 0 && message.msg_controllen == 0))
+        return false;  // an empty datagram reads like an end; torpord sends none
+    received_count = 0;
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head != NULL; head = CMSG_NXTHDR(&message, head)) {
+        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count && received_count < TORPOR_KEEPER_DESCRIPTORS; i++)
+            memcpy(&received_fds[received_count++], CMSG_DATA(head) + i * sizeof(int), sizeof(int));
+    }
+    if (message.msg_flags & MSG_TRUNC)
+        wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, EMSGSIZE);
+    else
+        serve_message((size_t)size, (message.msg_flags & MSG_CTRUNC) != 0);
+    close_received();
+    return true;
+}
+
+void serve_socket(uint32_t events)
+{
+    if (torpord_socket < 0)
+        return;
+    for (int i = 0; i < MESSAGES_A_TURN && wire_can_answer(); i++)
+        if (!read_message()) {
+            if (events & (EPOLLHUP | EPOLLERR)) {
+                // torpord closed its end: its exit says the rest. Asked again, epoll would report it for ever.
+                struct epoll_event none = {.events = 0};
+                epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, torpord_socket, &none);
+            }
+            return;
+        }
+}
+
+void serve_rest(void)
+{
+    if (torpord_socket >= 0)
+        while (read_message())
+            continue;
+}

@@ -1,0 +1,141 @@
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// The slots lie in a memfd: whoever finds it can still read how an app ended when the keeper is lost. It is sealed
+// against everybody else's writes, and only pages that were used cost memory.
+
+struct torpor_keeper_table *table;
+struct torpor_keeper_slot *table_slots;
+struct torpor_keeper_orphan *table_orphans;
+struct keeper_process *table_processes;
+uint32_t table_used;
+uint32_t table_living;
+int table_memfd = -1;
+
+static struct keeper_process processes[TORPOR_KEEPER_SLOTS];
+static uint32_t free_slots[TORPOR_KEEPER_SLOTS];
+static uint32_t free_count;
+static uint32_t buckets[TORPOR_KEEPER_SLOTS];  // index + 1
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+bool table_setup(void)
+{
+    size_t slot_offset = 4096;
+    size_t orphan_offset = slot_offset + sizeof *table_slots * TORPOR_KEEPER_SLOTS;
+    size_t size = orphan_offset + sizeof *table_orphans * TORPOR_KEEPER_ORPHANS;
+    table_memfd = memfd_create("torpor-table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (table_memfd < 0 || ftruncate(table_memfd, (off_t)size) < 0)
+        return false;
+    char *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, table_memfd, 0);
+    if (base == MAP_FAILED)
+        return false;
+    fcntl(table_memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
+    table = (struct torpor_keeper_table *)base;
+    table_slots = (struct torpor_keeper_slot *)(base + slot_offset);
+    table_orphans = (struct torpor_keeper_orphan *)(base + orphan_offset);
+    table_processes = processes;
+    *table = (struct torpor_keeper_table){
+        .magic = TORPOR_KEEPER_MAGIC,
+        .version = TORPOR_KEEPER_PROTOCOL_VERSION,
+        .slot_count = TORPOR_KEEPER_SLOTS,
+        .slot_bytes = sizeof *table_slots,
+        .orphan_count = TORPOR_KEEPER_ORPHANS,
+        .orphan_bytes = sizeof *table_orphans,
+        .slot_offset = slot_offset,
+        .orphan_offset = orphan_offset,
+        .orphan_next = 1,
+    };
+    return true;
+}
+
+int table_take_slot(void)
+{
+    uint32_t slot;
+    if (free_count > 0)
+        slot = free_slots[--free_count];
+    else if (table_used < TORPOR_KEEPER_SLOTS)
+        slot = table_used++;
+    else
+        return -1;
+    uint32_t generation = table_slots[slot].generation + 1;
+    bool queued = processes[slot].queued;  // an entry of the queue with nothing to tell is passed over
+    memset(&table_slots[slot], 0, sizeof *table_slots);
+    table_slots[slot].generation = generation;
+    table_slots[slot].sequence = ++table->launches;
+    processes[slot] = (struct keeper_process){.pidfd = -1, .exec_pipe = -1, .queued = queued};
+    return (int)slot;
+}
+
+/// The record stays readable until the slot is used again: orphans that come later are attributed by it.
+void table_free_slot(uint32_t slot)
+{
+    table_slots[slot].state = TORPOR_SLOT_FREE;
+    processes[slot].tell = 0;
+    if (processes[slot].pidfd >= 0)
+        close(processes[slot].pidfd);
+    processes[slot].pidfd = -1;
+    free_slots[free_count++] = slot;
+}
+
+static uint32_t bucket(pid_t pid)
+{
+    return (uint32_t)pid % TORPOR_KEEPER_SLOTS;
+}
+
+void table_insert_pid(uint32_t slot)
+{
+    uint32_t *head = &buckets[bucket(table_slots[slot].pid)];
+    processes[slot].hash_next = *head;
+    *head = slot + 1;
+    table_living++;
+}
+
+void table_remove_pid(uint32_t slot)
+{
+    for (uint32_t *link = &buckets[bucket(table_slots[slot].pid)]; *link != 0; link = &processes[*link - 1].hash_next)
+        if (*link == slot + 1) {
+            *link = processes[slot].hash_next;
+            table_living--;
+            return;
+        }
+}
+
+int table_find_pid(pid_t pid)
+{
+    for (uint32_t link = buckets[bucket(pid)]; link != 0; link = processes[link - 1].hash_next)
+        if (table_slots[link - 1].pid == pid)
+            return (int)link - 1;
+    return -1;
+}
+
+/// While a session has a member its number is given to no other process: the latest launch with that pid is the one.
+int table_find_session(pid_t session)
+{
+    int found = -1;
+    for (uint32_t slot = 0; slot < table_used; slot++)
+        if (table_slots[slot].pid == session && table_slots[slot].state != TORPOR_SLOT_FAILED
+            && (found < 0 || table_slots[slot].sequence > table_slots[found].sequence))
+            found = (int)slot;
+    return found;
+}
+
+struct torpor_keeper_orphan *table_next_orphan(void)
+{
+    uint64_t sequence = table->orphan_next++;
+    if (sequence - table->orphan_freed > TORPOR_KEEPER_ORPHANS) {
+        table->orphan_freed = sequence - TORPOR_KEEPER_ORPHANS;
+        table->orphan_lost++;
+    }
+    struct torpor_keeper_orphan *orphan = &table_orphans[sequence % TORPOR_KEEPER_ORPHANS];
+    memset(orphan, 0, sizeof *orphan);
+    orphan->sequence = sequence;
+    return orphan;
+}
