@@ -1,0 +1,192 @@
+public import Varlink
+
+/// One process of an app.
+public struct ProcessInfo: Hashable, Sendable {
+    public var pid: Int32
+    public var parent: Int32
+    /// The letter of /proc/PID/stat.
+    public var state: String
+    /// Its command line, else its name.
+    public var command: String
+    public var threads: Int64
+
+    public init(pid: Int32, parent: Int32, state: String, command: String, threads: Int64) {
+        self.pid = pid
+        self.parent = parent
+        self.state = state
+        self.command = command
+        self.threads = threads
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        pid = try fields.optionalInt32("pid") ?? 0
+        parent = try fields.optionalInt32("ppid") ?? 0
+        state = try fields.string("state")
+        command = try fields.string("command")
+        threads = try fields.optionalInt("threads") ?? 1
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "pid": .int(Int64(pid)), "ppid": .int(Int64(parent)), "state": .string(state),
+            "command": .string(command), "threads": .int(threads),
+        ]
+    }
+}
+
+/// A deadline that is armed.
+public struct DeadlineInfo: Hashable, Sendable {
+    /// Its name, as the configuration has it: `launch`, `background`, `watchdog` …
+    public var name: String
+    /// Milliseconds in all.
+    public var limitMilliseconds: Int64?
+    /// Milliseconds that are left; nil while its clock stands still.
+    public var remainingMilliseconds: Int64?
+
+    public init(name: String, limitMilliseconds: Int64?, remainingMilliseconds: Int64?) {
+        self.name = name
+        self.limitMilliseconds = limitMilliseconds
+        self.remainingMilliseconds = remainingMilliseconds
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        name = try fields.string("name")
+        limitMilliseconds = try fields.optionalInt("limit_ms")
+        remainingMilliseconds = try fields.optionalInt("remaining_ms")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "name": .string(name), "limit_ms": .optional(limitMilliseconds),
+            "remaining_ms": .optional(remainingMilliseconds),
+        ]
+    }
+}
+
+/// One line that an app wrote.
+public struct LogLine: Hashable, Sendable {
+    /// Microseconds since 1970, where known.
+    public var at: Int64?
+    public var incarnation: Int64?
+    /// `stdout` or `stderr`, where they are told apart.
+    public var stream: String?
+    /// The line without its end.
+    public var text: String
+
+    public init(at: Int64? = nil, incarnation: Int64? = nil, stream: String? = nil, text: String) {
+        self.at = at
+        self.incarnation = incarnation
+        self.stream = stream
+        self.text = text
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        at = try fields.optionalInt("at")
+        incarnation = try fields.optionalInt("incarnation")
+        stream = try fields.optionalString("stream")
+        text = try fields.string("text")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "at": .optional(at), "incarnation": .optional(incarnation), "stream": .optional(stream),
+            "text": .string(text),
+        ]
+    }
+}
+
+/// Everything about one app. In JSON the fields of the summary stand beside the others.
+public struct AppStatus: Hashable, Sendable {
+    /// What `list` shows.
+    public var summary: AppSummary
+    /// The command of the configuration.
+    public var exec: [String] = []
+    /// The configuration file that declares it.
+    public var file: String?
+    /// The line of that file.
+    public var line: Int64?
+    public var tags: [String] = []
+    /// How it says that it is ready: `exec`, `notify`, `tcp 127.0.0.1:8000` …
+    public var ready: String?
+    /// Started and ready before it, stopped after it.
+    public var requires: [String] = []
+    /// Only ordered before it.
+    public var after: [String] = []
+    /// The apps that require it.
+    public var requiredBy: [String] = []
+    /// Milliseconds between heartbeats.
+    public var watchdogMilliseconds: Int64?
+    /// The deadlines that are armed.
+    public var deadlines: [DeadlineInfo] = []
+    /// Milliseconds until it is started again, while a restart waits.
+    public var nextRestartMilliseconds: Int64?
+    /// It stopped itself, or somebody else stopped it.
+    public var stopped = false
+    /// A debugger traces it: its deadlines are off.
+    public var traced = false
+    /// The path of its cgroup.
+    public var cgroup: String?
+    /// Parents before children.
+    public var processes: [ProcessInfo] = []
+    /// Its last output.
+    public var log: [LogLine] = []
+    /// Its last termination reports, the newest first.
+    public var reports: [Report] = []
+
+    public init(summary: AppSummary) { self.summary = summary }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        summary = try AppSummary(fields: fields)
+        exec = try fields.strings("exec")
+        file = try fields.optionalString("file")
+        line = try fields.optionalInt("line")
+        tags = try fields.strings("tags")
+        ready = try fields.optionalString("ready")
+        requires = try fields.strings("requires")
+        after = try fields.strings("after")
+        requiredBy = try fields.strings("required_by")
+        watchdogMilliseconds = try fields.optionalInt("watchdog_ms")
+        deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
+        nextRestartMilliseconds = try fields.optionalInt("next_restart_ms")
+        stopped = try fields.optionalBool("stopped") ?? false
+        traced = try fields.optionalBool("traced") ?? false
+        cgroup = try fields.optionalString("cgroup")
+        processes = try fields.list("processes") { json throws(FieldError) in try ProcessInfo(json: json) }
+        log = try fields.list("log") { json throws(FieldError) in try LogLine(json: json) }
+        reports = try fields.list("reports") { json throws(FieldError) in try Report(json: json) }
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        var object = summary.object
+        object["exec"] = .strings(exec)
+        object["file"] = .optional(file)
+        object["line"] = .optional(line)
+        object["tags"] = .strings(tags)
+        object["ready"] = .optional(ready)
+        object["requires"] = .strings(requires)
+        object["after"] = .strings(after)
+        object["required_by"] = .strings(requiredBy)
+        object["watchdog_ms"] = .optional(watchdogMilliseconds)
+        object["deadlines"] = .array(deadlines.map(\.json))
+        object["next_restart_ms"] = .optional(nextRestartMilliseconds)
+        object["stopped"] = .bool(stopped)
+        object["traced"] = .bool(traced)
+        object["cgroup"] = .optional(cgroup)
+        object["processes"] = .array(processes.map(\.json))
+        object["log"] = .array(log.map(\.json))
+        object["reports"] = .array(reports.map(\.json))
+        return .object(object)
+    }
+}

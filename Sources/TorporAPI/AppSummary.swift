@@ -1,0 +1,132 @@
+public import Varlink
+
+/// How an app's last run ended.
+public struct LastExit: Hashable, Sendable {
+    /// A termination reason of docs/lifecycle.md.
+    public var reason: String
+    /// The exit code, when it exited.
+    public var code: Int32?
+    /// The signal's name, when one ended it.
+    public var signal: String?
+    /// Microseconds since 1970.
+    public var at: Int64?
+
+    public init(reason: String, code: Int32? = nil, signal: String? = nil, at: Int64? = nil) {
+        self.reason = reason
+        self.code = code
+        self.signal = signal
+        self.at = at
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        reason = try fields.string("reason")
+        code = try fields.optionalInt32("code")
+        signal = try fields.optionalString("signal")
+        at = try fields.optionalInt("at")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        ["reason": .string(reason), "code": .optional(code), "signal": .optional(signal), "at": .optional(at)]
+    }
+}
+
+/// One app, with exactly the fields of `torpor list --json`.
+public struct AppSummary: Hashable, Sendable {
+    /// The app's name; instances are `web@1`.
+    public var name: String
+    /// `not-running`, `inactive`, `active`, `background` or `suspended`.
+    public var state: String
+    /// The edge in flight, such as `launching`.
+    public var transition: String?
+    /// The state that was last asked for.
+    public var goal: String
+    /// The main process, while there is one.
+    public var pid: Int32?
+    /// Number of the current or last run, from 1; nil before the first.
+    public var incarnation: Int64?
+    /// Seconds since the launch.
+    public var uptime: Double?
+    /// Restarts since a person last started or reset it.
+    public var restarts: Int64
+    /// The supervisor gave up restarting it.
+    public var failed: Bool
+    /// Memory of all its processes in bytes.
+    public var memoryBytes: Int64?
+    /// Processor time of all its processes in seconds.
+    public var cpuSeconds: Double?
+    /// What the app last said in STATUS.
+    public var status: String?
+    /// How its last run ended.
+    public var lastExit: LastExit?
+    /// What keeps it in the background: tasks, modes, assertions, in words.
+    public var holds: [String]
+
+    public init(
+        name: String, state: String, transition: String? = nil, goal: String, pid: Int32? = nil,
+        incarnation: Int64? = nil, uptime: Double? = nil, restarts: Int64 = 0, failed: Bool = false,
+        memoryBytes: Int64? = nil, cpuSeconds: Double? = nil, status: String? = nil, lastExit: LastExit? = nil,
+        holds: [String] = []
+    ) {
+        self.name = name
+        self.state = state
+        self.transition = transition
+        self.goal = goal
+        self.pid = pid
+        self.incarnation = incarnation
+        self.uptime = uptime
+        self.restarts = restarts
+        self.failed = failed
+        self.memoryBytes = memoryBytes
+        self.cpuSeconds = cpuSeconds
+        self.status = status
+        self.lastExit = lastExit
+        self.holds = holds
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        try self.init(fields: Fields(json))
+    }
+
+    init(fields: Fields) throws(FieldError) {
+        name = try fields.string("name")
+        state = try fields.string("state")
+        transition = try fields.optionalString("transition")
+        goal = try fields.string("goal")
+        pid = try fields.optionalInt32("pid")
+        incarnation = try fields.optionalInt("incarnation")
+        uptime = try fields.optionalDouble("uptime_s")
+        restarts = try fields.int("restarts")
+        failed = try fields.bool("failed")
+        memoryBytes = try fields.optionalInt("memory_bytes")
+        cpuSeconds = try fields.optionalDouble("cpu_s")
+        status = try fields.optionalString("status")
+        lastExit = if let exit = fields["last_exit"] { try LastExit(json: exit) } else { nil }
+        holds = try fields.strings("holds")
+    }
+
+    /// It as an object.
+    public var json: JSON { .object(object) }
+
+    var object: JSONObject {
+        JSONObject(members: [
+            .init(name: "name", value: .string(name)),
+            .init(name: "state", value: .string(state)),
+            .init(name: "transition", value: .optional(transition)),
+            .init(name: "goal", value: .string(goal)),
+            .init(name: "pid", value: .optional(pid)),
+            .init(name: "incarnation", value: .optional(incarnation)),
+            .init(name: "uptime_s", value: .optional(uptime)),
+            .init(name: "restarts", value: .int(restarts)),
+            .init(name: "failed", value: .bool(failed)),
+            .init(name: "memory_bytes", value: .optional(memoryBytes)),
+            .init(name: "cpu_s", value: .optional(cpuSeconds)),
+            .init(name: "status", value: .optional(status)),
+            .init(name: "last_exit", value: lastExit?.json ?? .null),
+            .init(name: "holds", value: .strings(holds)),
+        ])
+    }
+}

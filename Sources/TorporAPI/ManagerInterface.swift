@@ -1,0 +1,205 @@
+/// The interface `io.torpor.Manager` in Varlink's own language, as `GetInterfaceDescription` gives it.
+public enum ManagerInterface {
+    /// The interface's name.
+    public static let name = "io.torpor.Manager"
+
+    /// The text of the interface (https://varlink.org/Interface-Definition).
+    public static let description = """
+        # Control of a Torpor supervisor and its apps.
+        #
+        # Times called "at" and "since" are microseconds since 1970; those called "_s" are seconds, "_ms" milliseconds.
+        # "apps" takes exact names, globs (web@*) and tag:NAME. Absent values are null.
+        interface io.torpor.Manager
+
+        # How an app's last run ended: reason as in the documentation, exit code or the name of the signal.
+        type LastExit (reason: string, code: ?int, signal: ?string, at: ?int)
+
+        # One app, as "torpor list" shows it.
+        type App (
+          name: string,
+          state: string,
+          transition: ?string,
+          goal: string,
+          pid: ?int,
+          incarnation: ?int,
+          uptime_s: ?float,
+          restarts: int,
+          failed: bool,
+          memory_bytes: ?int,
+          cpu_s: ?float,
+          status: ?string,
+          last_exit: ?LastExit,
+          holds: []string
+        )
+
+        # One process of an app; state is the letter of /proc/PID/stat.
+        type Process (pid: int, ppid: int, state: string, command: string, threads: int)
+
+        # A deadline that runs; remaining_ms is null while its clock stands still.
+        type Deadline (name: string, limit_ms: ?int, remaining_ms: ?int)
+
+        # One line that an app wrote.
+        type LogLine (at: ?int, incarnation: ?int, stream: ?string, text: string)
+
+        # A file lock that an app held, and a process that waited for it.
+        type Lock (file: string, kind: string, waiter: ?int)
+
+        # Where a thread stood in the kernel, innermost first.
+        type ThreadStack (tid: int, name: string, state: string, stack: []string)
+
+        # Why an app ended when nobody had asked for it.
+        type Report (
+          app: string,
+          incarnation: int,
+          pid: ?int,
+          at: int,
+          reason: string,
+          code: ?int,
+          text: ?string,
+          exit_code: ?int,
+          signal: ?string,
+          core_dumped: bool,
+          stage: ?string,
+          errno: ?int,
+          deadline: ?string,
+          deadline_ms: ?int,
+          used_ms: ?int,
+          wall_s: ?float,
+          cpu_s: ?float,
+          state: string,
+          transition: ?string,
+          status: ?string,
+          memory_bytes: ?int,
+          max_memory_bytes: ?int,
+          tasks: []string,
+          locks: []Lock,
+          log: []LogLine,
+          threads: []ThreadStack
+        )
+
+        # Everything about one app: the fields of App, and more.
+        type AppStatus (
+          name: string,
+          state: string,
+          transition: ?string,
+          goal: string,
+          pid: ?int,
+          incarnation: ?int,
+          uptime_s: ?float,
+          restarts: int,
+          failed: bool,
+          memory_bytes: ?int,
+          cpu_s: ?float,
+          status: ?string,
+          last_exit: ?LastExit,
+          holds: []string,
+          exec: []string,
+          file: ?string,
+          line: ?int,
+          tags: []string,
+          ready: ?string,
+          requires: []string,
+          after: []string,
+          required_by: []string,
+          watchdog_ms: ?int,
+          deadlines: []Deadline,
+          next_restart_ms: ?int,
+          stopped: bool,
+          traced: bool,
+          cgroup: ?string,
+          processes: []Process,
+          log: []LogLine,
+          reports: []Report
+        )
+
+        # Something that happened, and why.
+        type Event (
+          at: int,
+          app: ?string,
+          incarnation: ?int,
+          kind: string,
+          from: ?string,
+          to: ?string,
+          text: string,
+          reason: ?string,
+          details: ?object
+        )
+
+        # What a verb did to one app. When ok is false, message says why and what to do.
+        type Result (app: string, ok: bool, state: string, pid: ?int, message: ?string, error: ?string)
+
+        # Something that this machine offers or lacks; message says what the lack costs.
+        type Check (name: string, ok: bool, value: ?string, message: ?string)
+
+        # All apps, sorted by name.
+        method List() -> (apps: []App)
+
+        # Everything about one app.
+        method Status(app: string) -> (status: AppStatus)
+
+        # Verbs. Called with "more" they reply once for each step of each app (app, state, transition, text),
+        # and at last, without "continues", the results; called without, the results only.
+        # wait = false answers as soon as the goal is set; timeout_ms bounds the waiting, not the goal.
+        method Start(apps: []string, background: ?bool, wait: ?bool, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        method Stop(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        method Restart(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        method Foreground(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        method Background(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        method Suspend(apps: []string, force: ?bool, wait: ?bool, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        method Resume(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        method Interrupt(apps: []string, end: ?bool, wait: ?bool, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+        method Kill(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+
+        # Clears "failed" and the restart count.
+        method Reset(apps: []string) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+
+        # Replies when the apps are in that state.
+        method Wait(apps: []string, state: string, timeout_ms: ?int) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+
+        # Sends a signal (SIGUSR1, USR1 or 10) to the main process.
+        method Signal(app: string, signal: string) -> ()
+
+        # An app's output; with follow (and "more") what comes from now on as well.
+        method Logs(app: string, lines: ?int, follow: ?bool, since: ?int, grep: ?string) -> (lines: []LogLine)
+
+        # What happened; with follow (and "more") what happens from now on as well.
+        method Events(app: ?string, follow: ?bool, since: ?int) -> (events: []Event)
+
+        # Termination reports, the newest first.
+        method Reports(app: ?string) -> (reports: []Report)
+
+        # What this machine offers, what it lacks and what that costs.
+        method Doctor() -> (checks: []Check)
+
+        # There is no such app; nearest is a name that comes close.
+        error UnknownApp (name: string, nearest: ?string)
+
+        # The caller may not do that; message says who may.
+        error NotPermitted (message: string)
+
+        # It failed; message says why and what to do.
+        error Failed (message: string)
+
+        """
+
+    /// The names of the interface's errors.
+    public enum ErrorName {
+        /// Parameters: `name`, `nearest`.
+        public static let unknownApp = "io.torpor.Manager.UnknownApp"
+        /// Parameters: `message`.
+        public static let notPermitted = "io.torpor.Manager.NotPermitted"
+        /// Parameters: `message`.
+        public static let failed = "io.torpor.Manager.Failed"
+    }
+}

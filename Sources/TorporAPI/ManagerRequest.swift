@@ -1,0 +1,110 @@
+public import Varlink
+
+/// A call of `io.torpor.Manager` with its parameters read: what the daemon answers and the command line asks.
+public enum ManagerRequest: Hashable, Sendable {
+    case list
+    case status(app: String)
+    /// Every verb that takes apps and gives results.
+    case verb(VerbRequest)
+    /// Signal: by name or number, as the user wrote it.
+    case signal(app: String, signal: String)
+    case logs(LogsRequest)
+    case events(EventsRequest)
+    case reports(app: String?)
+    case doctor
+
+    /// Reads a call; nil when the interface has no such method.
+    ///
+    /// A parameter that is missing or of the wrong kind is thrown; its name belongs into InvalidParameter.
+    public init?(call: VarlinkCall) throws(FieldError) {
+        guard call.interface == ManagerInterface.name else { return nil }
+        if let verb = Verb(rawValue: call.member) {
+            self = .verb(try VerbRequest(verb: verb, parameters: call.parameters))
+            return
+        }
+        let fields = try Fields(call.parameters)
+        switch call.member {
+        case "List": self = .list
+        case "Status": self = .status(app: try fields.string("app"))
+        case "Signal": self = .signal(app: try fields.string("app"), signal: try fields.string("signal"))
+        case "Logs": self = .logs(try LogsRequest(fields: fields))
+        case "Events": self = .events(try EventsRequest(fields: fields))
+        case "Reports": self = .reports(app: try fields.optionalString("app"))
+        case "Doctor": self = .doctor
+        default: return nil
+        }
+    }
+
+    /// The call that asks for it; verbs, logs and events ask for several replies.
+    public var call: VarlinkCall {
+        let (member, parameters, more): (String, JSON, Bool) =
+            switch self {
+            case .list: ("List", .emptyObject, false)
+            case .status(let app): ("Status", ["app": .string(app)], false)
+            case .verb(let request): (request.verb.rawValue, request.parameters, true)
+            case .signal(let app, let signal): ("Signal", ["app": .string(app), "signal": .string(signal)], false)
+            case .logs(let request): ("Logs", request.parameters, true)
+            case .events(let request): ("Events", request.parameters, true)
+            case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)
+            case .doctor: ("Doctor", .emptyObject, false)
+            }
+        return VarlinkCall(method: "\(ManagerInterface.name).\(member)", parameters: parameters, more: more)
+    }
+}
+
+/// The parameters of Logs.
+public struct LogsRequest: Hashable, Sendable {
+    public var app: String
+    /// The last so many lines; nil for the daemon's choice.
+    public var lines: Int64?
+    public var follow = false
+    /// Microseconds since 1970.
+    public var since: Int64?
+    /// Only lines that contain this text.
+    public var grep: String?
+
+    public init(app: String) { self.app = app }
+
+    init(fields: Fields) throws(FieldError) {
+        app = try fields.string("app")
+        lines = try fields.optionalInt("lines")
+        if let lines, lines < 0 { throw FieldError(field: "lines", problem: "must not be negative") }
+        follow = try fields.optionalBool("follow") ?? false
+        since = try fields.optionalInt("since")
+        grep = try fields.optionalString("grep")
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = ["app": .string(app)]
+        if let lines { object["lines"] = .int(lines) }
+        if follow { object["follow"] = true }
+        if let since { object["since"] = .int(since) }
+        if let grep { object["grep"] = .string(grep) }
+        return .object(object)
+    }
+}
+
+/// The parameters of Events.
+public struct EventsRequest: Hashable, Sendable {
+    /// Only what concerns this app.
+    public var app: String?
+    public var follow = false
+    /// Microseconds since 1970.
+    public var since: Int64?
+
+    public init() {}
+
+    init(fields: Fields) throws(FieldError) {
+        app = try fields.optionalString("app")
+        follow = try fields.optionalBool("follow") ?? false
+        since = try fields.optionalInt("since")
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = [:]
+        if let app { object["app"] = .string(app) }
+        if follow { object["follow"] = true }
+        if let since { object["since"] = .int(since) }
+        return .object(object)
+    }
+}

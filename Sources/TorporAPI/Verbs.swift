@@ -1,0 +1,156 @@
+public import Varlink
+
+/// The methods that take apps and answer with a result for each.
+public enum Verb: String, CaseIterable, Hashable, Sendable {
+    case start = "Start"
+    case stop = "Stop"
+    case restart = "Restart"
+    case foreground = "Foreground"
+    case background = "Background"
+    case suspend = "Suspend"
+    case resume = "Resume"
+    case interrupt = "Interrupt"
+    case kill = "Kill"
+    case reset = "Reset"
+    case wait = "Wait"
+}
+
+/// The parameters of a verb. Those that a verb does not have are ignored by it.
+public struct VerbRequest: Hashable, Sendable {
+    public var verb: Verb
+    /// Exact names, globs or `tag:NAME`.
+    public var apps: [String]
+    /// Start only: launch into the background.
+    public var background = false
+    /// Suspend only: although something holds it.
+    public var force = false
+    /// Interrupt only: end an interruption.
+    public var end = false
+    /// Wait only: the state to wait for.
+    public var state: String?
+    /// Reply when the state is reached; else at once.
+    public var wait = true
+    /// The longest time to wait.
+    public var timeoutMilliseconds: Int64?
+
+    public init(verb: Verb, apps: [String]) {
+        self.verb = verb
+        self.apps = apps
+    }
+
+    /// Reads the parameters of a call.
+    public init(verb: Verb, parameters: JSON) throws(FieldError) {
+        self.verb = verb
+        let fields = try Fields(parameters)
+        apps = try fields.strings("apps")
+        guard !apps.isEmpty else { throw FieldError(field: "apps", problem: "must name at least one app") }
+        background = try fields.optionalBool("background") ?? false
+        force = try fields.optionalBool("force") ?? false
+        end = try fields.optionalBool("end") ?? false
+        state = verb == .wait ? try fields.string("state") : nil
+        wait = try fields.optionalBool("wait") ?? true
+        timeoutMilliseconds = try fields.optionalInt("timeout_ms")
+        if let timeoutMilliseconds, timeoutMilliseconds < 0 {
+            throw FieldError(field: "timeout_ms", problem: "must not be negative")
+        }
+    }
+
+    /// The parameters as an object.
+    public var parameters: JSON {
+        var object: JSONObject = ["apps": .strings(apps)]
+        if background { object["background"] = true }
+        if force { object["force"] = true }
+        if end { object["end"] = true }
+        if let state { object["state"] = .string(state) }
+        if !wait { object["wait"] = false }
+        if let timeoutMilliseconds { object["timeout_ms"] = .int(timeoutMilliseconds) }
+        return .object(object)
+    }
+}
+
+/// What a verb did to one app.
+public struct VerbResult: Hashable, Sendable {
+    public var app: String
+    /// The state asked for was reached (or, without waiting, set as the goal).
+    public var ok: Bool
+    /// The state in which the app is.
+    public var state: String
+    public var pid: Int32?
+    /// What happened, as a sentence; when it failed, why and what to do.
+    public var message: String?
+    /// When it failed, one word for programs: `timeout`, `overtaken`, `refused`, or a termination reason.
+    public var error: String?
+
+    public init(
+        app: String, ok: Bool, state: String, pid: Int32? = nil, message: String? = nil, error: String? = nil
+    ) {
+        self.app = app
+        self.ok = ok
+        self.state = state
+        self.pid = pid
+        self.message = message
+        self.error = error
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        app = try fields.string("app")
+        ok = try fields.bool("ok")
+        state = try fields.string("state")
+        pid = try fields.optionalInt32("pid")
+        message = try fields.optionalString("message")
+        error = try fields.optionalString("error")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "app": .string(app), "ok": .bool(ok), "state": .string(state), "pid": .optional(pid),
+            "message": .optional(message), "error": .optional(error),
+        ]
+    }
+}
+
+/// One step of an app on the way to the state asked for, sent while the verb waits.
+public struct VerbProgress: Hashable, Sendable {
+    public var app: String
+    public var state: String
+    public var transition: String?
+    /// A sentence for people.
+    public var text: String
+
+    public init(app: String, state: String, transition: String? = nil, text: String) {
+        self.app = app
+        self.state = state
+        self.transition = transition
+        self.text = text
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        app = try fields.string("app")
+        state = try fields.string("state")
+        transition = try fields.optionalString("transition")
+        text = try fields.optionalString("text") ?? ""
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "app": .string(app), "state": .string(state), "transition": .optional(transition), "text": .string(text),
+        ]
+    }
+}
+
+/// Replies of several methods, so that both sides write the same names.
+public enum Replies {
+    public static func list(_ apps: [AppSummary]) -> JSON { ["apps": .array(apps.map(\.json))] }
+    public static func status(_ status: AppStatus) -> JSON { ["status": status.json] }
+    public static func results(_ results: [VerbResult]) -> JSON { ["results": .array(results.map(\.json))] }
+    public static func logs(_ lines: [LogLine]) -> JSON { ["lines": .array(lines.map(\.json))] }
+    public static func events(_ events: [EventRecord]) -> JSON { ["events": .array(events.map(\.json))] }
+    public static func reports(_ reports: [Report]) -> JSON { ["reports": .array(reports.map(\.json))] }
+    public static func doctor(_ checks: [DoctorCheck]) -> JSON { ["checks": .array(checks.map(\.json))] }
+}

@@ -1,0 +1,100 @@
+/// A member of an object is missing or is of the wrong kind.
+public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The member's name, with the path to it where it stands deeper.
+    public var field: String
+    /// What is wrong, as the end of a sentence that begins with the name.
+    public var problem: String
+
+    public init(field: String, problem: String) {
+        self.field = field
+        self.problem = problem
+    }
+
+    public var description: String { field.isEmpty ? problem : "\(field) \(problem)" }
+}
+
+/// Reads the members of an object by name and kind; `null` and absent are the same.
+public struct Fields {
+    private let object: JSONObject
+
+    public init(_ object: JSONObject) { self.object = object }
+
+    /// The fields of a value that must be an object.
+    public init(_ json: JSON) throws(FieldError) {
+        guard let object = json.objectValue else { throw FieldError(field: "", problem: "must be an object") }
+        self.object = object
+    }
+
+    /// The member, or nil when it is absent or null.
+    public subscript(name: String) -> JSON? {
+        guard let value = object[name], !value.isNull else { return nil }
+        return value
+    }
+
+    private func required<T>(_ name: String, _ value: T?) throws(FieldError) -> T {
+        guard let value else { throw FieldError(field: name, problem: "is missing") }
+        return value
+    }
+
+    public func string(_ name: String) throws(FieldError) -> String { try required(name, optionalString(name)) }
+    public func int(_ name: String) throws(FieldError) -> Int64 { try required(name, optionalInt(name)) }
+    public func double(_ name: String) throws(FieldError) -> Double { try required(name, optionalDouble(name)) }
+    public func bool(_ name: String) throws(FieldError) -> Bool { try required(name, optionalBool(name)) }
+
+    public func optionalString(_ name: String) throws(FieldError) -> String? {
+        guard let value = self[name] else { return nil }
+        guard let string = value.stringValue else { throw FieldError(field: name, problem: "must be a string") }
+        return string
+    }
+
+    public func optionalInt(_ name: String) throws(FieldError) -> Int64? {
+        guard let value = self[name] else { return nil }
+        guard let int = value.intValue else { throw FieldError(field: name, problem: "must be an integer") }
+        return int
+    }
+
+    /// An integer of 32 bits, as process numbers and signals are.
+    public func optionalInt32(_ name: String) throws(FieldError) -> Int32? {
+        guard let value = try optionalInt(name) else { return nil }
+        guard let int = Int32(exactly: value) else { throw FieldError(field: name, problem: "is out of range") }
+        return int
+    }
+
+    public func optionalDouble(_ name: String) throws(FieldError) -> Double? {
+        guard let value = self[name] else { return nil }
+        guard let double = value.doubleValue else { throw FieldError(field: name, problem: "must be a number") }
+        return double
+    }
+
+    public func optionalBool(_ name: String) throws(FieldError) -> Bool? {
+        guard let value = self[name] else { return nil }
+        guard let bool = value.boolValue else { throw FieldError(field: name, problem: "must be true or false") }
+        return bool
+    }
+
+    /// An array; absent means empty.
+    public func array(_ name: String) throws(FieldError) -> [JSON] {
+        guard let value = self[name] else { return [] }
+        guard let array = value.arrayValue else { throw FieldError(field: name, problem: "must be an array") }
+        return array
+    }
+
+    /// An array of strings; absent means empty.
+    public func strings(_ name: String) throws(FieldError) -> [String] {
+        var strings: [String] = []
+        for element in try array(name) {
+            guard let string = element.stringValue else {
+                throw FieldError(field: name, problem: "must be an array of strings")
+            }
+            strings.append(string)
+        }
+        return strings
+    }
+
+    /// An array whose elements are read one by one; absent means empty.
+    public func list<T>(_ name: String, _ read: (JSON) throws(FieldError) -> T) throws(FieldError) -> [T] {
+        var list: [T] = []
+        for element in try array(name) { list.append(try read(element)) }
+        return list
+    }
+}

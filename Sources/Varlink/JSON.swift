@@ -1,0 +1,144 @@
+/// A JSON value as RFC 8259 has it; integers that fit stay integers, objects keep the order of their members.
+public enum JSON: Hashable, Sendable {
+    case null
+    case bool(Bool)
+    case int(Int64)
+    case double(Double)
+    case string(String)
+    case array([JSON])
+    case object(JSONObject)
+
+    /// The member of that name of an object; nil when there is none or this is no object.
+    public subscript(name: String) -> JSON? {
+        guard case .object(let object) = self else { return nil }
+        return object[name]
+    }
+
+    /// Whether this is `null`.
+    public var isNull: Bool { self == .null }
+
+    /// The value of a `true` or `false`.
+    public var boolValue: Bool? {
+        guard case .bool(let value) = self else { return nil }
+        return value
+    }
+
+    /// The value of an integer, also of one written as `2.0`.
+    public var intValue: Int64? {
+        switch self {
+        case .int(let value): value
+        case .double(let value): Int64(exactly: value)
+        default: nil
+        }
+    }
+
+    /// The value of a number of either kind.
+    public var doubleValue: Double? {
+        switch self {
+        case .int(let value): Double(value)
+        case .double(let value): value
+        default: nil
+        }
+    }
+
+    /// The value of a string.
+    public var stringValue: String? {
+        guard case .string(let value) = self else { return nil }
+        return value
+    }
+
+    /// The elements of an array.
+    public var arrayValue: [JSON]? {
+        guard case .array(let value) = self else { return nil }
+        return value
+    }
+
+    /// The members of an object.
+    public var objectValue: JSONObject? {
+        guard case .object(let value) = self else { return nil }
+        return value
+    }
+
+    /// An object with no members.
+    public static let emptyObject = JSON.object(JSONObject())
+
+    /// A string, or `null` for nil.
+    public static func optional(_ value: String?) -> JSON { value.map { .string($0) } ?? .null }
+    /// An integer, or `null` for nil.
+    public static func optional(_ value: Int64?) -> JSON { value.map { .int($0) } ?? .null }
+    /// An integer, or `null` for nil.
+    public static func optional(_ value: Int32?) -> JSON { value.map { .int(Int64($0)) } ?? .null }
+    /// A number, or `null` for nil.
+    public static func optional(_ value: Double?) -> JSON { value.map { .double($0) } ?? .null }
+    /// `true` or `false`, or `null` for nil.
+    public static func optional(_ value: Bool?) -> JSON { value.map { .bool($0) } ?? .null }
+    /// An array of strings.
+    public static func strings(_ values: [String]) -> JSON { .array(values.map { .string($0) }) }
+}
+
+/// The members of a JSON object, in the order in which they were written.
+public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
+    /// One name with its value.
+    public struct Member: Hashable, Sendable {
+        public var name: String
+        public var value: JSON
+
+        public init(name: String, value: JSON) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// All members in order.
+    public private(set) var members: [Member]
+
+    /// Members whose names the caller knows to be distinct.
+    public init(members: [Member]) { self.members = members }
+
+    public init() { members = [] }
+
+    /// A name given twice keeps its first place and its last value.
+    public init(dictionaryLiteral elements: (String, JSON)...) {
+        members = []
+        members.reserveCapacity(elements.count)
+        for (name, value) in elements { self[name] = value }
+    }
+
+    /// The value of a name. Setting nil removes the member; setting a new name appends it.
+    public subscript(name: String) -> JSON? {
+        get {
+            for member in members where member.name == name { return member.value }
+            return nil
+        }
+        set {
+            let index = members.firstIndex { $0.name == name }
+            switch (index, newValue) {
+            case (let index?, let value?): members[index].value = value
+            case (let index?, nil): members.remove(at: index)
+            case (nil, let value?): members.append(Member(name: name, value: value))
+            case (nil, nil): break
+            }
+        }
+    }
+}
+
+extension JSON: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByStringLiteral,
+    ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByFloatLiteral, ExpressibleByNilLiteral
+{
+    public init(dictionaryLiteral elements: (String, JSON)...) {
+        var object = JSONObject()
+        for (name, value) in elements { object[name] = value }
+        self = .object(object)
+    }
+    public init(arrayLiteral elements: JSON...) { self = .array(elements) }
+    public init(stringLiteral value: String) { self = .string(value) }
+    public init(integerLiteral value: Int64) { self = .int(value) }
+    public init(booleanLiteral value: Bool) { self = .bool(value) }
+    public init(floatLiteral value: Double) { self = .double(value) }
+    public init(nilLiteral: ()) { self = .null }
+}
+
+extension JSON: CustomStringConvertible {
+    /// The value as compact JSON text.
+    public var description: String { String(decoding: serialised(), as: UTF8.self) }
+}

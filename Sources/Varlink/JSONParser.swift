@@ -1,0 +1,324 @@
+/// Why a text is no JSON, and where.
+public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What is wrong, as part of a sentence.
+    public var message: String
+    /// Bytes from the beginning of the text.
+    public var offset: Int
+
+    public init(_ message: String, offset: Int) {
+        self.message = message
+        self.offset = offset
+    }
+
+    public var description: String { "not valid JSON at byte \(offset): \(message)" }
+}
+
+extension JSON {
+    /// How deep arrays and objects may nest.
+    public static let depthLimit = 64
+
+    /// Reads one JSON text, strictly: nothing but white space around it, no duplicate names, valid UTF-8.
+    ///
+    /// Integers beyond 64 bits become doubles; numbers beyond a double are refused.
+    public static func parse(_ bytes: [UInt8]) throws(JSONError) -> JSON {
+        try parse(bytes[...])
+    }
+
+    /// The same for a part of a buffer; offsets in errors count from the beginning of the part.
+    public static func parse(_ bytes: ArraySlice<UInt8>) throws(JSONError) -> JSON {
+        let result: Result<JSON, JSONError> = bytes.withUnsafeBufferPointer { buffer in
+            var parser = JSONParser(bytes: buffer)
+            do throws(JSONError) {
+                return .success(try parser.document())
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// The same for a string.
+    public static func parse(_ text: String) throws(JSONError) -> JSON {
+        try parse(Array(text.utf8))
+    }
+}
+
+/// A recursive descent over one buffer; it never looks outside of it.
+private struct JSONParser {
+    let bytes: UnsafeBufferPointer<UInt8>
+    var at = 0
+
+    init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
+
+    /// The next byte, or 0 at the end (0 is valid nowhere in JSON).
+    var next: UInt8 { at < bytes.count ? bytes[at] : 0 }
+
+    func failure(_ message: String) -> JSONError { JSONError(message, offset: at) }
+
+    var unexpected: JSONError {
+        guard at < bytes.count else { return failure("it ends too early") }
+        let byte = bytes[at]
+        if byte > 0x20, byte < 0x7f {
+            return failure("unexpected “\(Character(Unicode.Scalar(byte)))”")
+        }
+        return failure("unexpected byte 0x\(String(byte, radix: 16))")
+    }
+
+    mutating func skipSpace() {
+        while at < bytes.count {
+            switch bytes[at] {
+            case 0x20, 0x09, 0x0a, 0x0d: at += 1
+            default: return
+            }
+        }
+    }
+
+    mutating func document() throws(JSONError) -> JSON {
+        skipSpace()
+        let value = try value(depth: 0)
+        skipSpace()
+        guard at == bytes.count else { throw failure("there is more after the value") }
+        return value
+    }
+
+    mutating func value(depth: Int) throws(JSONError) -> JSON {
+        switch next {
+        case UInt8(ascii: "{"): return try object(depth: depth + 1)
+        case UInt8(ascii: "["): return try array(depth: depth + 1)
+        case UInt8(ascii: "\""): return .string(try string())
+        case UInt8(ascii: "t"): return try literal("true", .bool(true))
+        case UInt8(ascii: "f"): return try literal("false", .bool(false))
+        case UInt8(ascii: "n"): return try literal("null", .null)
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
+        default: throw unexpected
+        }
+    }
+
+    mutating func literal(_ text: StaticString, _ value: JSON) throws(JSONError) -> JSON {
+        for index in 0..<text.utf8CodeUnitCount {
+            guard next == text.utf8Start[index] else { throw unexpected }
+            at += 1
+        }
+        return value
+    }
+
+    mutating func object(depth: Int) throws(JSONError) -> JSON {
+        guard depth <= JSON.depthLimit else { throw failure("nested deeper than \(JSON.depthLimit)") }
+        at += 1
+        var members: [JSONObject.Member] = []
+        var names: Set<String> = []
+        skipSpace()
+        if next == UInt8(ascii: "}") {
+            at += 1
+            return .object(JSONObject())
+        }
+        while true {
+            skipSpace()
+            guard next == UInt8(ascii: "\"") else { throw unexpected }
+            let start = at
+            let name = try string()
+            // Few members: comparing is quicker than hashing; many: a set, so that nobody can make it quadratic.
+            let duplicate: Bool
+            if members.count < 24 {
+                duplicate = members.contains { $0.name == name }
+            } else {
+                if members.count == 24 { names = Set(members.map(\.name)) }
+                duplicate = !names.insert(name).inserted
+            }
+            guard !duplicate else { throw JSONError("the name “\(name)” stands twice", offset: start) }
+            skipSpace()
+            guard next == UInt8(ascii: ":") else { throw unexpected }
+            at += 1
+            skipSpace()
+            members.append(JSONObject.Member(name: name, value: try value(depth: depth)))
+            skipSpace()
+            switch next {
+            case UInt8(ascii: ","): at += 1
+            case UInt8(ascii: "}"):
+                at += 1
+                return .object(JSONObject(members: members))
+            default: throw unexpected
+            }
+        }
+    }
+
+    mutating func array(depth: Int) throws(JSONError) -> JSON {
+        guard depth <= JSON.depthLimit else { throw failure("nested deeper than \(JSON.depthLimit)") }
+        at += 1
+        var elements: [JSON] = []
+        skipSpace()
+        if next == UInt8(ascii: "]") {
+            at += 1
+            return .array(elements)
+        }
+        while true {
+            skipSpace()
+            elements.append(try value(depth: depth))
+            skipSpace()
+            switch next {
+            case UInt8(ascii: ","): at += 1
+            case UInt8(ascii: "]"):
+                at += 1
+                return .array(elements)
+            default: throw unexpected
+            }
+        }
+    }
+
+    mutating func digits() throws(JSONError) {
+        guard isDigit(next) else { throw unexpected }
+        while isDigit(next) { at += 1 }
+    }
+
+    mutating func number() throws(JSONError) -> JSON {
+        let start = at
+        let negative = next == UInt8(ascii: "-")
+        if negative { at += 1 }
+        if next == UInt8(ascii: "0") {
+            at += 1
+            if isDigit(next) { throw failure("a number begins with 0") }
+        } else {
+            try digits()
+        }
+        var whole = true
+        if next == UInt8(ascii: ".") {
+            whole = false
+            at += 1
+            try digits()
+        }
+        if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
+            whole = false
+            at += 1
+            if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { at += 1 }
+            try digits()
+        }
+        if whole, let value = integer(from: start + (negative ? 1 : 0), negative: negative) { return .int(value) }
+        let text = String(decoding: bytes[start..<at], as: UTF8.self)
+        guard let value = Double(text), value.isFinite else {
+            throw JSONError("the number is out of range", offset: start)
+        }
+        return .double(value)
+    }
+
+    /// The digits from there to here as an integer, nil for −0 and for what does not fit.
+    func integer(from start: Int, negative: Bool) -> Int64? {
+        var value: Int64 = 0
+        for index in start..<at {
+            let digit = Int64(bytes[index] &- UInt8(ascii: "0"))
+            let (product, tooLarge) = value.multipliedReportingOverflow(by: 10)
+            let (sum, overflow) = product.subtractingReportingOverflow(digit)
+            if tooLarge || overflow { return nil }
+            value = sum
+        }
+        if negative { return value == 0 ? nil : value }
+        return value == .min ? nil : -value
+    }
+
+    func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
+
+    mutating func string() throws(JSONError) -> String {
+        at += 1
+        let start = at
+        var isASCII = true
+        while at < bytes.count {
+            let byte = bytes[at]
+            if byte == UInt8(ascii: "\"") {
+                let text = try decoded(bytes[start..<at], isASCII: isASCII, from: start)
+                at += 1
+                return text
+            }
+            if byte == UInt8(ascii: "\\") { return try escapedString(from: start) }
+            if byte < 0x20 { throw failure("a control character in a string must be escaped") }
+            if byte >= 0x80 { isASCII = false }
+            at += 1
+        }
+        throw unexpected
+    }
+
+    func decoded(_ part: Slice<UnsafeBufferPointer<UInt8>>, isASCII: Bool, from start: Int) throws(JSONError) -> String {
+        if isASCII { return String(decoding: UnsafeBufferPointer(rebasing: part), as: UTF8.self) }
+        guard let text = String(validating: part, as: UTF8.self) else {
+            throw JSONError("the string is not valid UTF-8", offset: start)
+        }
+        return text
+    }
+
+    /// The string from `start`, whose first backslash is here.
+    mutating func escapedString(from start: Int) throws(JSONError) -> String {
+        var text = Array(bytes[start..<at])
+        while at < bytes.count {
+            let byte = bytes[at]
+            switch byte {
+            case UInt8(ascii: "\""):
+                guard let string = String(validating: text, as: UTF8.self) else {
+                    throw JSONError("the string is not valid UTF-8", offset: start)
+                }
+                at += 1
+                return string
+            case UInt8(ascii: "\\"):
+                at += 1
+                try escape(into: &text)
+            case 0..<0x20:
+                throw failure("a control character in a string must be escaped")
+            default:
+                text.append(byte)
+                at += 1
+            }
+        }
+        throw unexpected
+    }
+
+    mutating func escape(into text: inout [UInt8]) throws(JSONError) {
+        let kind = next
+        switch kind {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(kind)
+        case UInt8(ascii: "b"): text.append(0x08)
+        case UInt8(ascii: "f"): text.append(0x0c)
+        case UInt8(ascii: "n"): text.append(0x0a)
+        case UInt8(ascii: "r"): text.append(0x0d)
+        case UInt8(ascii: "t"): text.append(0x09)
+        case UInt8(ascii: "u"):
+            at += 1
+            let scalar = try unicodeEscape()
+            text.append(contentsOf: Unicode.UTF8.encode(scalar)!)
+            return
+        default: throw unexpected
+        }
+        at += 1
+    }
+
+    mutating func unicodeEscape() throws(JSONError) -> Unicode.Scalar {
+        let start = at
+        let first = try fourHexDigits()
+        if let scalar = Unicode.Scalar(first) { return scalar }
+        // A surrogate: only a high one with a low one after it means something.
+        guard first < 0xdc00, next == UInt8(ascii: "\\") else {
+            throw JSONError("half a surrogate pair", offset: start)
+        }
+        at += 1
+        guard next == UInt8(ascii: "u") else { throw JSONError("half a surrogate pair", offset: start) }
+        at += 1
+        let second = try fourHexDigits()
+        guard (0xdc00...0xdfff).contains(second),
+            let scalar = Unicode.Scalar(0x10000 + ((UInt32(first) - 0xd800) << 10) + (UInt32(second) - 0xdc00))
+        else { throw JSONError("half a surrogate pair", offset: start) }
+        return scalar
+    }
+
+    mutating func fourHexDigits() throws(JSONError) -> UInt16 {
+        var value: UInt16 = 0
+        for _ in 0..<4 {
+            let byte = next
+            let digit: UInt8
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = byte - UInt8(ascii: "A") + 10
+            default: throw unexpected
+            }
+            value = value << 4 | UInt16(digit)
+            at += 1
+        }
+        return value
+    }
+}
