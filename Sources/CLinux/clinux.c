@@ -1,1 +1,360 @@
+#define _GNU_SOURCE
 #include "clinux.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef MADV_COLD
+#define MADV_COLD 20
+#endif
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59
+#endif
+
+_Static_assert(sizeof(struct ucred) == sizeof(tlx_credentials), "tlx_credentials has the layout of struct ucred");
+
+// MARK: Processes
+
+int tlx_pidfd_open(pid_t pid, unsigned int flags) { return (int)syscall(SYS_pidfd_open, pid, flags); }
+
+int tlx_pidfd_send_signal(int pidfd, int signo) {
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
+}
+
+int tlx_close_range(unsigned int first, unsigned int last, int flags) { return close_range(first, last, flags); }
+
+int tlx_wifexited(int status) { return WIFEXITED(status); }
+int tlx_wexitstatus(int status) { return WEXITSTATUS(status); }
+int tlx_wifsignaled(int status) { return WIFSIGNALED(status); }
+int tlx_wtermsig(int status) { return WTERMSIG(status); }
+int tlx_wcoredump(int status) { return WCOREDUMP(status) != 0; }
+
+int tlx_prctl(int option, unsigned long argument) { return prctl(option, argument, 0UL, 0UL, 0UL); }
+
+int tlx_signal_block(int signo, int block) {
+    sigset_t set;
+    sigemptyset(&set);
+    if (sigaddset(&set, signo) < 0)
+        return -1;
+    int error = pthread_sigmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+    if (error == 0)
+        return 0;
+    errno = error;
+    return -1;
+}
+
+int tlx_signal_disposition(int signo, int ignore) {
+    struct sigaction action = {.sa_handler = ignore ? SIG_IGN : SIG_DFL};
+    return sigaction(signo, &action, NULL);
+}
+
+int tlx_sigrtmin(void) { return SIGRTMIN; }
+int tlx_sigrtmax(void) { return SIGRTMAX; }
+
+int tlx_get_limit(int resource, uint64_t *soft, uint64_t *hard) {
+    struct rlimit limit;
+    if (getrlimit((__rlimit_resource_t)resource, &limit) < 0)
+        return -1;
+    *soft = limit.rlim_cur;
+    *hard = limit.rlim_max;
+    return 0;
+}
+
+int tlx_set_limit(int resource, uint64_t soft, uint64_t hard) {
+    struct rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
+    return setrlimit((__rlimit_resource_t)resource, &limit);
+}
+
+// MARK: Memory
+
+const int tlx_madv_cold = MADV_COLD, tlx_madv_pageout = MADV_PAGEOUT;
+
+int tlx_memfd_create(const char *name) { return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+
+ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count, int advice) {
+    return syscall(SYS_process_madvise, pidfd, ranges, count, advice, 0);
+}
+
+// MARK: Sockets
+
+ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_count, tlx_credentials *credentials,
+                    int *truncated) {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * 253) + CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    struct iovec part = {.iov_base = buffer, .iov_len = size};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    size_t capacity = *fd_count, count = 0;
+    *fd_count = 0;
+    *truncated = 0;
+    memset(credentials, 0, sizeof *credentials);
+    credentials->uid = credentials->gid = (uint32_t)-1;
+    ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0)
+        return -1;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
+        if (c->cmsg_level != SOL_SOCKET)
+            continue;
+        if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len >= CMSG_LEN(sizeof(struct ucred)))
+            memcpy(credentials, CMSG_DATA(c), sizeof *credentials);
+        if (c->cmsg_type == SCM_RIGHTS) {
+            size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+            for (size_t i = 0; i < n; i++) {
+                int received;
+                memcpy(&received, CMSG_DATA(c) + i * sizeof(int), sizeof received);
+                if (count < capacity) {
+                    fds[count++] = received;
+                } else {
+                    close(received);
+                    *truncated |= 2;
+                }
+            }
+        }
+    }
+    *fd_count = count;
+    if (message.msg_flags & MSG_TRUNC)
+        *truncated |= 1;
+    if (message.msg_flags & MSG_CTRUNC)
+        *truncated |= 2;
+    return got;
+}
+
+ssize_t tlx_send(int fd, const void *buffer, size_t size, const int *fds, size_t fd_count, int wait) {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * 253)];
+    } control;
+    struct iovec part = {.iov_base = (void *)buffer, .iov_len = size};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (fd_count > 253) {
+        errno = E2BIG;
+        return -1;
+    }
+    if (fd_count > 0) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
+        memcpy(CMSG_DATA(c), fds, sizeof(int) * fd_count);
+    }
+    return sendmsg(fd, &message, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
+}
+
+static int unix_address(struct sockaddr_un *address, socklen_t *size, const char *path, size_t length) {
+    memset(address, 0, sizeof *address);
+    address->sun_family = AF_UNIX;
+    if (length == 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (length >= sizeof address->sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(address->sun_path, path, length);
+    if (path[0] == '@')
+        address->sun_path[0] = 0;
+    *size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (path[0] == '@' ? 0 : 1));
+    return 0;
+}
+
+ssize_t tlx_send_to(int fd, const void *buffer, size_t size, const char *path, size_t path_length) {
+    struct sockaddr_un address;
+    socklen_t address_size;
+    if (unix_address(&address, &address_size, path, path_length) < 0)
+        return -1;
+    return sendto(fd, buffer, size, MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address, address_size);
+}
+
+int tlx_peer_credentials(int fd, tlx_credentials *credentials) {
+    socklen_t size = sizeof *credentials;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, &size);
+}
+
+int tlx_peer_groups(int fd, uint32_t *groups, size_t capacity) {
+    socklen_t size = (socklen_t)(capacity * sizeof *groups);
+    int result = getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size);
+    if (result < 0 && errno != ERANGE)
+        return -1;
+    return (int)(size / sizeof *groups);
+}
+
+int tlx_unix_bind(int fd, const char *path, size_t length) {
+    struct sockaddr_un address;
+    socklen_t size;
+    if (unix_address(&address, &size, path, length) < 0)
+        return -1;
+    return bind(fd, (struct sockaddr *)&address, size);
+}
+
+int tlx_unix_connect(int fd, const char *path, size_t length) {
+    struct sockaddr_un address;
+    socklen_t size;
+    if (unix_address(&address, &size, path, length) < 0)
+        return -1;
+    return connect(fd, (struct sockaddr *)&address, size);
+}
+
+static int socket_type(int kind) {
+    return (kind == 0 ? SOCK_STREAM : kind == 1 ? SOCK_DGRAM : SOCK_SEQPACKET) | SOCK_CLOEXEC;
+}
+
+int tlx_unix_socket(int kind) { return socket(AF_UNIX, socket_type(kind), 0); }
+int tlx_unix_pair(int kind, int fds[2]) { return socketpair(AF_UNIX, socket_type(kind), 0, fds); }
+int tlx_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+
+static int tcp_address(struct sockaddr_storage *storage, socklen_t *size, const char *address, uint16_t port) {
+    memset(storage, 0, sizeof *storage);
+    struct sockaddr_in *v4 = (struct sockaddr_in *)storage;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)storage;
+    if (inet_pton(AF_INET, address, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        *size = sizeof *v4;
+        return 0;
+    }
+    if (inet_pton(AF_INET6, address, &v6->sin6_addr) == 1) {
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+        *size = sizeof *v6;
+        return 0;
+    }
+    errno = EINVAL;
+    return -1;
+}
+
+static int close_keeping_errno(int fd) {
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+int tlx_tcp_connect(const char *address, uint16_t port) {
+    struct sockaddr_storage storage;
+    socklen_t size;
+    if (tcp_address(&storage, &size, address, port) < 0)
+        return -1;
+    int fd = socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    if (connect(fd, (struct sockaddr *)&storage, size) < 0 && errno != EINPROGRESS)
+        return close_keeping_errno(fd);
+    return fd;
+}
+
+int tlx_tcp_listen(const char *address, uint16_t port, int backlog, int reuse_port) {
+    struct sockaddr_storage storage;
+    socklen_t size;
+    int one = 1;
+    if (tcp_address(&storage, &size, address, port) < 0)
+        return -1;
+    int fd = socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||
+        (reuse_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) < 0) ||
+        bind(fd, (struct sockaddr *)&storage, size) < 0 || listen(fd, backlog) < 0)
+        return close_keeping_errno(fd);
+    return fd;
+}
+
+int tlx_socket_error(int fd) {
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+        return -1;
+    return error;
+}
+
+// MARK: Pipes
+
+ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size) {
+    return splice(in, in_offset, out, out_offset, size, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
+}
+
+ssize_t tlx_tee(int in, int out, size_t size) { return tee(in, out, size, SPLICE_F_NONBLOCK); }
+int tlx_pipe_size(int fd) { return fcntl(fd, F_GETPIPE_SZ); }
+int tlx_set_pipe_size(int fd, int size) { return fcntl(fd, F_SETPIPE_SZ, size); }
+
+int tlx_readable_bytes(int fd) {
+    int count = 0;
+    return ioctl(fd, FIONREAD, &count) < 0 ? -1 : count;
+}
+
+int tlx_pipe(int fds[2], int nonblocking) { return pipe2(fds, O_CLOEXEC | (nonblocking ? O_NONBLOCK : 0)); }
+
+// MARK: Waiting
+
+int tlx_timerfd(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); }
+
+int tlx_timerfd_set(int fd, int64_t nanoseconds) {
+    struct itimerspec spec = {
+        .it_value = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000}};
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+int tlx_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+const uint32_t tlx_epollin = EPOLLIN, tlx_epollout = EPOLLOUT, tlx_epollhup = EPOLLHUP, tlx_epollrdhup = EPOLLRDHUP,
+               tlx_epollerr = EPOLLERR, tlx_epollet = EPOLLET, tlx_epollpri = EPOLLPRI;
+
+int tlx_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int tlx_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t data) {
+    struct epoll_event event = {.events = events, .data.u64 = data};
+    int op = operation == 1 ? EPOLL_CTL_ADD : operation == 2 ? EPOLL_CTL_DEL : EPOLL_CTL_MOD;
+    return epoll_ctl(epoll, op, fd, &event);
+}
+
+int tlx_epoll_wait(int epoll, tlx_epoll_event *events, int capacity, int timeout_ms) {
+    struct epoll_event got[256];
+    int count = epoll_wait(epoll, got, capacity < 256 ? capacity : 256, timeout_ms);
+    for (int i = 0; i < count; i++) {
+        events[i].events = got[i].events;
+        events[i].data = got[i].data.u64;
+    }
+    return count;
+}
+
+// MARK: Files
+
+int tlx_flock(int fd, int kind) {
+    return flock(fd, kind == 0 ? LOCK_UN : (kind == 1 ? LOCK_SH : LOCK_EX) | LOCK_NB);
+}
+
+unsigned int tlx_major(uint64_t device) { return major(device); }
+unsigned int tlx_minor(uint64_t device) { return minor(device); }
+
+int tlx_rename_exclusive(const char *from, const char *to) {
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+}

@@ -1,1 +1,233 @@
-// EventLoop
+import CSystemd
+public import Linux
+
+/// The one loop that everything runs on: descriptors, timers, signals and deferred work, over sd-event(3).
+///
+/// In each turn at most one batch is handled, chosen by priority: what came from outside first (descriptors, signals),
+/// then timers, then `later` work. So a datagram that waits is read before a deadline is judged. What floods the loop
+/// does not starve the rest: after 32 turns in a row of descriptors alone, all else that waits gets its turn.
+///
+/// All I/O watches of normal priority sit behind one epoll descriptor of the loop's own: sd-event handles one source a
+/// turn, which is quadratic with many that are ready.
+///
+/// Not thread-safe, and not for use across fork(2): sd-event answers ECHILD there.
+public final class EventLoop {
+    /// What is handled first when several things wait.
+    public enum Priority: Sendable {
+        /// Before all else.
+        case first
+        /// Descriptors, unless said otherwise.
+        case normal
+        /// Timers.
+        case timer
+        /// After timers, before `later` work.
+        case last
+
+        var value: Int64 {
+            switch self {
+            case .first: -100
+            case .normal: 0
+            case .timer: 50
+            case .last: 100
+            }
+        }
+    }
+
+    /// Runs just before the loop waits, and only then.
+    public var beforeSleep: (() -> Void)?
+    /// Runs right after the loop has waited.
+    public var afterWake: (() -> Void)?
+
+    /// The loop of sd-event.
+    let event: OpaquePointer
+    /// The I/O watches of normal priority.
+    let watches: WatchTable
+    private var watchSource: OpaquePointer?
+    private var watchTurns = 0
+    private var turnsWhileAside = 0
+
+    private var deferred: [() -> Void] = []
+    private var deferSource: OpaquePointer?
+    private var isStopping = false
+
+    /// Makes a loop. Errors: out of descriptors or memory.
+    public init() throws(Errno) {
+        var made: OpaquePointer?
+        try check(sd_event_new(&made))
+        guard let made else { throw .noMemory }
+        event = made
+        do throws(Errno) {
+            watches = try WatchTable()
+        } catch {
+            sd_event_unref(made)
+            throw error
+        }
+        let me = Unmanaged.passUnretained(self).toOpaque()
+        try check(
+            sd_event_add_io(
+                event, &watchSource, watches.poller.descriptor.raw, IOEvents.readable.rawValue,
+                { _, _, _, loop in
+                    Unmanaged<EventLoop>.fromOpaque(loop!).takeUnretainedValue().drainWatches()
+                    return 0
+                }, me))
+        try check(sd_event_source_set_priority(watchSource, Priority.normal.value))
+        try check(
+            sd_event_add_defer(
+                event, &deferSource,
+                { _, loop in
+                    Unmanaged<EventLoop>.fromOpaque(loop!).takeUnretainedValue().runDeferred()
+                    return 0
+                }, me))
+        try check(sd_event_source_set_priority(deferSource, Self.deferPriority))
+        try check(sd_event_source_set_enabled(deferSource, CInt(SD_EVENT_OFF)))
+    }
+
+    deinit {
+        sd_event_source_disable_unref(watchSource)
+        sd_event_source_disable_unref(deferSource)
+        sd_event_unref(event)
+    }
+
+    private static let deferPriority: Int64 = 200
+    private static let asidePriority: Int64 = 300
+    private static let turnsInARow = 32
+
+    /// The time now, CLOCK_MONOTONIC: read afresh, not the time at which the turn began.
+    public var now: Duration { Clock.monotonic() }
+
+    // MARK: Turning
+
+    /// Turns until `stop()`.
+    public func run() throws(Errno) {
+        isStopping = false
+        while !isStopping { try turn(timeout: .max) }
+    }
+
+    /// Makes `run()` return after the handler that runs now.
+    public func stop() { isStopping = true }
+
+    /// One turn: waits at most `timeout` (nil: as long as it takes) and handles one batch. False when nothing came.
+    @discardableResult
+    public func runOnce(timeout: Duration?) throws(Errno) -> Bool {
+        try turn(timeout: timeout.map { UInt64(max(0, $0.microseconds)) } ?? .max)
+    }
+
+    /// As sd_event_run(3) does it, with the hooks around the wait.
+    @discardableResult
+    private func turn(timeout: UInt64) throws(Errno) -> Bool {
+        var result = try check(sd_event_prepare(event))
+        if result == 0 {
+            beforeSleep?()
+            let waited = sd_event_wait(event, timeout)
+            afterWake?()
+            result = try check(waited)
+        }
+        guard result > 0 else {
+            watchTurns = 0
+            return false
+        }
+        let before = watchTurns
+        try check(sd_event_dispatch(event))
+        if watchTurns == before { watchTurns = 0 }
+        if turnsWhileAside > 0 {
+            turnsWhileAside -= 1
+            if turnsWhileAside == 0 { sd_event_source_set_priority(watchSource, Priority.normal.value) }
+        }
+        return true
+    }
+
+    private func drainWatches() {
+        if turnsWhileAside > 0 {
+            turnsWhileAside = 0
+            watchTurns = 0
+            sd_event_source_set_priority(watchSource, Priority.normal.value)
+        }
+        watches.drain()
+        watchTurns += 1
+        if watchTurns >= Self.turnsInARow {
+            watchTurns = 0
+            turnsWhileAside = 256
+            sd_event_source_set_priority(watchSource, Self.asidePriority)
+        }
+    }
+
+    // MARK: Deferred work
+
+    /// Runs `work` once, after everything that is ready. Work that is added meanwhile runs a turn later.
+    public func later(_ work: @escaping () -> Void) {
+        deferred.append(work)
+        if deferred.count == 1 { sd_event_source_set_enabled(deferSource, CInt(SD_EVENT_ONESHOT)) }
+    }
+
+    private func runDeferred() {
+        let work = deferred
+        deferred = []
+        for item in work { item() }
+    }
+
+    // MARK: Sources
+
+    /// Watches a descriptor that stays the caller's; cancel the watch before closing it. EPERM for regular files,
+    /// EEXIST when this descriptor is watched already.
+    public func watch(
+        _ fd: Int32, _ events: IOEvents, priority: Priority = .normal, _ handler: @escaping (IOEvents) -> Void
+    ) throws(Errno) -> IOSource {
+        if priority == .normal {
+            let tag = try watches.add(fd, events, handler)
+            return IOSource(loop: self, backing: .table(tag))
+        }
+        let box = HandlerBox(handler)
+        var source: OpaquePointer?
+        try check(
+            sd_event_add_io(
+                event, &source, fd, events.rawValue,
+                { _, _, revents, box in
+                    Unmanaged<HandlerBox<IOEvents>>.fromOpaque(box!).takeUnretainedValue().run(
+                        IOEvents(rawValue: revents))
+                    return 0
+                }, Unmanaged.passUnretained(box).toOpaque()))
+        sd_event_source_set_priority(source, priority.value)
+        return IOSource(loop: self, backing: .source(source, box))
+    }
+
+    /// A timer, disarmed at first; fires once for each `arm`.
+    public func timer(_ handler: @escaping () -> Void) throws(Errno) -> TimerSource {
+        let box = HandlerBox<Void>(handler)
+        var source: OpaquePointer?
+        // An accuracy of 0 would mean 250 ms.
+        try check(
+            sd_event_add_time(
+                event, &source, Int32(1), .max, 1,
+                { _, _, box in
+                    Unmanaged<HandlerBox<Void>>.fromOpaque(box!).takeUnretainedValue().run(())
+                    return 0
+                }, Unmanaged.passUnretained(box).toOpaque()))
+        sd_event_source_set_enabled(source, CInt(SD_EVENT_OFF))
+        sd_event_source_set_priority(source, Priority.timer.value)
+        return TimerSource(loop: self, source: source, box: box)
+    }
+
+    /// Calls `handler` for a signal to this process, which is blocked in this thread from now on (also after the
+    /// source is cancelled). Several of one kind may come as one.
+    public func signal(_ number: Int32, _ handler: @escaping () -> Void) throws(Errno) -> SignalSource {
+        try Signal.block(number)
+        let box = HandlerBox<Void>(handler)
+        var source: OpaquePointer?
+        try check(
+            sd_event_add_signal(
+                event, &source, number,
+                { _, _, box in
+                    Unmanaged<HandlerBox<Void>>.fromOpaque(box!).takeUnretainedValue().run(())
+                    return 0
+                }, Unmanaged.passUnretained(box).toOpaque()))
+        sd_event_source_set_priority(source, Priority.first.value)
+        return SignalSource(loop: self, source: source, box: box)
+    }
+}
+
+/// sd-event's negative results are errno.
+@discardableResult
+func check(_ result: Int32) throws(Errno) -> Int32 {
+    if result < 0 { throw Errno(rawValue: -result) }
+    return result
+}

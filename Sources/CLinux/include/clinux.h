@@ -1,1 +1,112 @@
-#pragma once
+#ifndef TORPOR_CLINUX_H
+#define TORPOR_CLINUX_H
+
+// What Swift's `import Glibc` does not show, or shows in a form that Swift cannot call. One reason per shim.
+// Bodies are in clinux.c: _GNU_SOURCE must not leak into the module. All return -1 and set errno as libc does.
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/// The sender of a message or the other side of a connection (struct ucred needs _GNU_SOURCE).
+typedef struct {
+    int32_t pid;
+    uint32_t uid;
+    uint32_t gid;
+} tlx_credentials;
+
+/// No pidfd_open in Swift's Glibc. The descriptor is close-on-exec.
+int tlx_pidfd_open(pid_t pid, unsigned int flags);
+/// No pidfd_send_signal in Swift's Glibc.
+int tlx_pidfd_send_signal(int pidfd, int signo);
+/// close_range needs _GNU_SOURCE.
+int tlx_close_range(unsigned int first, unsigned int last, int flags);
+/// memfd_create needs _GNU_SOURCE; always close-on-exec, sealing allowed.
+int tlx_memfd_create(const char *name);
+/// process_madvise needs _GNU_SOURCE.
+ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count, int advice);
+/// MADV_COLD and MADV_PAGEOUT are not imported.
+extern const int tlx_madv_cold, tlx_madv_pageout;
+
+/// recvmsg with control messages: the CMSG macros cannot be imported. Never blocks (MSG_DONTWAIT), descriptors are
+/// close-on-exec; takes up to *fd_count descriptors, writes how many came (a surplus is closed); credentials->pid is 0
+/// where none came; *truncated bit 0 says that data, bit 1 that control data was cut.
+ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_count, tlx_credentials *credentials,
+                    int *truncated);
+/// sendmsg with descriptors (at most 253), as above; MSG_NOSIGNAL; never blocks where `wait` is 0.
+ssize_t tlx_send(int fd, const void *buffer, size_t size, const int *fds, size_t fd_count, int wait);
+/// sendto a Unix path or abstract name.
+ssize_t tlx_send_to(int fd, const void *buffer, size_t size, const char *path, size_t path_length);
+/// SO_PEERCRED takes a struct ucred.
+int tlx_peer_credentials(int fd, tlx_credentials *credentials);
+/// SO_PEERGROUPS: the groups of the peer; returns how many there are (may be more than `capacity`: ask again).
+int tlx_peer_groups(int fd, uint32_t *groups, size_t capacity);
+/// struct sockaddr_un holds a tuple of 108 characters in Swift. A leading '@' means an abstract name.
+int tlx_unix_bind(int fd, const char *path, size_t length);
+int tlx_unix_connect(int fd, const char *path, size_t length);
+/// SOCK_STREAM and its flags are an enum in Swift's Glibc. Kind: 0 stream, 1 datagram, 2 seqpacket.
+int tlx_unix_socket(int kind);
+int tlx_unix_pair(int kind, int fds[2]);
+/// accept4 needs _GNU_SOURCE.
+int tlx_accept(int fd);
+/// TCP: getaddrinfo-free, numeric addresses only. Non-blocking connect and listen, for readiness checks and sockets.
+int tlx_tcp_connect(const char *address, uint16_t port);
+int tlx_tcp_listen(const char *address, uint16_t port, int backlog, int reuse_port);
+int tlx_socket_error(int fd);
+
+/// splice and tee need _GNU_SOURCE; never block. `offset` is NULL for pipes, else in and out.
+ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size);
+ssize_t tlx_tee(int in, int out, size_t size);
+/// F_SETPIPE_SZ, F_GETPIPE_SZ and FIONREAD are not imported.
+int tlx_pipe_size(int fd);
+int tlx_set_pipe_size(int fd, int size);
+int tlx_readable_bytes(int fd);
+/// pipe2 needs _GNU_SOURCE; close-on-exec, non-blocking where asked.
+int tlx_pipe(int fds[2], int nonblocking);
+
+/// The W macros of wait status are not imported.
+int tlx_wifexited(int status);
+int tlx_wexitstatus(int status);
+int tlx_wifsignaled(int status);
+int tlx_wtermsig(int status);
+int tlx_wcoredump(int status);
+
+/// timerfd on CLOCK_MONOTONIC: its header is not in Swift's Glibc. An absolute time in ns; 0 disarms.
+int tlx_timerfd(void);
+int tlx_timerfd_set(int fd, int64_t nanoseconds);
+/// eventfd: as above; non-blocking.
+int tlx_eventfd(void);
+
+/// epoll: its header is not in Swift's Glibc, and struct epoll_event is packed.
+typedef struct {
+    uint32_t events;
+    uint64_t data;
+} tlx_epoll_event;
+int tlx_epoll_create(void);
+/// Operation: 1 add, 2 delete, 3 modify.
+int tlx_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t data);
+int tlx_epoll_wait(int epoll, tlx_epoll_event *events, int capacity, int timeout_ms);
+extern const uint32_t tlx_epollin, tlx_epollout, tlx_epollhup, tlx_epollrdhup, tlx_epollerr, tlx_epollet, tlx_epollpri;
+
+/// The function flock is hidden behind the struct of that name. Kind: 0 unlock, 1 shared, 2 exclusive; never blocks.
+int tlx_flock(int fd, int kind);
+/// prctl is variadic.
+int tlx_prctl(int option, unsigned long argument);
+/// Blocks or unblocks one signal in this thread (sigset_t helpers are inline functions with statement expressions).
+int tlx_signal_block(int signo, int block);
+/// sigaction's handler is an anonymous union: sets SIG_DFL (0) or SIG_IGN (1).
+int tlx_signal_disposition(int signo, int ignore);
+/// SIGRTMIN and SIGRTMAX are function calls behind macros.
+int tlx_sigrtmin(void);
+int tlx_sigrtmax(void);
+/// major and minor of a device number are macros.
+unsigned int tlx_major(uint64_t device);
+unsigned int tlx_minor(uint64_t device);
+/// struct rlimit's resource is an enum in Swift's Glibc.
+int tlx_get_limit(int resource, uint64_t *soft, uint64_t *hard);
+int tlx_set_limit(int resource, uint64_t soft, uint64_t hard);
+/// open_tree-free rename without replacement (renameat2 needs _GNU_SOURCE).
+int tlx_rename_exclusive(const char *from, const char *to);
+
+#endif

@@ -1,0 +1,68 @@
+import Linux
+
+/// The I/O watches of normal priority: one epoll instance, and a table from tag to handler. A tag is an index and the
+/// generation of that place, so that an event of a watch that was cancelled a moment ago meets nobody.
+final class WatchTable {
+    let poller: Poller
+    private var entries: [Entry] = []
+    private var free: [UInt32] = []
+    private var tags: [Int32: UInt64] = [:]
+
+    private struct Entry {
+        var generation: UInt32
+        var fd: Int32
+        var handler: ((IOEvents) -> Void)?
+    }
+
+    init() throws(Errno) { poller = try Poller() }
+
+    func add(_ fd: Int32, _ events: IOEvents, _ handler: @escaping (IOEvents) -> Void) throws(Errno) -> UInt64 {
+        let index = free.last ?? UInt32(entries.count)
+        let generation = free.isEmpty ? 0 : entries[Int(index)].generation
+        let tag = UInt64(generation) << 32 | UInt64(index)
+        try poller.add(fd, events, tag: tag)
+        if free.isEmpty {
+            entries.append(Entry(generation: 0, fd: fd, handler: handler))
+        } else {
+            free.removeLast()
+            entries[Int(index)].fd = fd
+            entries[Int(index)].handler = handler
+        }
+        tags[fd] = tag
+        return tag
+    }
+
+    func setEvents(_ tag: UInt64, _ events: IOEvents) {
+        guard let index = live(tag), tags[entries[index].fd] == tag else { return }
+        try? poller.modify(entries[index].fd, events, tag: tag)
+    }
+
+    func remove(_ tag: UInt64) {
+        guard let index = live(tag) else { return }
+        let fd = entries[index].fd
+        // Closed before it was cancelled, the number may belong to another watch by now: leave that alone.
+        if tags[fd] == tag {
+            tags[fd] = nil
+            try? poller.remove(fd)
+        }
+        let handler = entries[index].handler
+        entries[index] = Entry(generation: entries[index].generation &+ 1, fd: -1, handler: nil)
+        free.append(UInt32(index))
+        // Goes here, last: letting go of what it holds may cancel further watches.
+        _ = handler
+    }
+
+    func drain() {
+        _ = try? poller.drain { tag, events in
+            guard let index = live(tag), let handler = entries[index].handler else { return }
+            handler(events)
+        }
+    }
+
+    private func live(_ tag: UInt64) -> Int? {
+        let index = Int(tag & 0xffff_ffff)
+        guard index < entries.count, entries[index].generation == UInt32(tag >> 32), entries[index].handler != nil
+        else { return nil }
+        return index
+    }
+}

@@ -1,0 +1,107 @@
+/// Control groups, version 2, by absolute path.
+public enum Cgroup {
+    /// Where the v2 hierarchy is mounted, whatever else is; nil when it is not.
+    public static func mountPoint(mountInfo: String = "/proc/self/mountinfo") -> String? {
+        guard let text = try? File.readString(mountInfo, limit: 1 << 24) else { return nil }
+        for line in text.split(separator: "\n") {
+            // 31 23 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
+            let fields = line.split(separator: " ")
+            guard let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count, fields.count > 4 else { continue }
+            if fields[dash + 1] == "cgroup2" { return unescape(fields[4]) }
+        }
+        return nil
+    }
+
+    /// Blanks and such stand as three octal digits in mountinfo.
+    private static func unescape(_ text: Substring) -> String {
+        var bytes: [UInt8] = []
+        var rest = Array(text.utf8)[...]
+        while let byte = rest.popFirst() {
+            if byte == UInt8(ascii: "\\"), rest.count >= 3,
+                let value = UInt8(String(decoding: rest.prefix(3), as: UTF8.self), radix: 8)
+            {
+                bytes.append(value)
+                rest = rest.dropFirst(3)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Makes one; there already is no error.
+    public static func create(_ path: String) throws(Errno) {
+        do throws(Errno) {
+            try File.makeDirectory(path)
+        } catch {
+            if error != .fileExists { throw error }
+        }
+    }
+
+    /// Removes one without processes and children; gone already is no error. EBUSY while it has some.
+    public static func remove(_ path: String) throws(Errno) {
+        do throws(Errno) {
+            try File.removeDirectory(path)
+        } catch {
+            if error != .noSuchFileOrDirectory { throw error }
+        }
+    }
+
+    /// Removes one and those below it, none of which may have processes.
+    public static func removeTree(_ path: String) throws(Errno) {
+        for child in children(path) { try removeTree(child) }
+        try remove(path)
+    }
+
+    /// The cgroups directly below.
+    public static func children(_ path: String) -> [String] {
+        ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
+            (try? File.status($0, followLinks: false).kind) == .directory
+        }
+    }
+
+    /// Its processes, and those of the cgroups below it. Zombies are not listed.
+    public static func procs(_ path: String) throws(Errno) -> [Int32] {
+        var result = try File.readString(path + "/cgroup.procs", limit: 1 << 24).split(separator: "\n")
+            .compactMap { Int32($0) }
+        // Only a populated cgroup can have populated ones below it, and most have none at all: the link count says.
+        if let links = try? File.status(path).links, links != 2 {
+            for child in children(path) { result += (try? procs(child)) ?? [] }
+        }
+        return result
+    }
+
+    /// Moves a process into it.
+    public static func add(_ path: String, pid: Int32) throws(Errno) {
+        try File.writeControl(path + "/cgroup.procs", "\(pid)\n")
+    }
+
+    /// SIGKILL to all in it and below, at once (Linux 5.14).
+    public static func kill(_ path: String) throws(Errno) { try File.writeControl(path + "/cgroup.kill", "1\n") }
+
+    /// Asks for freezing or thawing; `events` says when it is done.
+    public static func freeze(_ path: String, _ on: Bool) throws(Errno) {
+        try File.writeControl(path + "/cgroup.freeze", on ? "1\n" : "0\n")
+    }
+
+    /// Whether there are processes in it or below, and whether all of them are frozen.
+    public static func events(_ path: String) throws(Errno) -> (populated: Bool, frozen: Bool) {
+        let text = try File.readString(path + "/cgroup.events")
+        return (text.contains("populated 1"), text.contains("frozen 1"))
+    }
+
+    /// A file that holds one number, such as `memory.current`; nil when it is not there or says `max`.
+    public static func number(_ path: String, _ file: String) -> UInt64? {
+        guard let text = try? File.readString(path + "/" + file) else { return nil }
+        return text.split(separator: "\n").first.flatMap { UInt64($0) }
+    }
+
+    /// One key of a flat file, such as `usage_usec` of `cpu.stat`.
+    public static func value(_ path: String, _ file: String, key: String) -> UInt64? {
+        guard let text = try? File.readString(path + "/" + file) else { return nil }
+        for line in text.split(separator: "\n") where line.hasPrefix(key + " ") {
+            return UInt64(line.dropFirst(key.count + 1))
+        }
+        return nil
+    }
+}

@@ -1,0 +1,62 @@
+import Glibc
+
+/// The two clocks that the supervisor uses.
+public enum Clock {
+    /// Time since boot without sleep, CLOCK_MONOTONIC.
+    public static func monotonic() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Duration(secondsComponent: Int64(time.tv_sec), attosecondsComponent: Int64(time.tv_nsec) * 1_000_000_000)
+    }
+
+    /// Time since boot with sleep, CLOCK_BOOTTIME.
+    public static func boot() -> Duration {
+        var time = timespec()
+        clock_gettime(CLOCK_BOOTTIME, &time)
+        return Duration(secondsComponent: Int64(time.tv_sec), attosecondsComponent: Int64(time.tv_nsec) * 1_000_000_000)
+    }
+
+    /// Wall clock: microseconds since 1970, CLOCK_REALTIME.
+    public static func realtimeMicroseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+
+    /// The wall clock as `2026-01-31T12:34:56.789Z`.
+    public static func timestamp(microseconds: Int64) -> String {
+        var seconds = time_t(microseconds / 1_000_000)
+        var parts = tm()
+        gmtime_r(&seconds, &parts)
+        let milliseconds = Int(microseconds % 1_000_000) / 1000
+        func padded(_ value: Int, _ width: Int) -> String {
+            let text = String(value)
+            return String(repeating: "0", count: max(0, width - text.count)) + text
+        }
+        return padded(Int(parts.tm_year) + 1900, 4) + "-" + padded(Int(parts.tm_mon) + 1, 2) + "-"
+            + padded(Int(parts.tm_mday), 2) + "T" + padded(Int(parts.tm_hour), 2) + ":"
+            + padded(Int(parts.tm_min), 2) + ":" + padded(Int(parts.tm_sec), 2) + "." + padded(milliseconds, 3) + "Z"
+    }
+
+    /// Clock ticks a second, the unit of times in `/proc/PID/stat` (100 everywhere so far).
+    public static let ticksPerSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
+
+    /// Clock ticks as a duration.
+    public static func duration(ticks: UInt64) -> Duration {
+        .microseconds(Int64(clamping: ticks)) * Int(1_000_000 / ticksPerSecond)
+    }
+}
+
+extension Duration {
+    /// Whole microseconds, rounded down, bounded by what Int64 holds.
+    public var microseconds: Int64 {
+        let parts = components
+        let (product, overflow) = parts.seconds.multipliedReportingOverflow(by: 1_000_000)
+        if overflow { return parts.seconds < 0 ? .min : .max }
+        let (sum, overflow2) = product.addingReportingOverflow(parts.attoseconds / 1_000_000_000_000)
+        return overflow2 ? (parts.seconds < 0 ? .min : .max) : sum
+    }
+
+    /// Seconds as a floating-point number, for showing.
+    public var inSeconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
+}

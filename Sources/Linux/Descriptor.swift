@@ -1,0 +1,122 @@
+import CLinux
+import Glibc
+
+/// An open file descriptor and the duty to close it. A reference, since descriptors live in closures and tables.
+public final class Descriptor {
+    /// The number; −1 once closed or taken.
+    public private(set) var raw: Int32
+
+    /// Takes over the duty to close `raw`.
+    public init(owning raw: Int32) { self.raw = raw }
+
+    deinit { close() }
+
+    /// Closes it now; a second call does nothing. Cancel watches of it first: epoll keeps what was duplicated.
+    public func close() {
+        guard raw >= 0 else { return }
+        _ = Glibc.close(raw)
+        raw = -1
+    }
+
+    /// Gives up ownership: the caller closes what it gets.
+    public func take() -> Int32 {
+        defer { raw = -1 }
+        return raw
+    }
+
+    /// A second descriptor for the same open file, close-on-exec.
+    public func duplicate() throws(Errno) -> Descriptor { try Descriptor.duplicate(raw) }
+
+    /// A second descriptor for the open file behind `raw`, close-on-exec, numbered `minimum` or above.
+    public static func duplicate(_ raw: Int32, minimum: Int32 = 0) throws(Errno) -> Descriptor {
+        Descriptor(owning: try call { fcntl(raw, F_DUPFD_CLOEXEC, minimum) })
+    }
+
+    /// Sets or clears O_NONBLOCK. It belongs to the open file, so everyone who shares that sees it.
+    public static func setNonBlocking(_ raw: Int32, _ on: Bool = true) throws(Errno) {
+        let flags = try call { fcntl(raw, F_GETFL) }
+        try call { fcntl(raw, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) }
+    }
+
+    /// Sets or clears close-on-exec.
+    public static func setCloseOnExec(_ raw: Int32, _ on: Bool = true) throws(Errno) {
+        try call { fcntl(raw, F_SETFD, on ? FD_CLOEXEC : 0) }
+    }
+
+    /// Whether `raw` is an open descriptor of this process.
+    public static func isOpen(_ raw: Int32) -> Bool { fcntl(raw, F_GETFD) >= 0 }
+
+    /// A pipe, close-on-exec.
+    public static func pipe(nonBlocking: Bool = false) throws(Errno) -> (read: Descriptor, write: Descriptor) {
+        var pair: (Int32, Int32) = (-1, -1)
+        try withUnsafeMutableBytes(of: &pair) { bytes throws(Errno) in
+            let numbers = bytes.bindMemory(to: Int32.self)
+            try call { tlx_pipe(numbers.baseAddress!, nonBlocking ? 1 : 0) }
+        }
+        return (Descriptor(owning: pair.0), Descriptor(owning: pair.1))
+    }
+
+    /// An eventfd: a counter that becomes readable. Non-blocking, close-on-exec.
+    public static func event() throws(Errno) -> Descriptor {
+        Descriptor(owning: try call { tlx_eventfd() })
+    }
+
+    /// Closes every descriptor from `first` to `last`; with `last` omitted all from `first` on.
+    public static func closeRange(from first: Int32, to last: Int32? = nil) throws(Errno) {
+        try call { tlx_close_range(UInt32(bitPattern: first), last.map(UInt32.init(bitPattern:)) ?? .max, 0) }
+    }
+
+    /// Reads once, at most `buffer.count` bytes. 0 is the end; nil means nothing there now (EAGAIN).
+    public static func read(_ raw: Int32, into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int? {
+        try callUnlessBlocked { Glibc.read(raw, buffer.baseAddress, buffer.count) }
+    }
+
+    /// Reads once, at most `maximum` bytes. Empty is the end; nil means nothing there now (EAGAIN).
+    public static func read(_ raw: Int32, maximum: Int) throws(Errno) -> [UInt8]? {
+        var failure: Errno?
+        var blocked = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: maximum) { buffer, count in
+            do throws(Errno) {
+                let got = try read(raw, into: UnsafeMutableRawBufferPointer(buffer))
+                blocked = got == nil
+                count = got ?? 0
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return blocked ? nil : bytes
+    }
+
+    /// Writes once and says how many bytes went; nil means no room now (EAGAIN). SIGPIPE must be ignored.
+    public static func write(_ raw: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
+        try callUnlessBlocked { Glibc.write(raw, bytes.baseAddress, bytes.count) }
+    }
+
+    /// Writes once and says how many bytes went; nil means no room now (EAGAIN).
+    public static func write(_ raw: Int32, _ bytes: [UInt8]) throws(Errno) -> Int? {
+        try callUnlessBlocked { Glibc.write(raw, bytes, bytes.count) }
+    }
+
+    /// Writes all of `bytes`, for files and blocking descriptors.
+    public static func writeAll(_ raw: Int32, _ bytes: [UInt8]) throws(Errno) {
+        var done = 0
+        while done < bytes.count {
+            done += try call {
+                bytes.withUnsafeBytes { Glibc.write(raw, $0.baseAddress! + done, $0.count - done) }
+            }
+        }
+    }
+
+    /// Waits until `raw` is readable (or `writable`), at most `timeout`. For programs without a loop.
+    public static func wait(_ raw: Int32, writable: Bool = false, timeout: Duration?) throws(Errno) -> Bool {
+        let deadline = timeout.map { Clock.monotonic() + $0 }
+        while true {
+            var entry = pollfd(fd: raw, events: Int16(writable ? POLLOUT : POLLIN), revents: 0)
+            let left = deadline.map { max(0, ($0 - Clock.monotonic()).microseconds) }
+            let result = poll(&entry, 1, left.map { Int32(clamping: ($0 + 999) / 1000) } ?? -1)
+            if result >= 0 { return result > 0 }
+            if errno != EINTR { throw Errno(rawValue: errno) }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+import CLinux
+import Glibc
+
+/// What stat(2) says about a file.
+public struct FileStatus: Hashable, Sendable {
+    /// What sort of file it is.
+    public enum Kind: Sendable { case regular, directory, link, fifo, socket, character, block, other }
+    /// What sort of file it is.
+    public let kind: Kind
+    /// Permission bits, 0o7777.
+    public let mode: UInt32
+    /// The owner.
+    public let uid: UInt32
+    /// The owning group.
+    public let gid: UInt32
+    /// Bytes.
+    public let size: Int64
+    /// The device it is on; with `inode` its identity.
+    public let device: UInt64
+    /// The number on that device.
+    public let inode: UInt64
+    /// How many names it has; 0 for one that was removed.
+    public let links: UInt64
+    /// Last change of its content, microseconds since 1970.
+    public let modifiedMicroseconds: Int64
+
+    init(_ raw: stat) {
+        kind =
+            switch raw.st_mode & S_IFMT {
+            case S_IFREG: .regular
+            case S_IFDIR: .directory
+            case S_IFLNK: .link
+            case S_IFIFO: .fifo
+            case S_IFSOCK: .socket
+            case S_IFCHR: .character
+            case S_IFBLK: .block
+            default: .other
+            }
+        mode = raw.st_mode & 0o7777
+        uid = raw.st_uid
+        gid = raw.st_gid
+        size = Int64(raw.st_size)
+        device = UInt64(raw.st_dev)
+        inode = UInt64(raw.st_ino)
+        links = UInt64(raw.st_nlink)
+        modifiedMicroseconds = Int64(raw.st_mtim.tv_sec) * 1_000_000 + Int64(raw.st_mtim.tv_nsec) / 1000
+    }
+}
+
+/// How to open a file; O_CLOEXEC is always set.
+public struct OpenFlags: OptionSet, Sendable {
+    public let rawValue: Int32
+    /// The flags of open(2).
+    public init(rawValue: Int32) { self.rawValue = rawValue }
+    /// Reading only.
+    public static let read = OpenFlags([])
+    /// Writing only.
+    public static let write = OpenFlags(rawValue: O_WRONLY)
+    /// Both.
+    public static let readWrite = OpenFlags(rawValue: O_RDWR)
+    /// Made if it is not there.
+    public static let create = OpenFlags(rawValue: O_CREAT)
+    /// With `create`: an error if it is there.
+    public static let exclusive = OpenFlags(rawValue: O_EXCL)
+    /// Emptied.
+    public static let truncate = OpenFlags(rawValue: O_TRUNC)
+    /// Every write goes to the end.
+    public static let append = OpenFlags(rawValue: O_APPEND)
+    /// Never waits.
+    public static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
+    /// Only a directory.
+    public static let directory = OpenFlags(rawValue: O_DIRECTORY)
+    /// Not through a symbolic link.
+    public static let noFollow = OpenFlags(rawValue: O_NOFOLLOW)
+}
+
+/// Files by path. Paths are bytes to the kernel; a NUL within one ends it.
+public enum File {
+    /// Opens a file, close-on-exec.
+    public static func open(_ path: String, _ flags: OpenFlags = .read, mode: UInt32 = 0o644) throws(Errno) -> Descriptor {
+        Descriptor(owning: try call { Glibc.open(path, flags.rawValue | O_CLOEXEC | O_NOCTTY, mode_t(mode)) })
+    }
+
+    /// The whole content of a small file; EFBIG when it is larger than `limit` bytes.
+    public static func read(_ path: String, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
+        try read(descriptor: open(path).raw, limit: limit)
+    }
+
+    /// What can be read from here to the end; EFBIG when that is more than `limit` bytes.
+    public static func read(descriptor: Int32, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
+        var content: [UInt8] = []
+        while true {
+            let part = try Descriptor.read(descriptor, maximum: min(limit + 1 - content.count, 65_536))
+            guard let part, !part.isEmpty else { return content }
+            if content.isEmpty { content = part } else { content += part }
+            if content.count > limit { throw Errno(rawValue: EFBIG) }
+        }
+    }
+
+    /// The whole content as text; bytes that are not UTF-8 become U+FFFD.
+    public static func readString(_ path: String, limit: Int = 1 << 20) throws(Errno) -> String {
+        String(decoding: try read(path, limit: limit), as: UTF8.self)
+    }
+
+    /// Writes the whole content, making or emptying the file.
+    public static func write(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
+        let file = try open(path, [.write, .create, .truncate], mode: mode)
+        try Descriptor.writeAll(file.raw, bytes)
+    }
+
+    /// Writes the whole content, making or emptying the file.
+    public static func write(_ path: String, _ text: String, mode: UInt32 = 0o644) throws(Errno) {
+        try write(path, Array(text.utf8), mode: mode)
+    }
+
+    /// Writes to a file that must exist, in one write(2): for control files in /proc, /sys and cgroups.
+    public static func writeControl(_ path: String, _ text: String) throws(Errno) {
+        let file = try open(path, .write)
+        let bytes = Array(text.utf8)
+        try call { Glibc.write(file.raw, bytes, bytes.count) }
+    }
+
+    /// Adds to the end, making the file if needed.
+    public static func append(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
+        let file = try open(path, [.write, .create, .append], mode: mode)
+        try Descriptor.writeAll(file.raw, bytes)
+    }
+
+    /// Replaces the content as one step: readers see the old or the new. Durable only with `sync`.
+    public static func replace(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644, sync: Bool = false) throws(Errno) {
+        let temporary = path + ".tmp\(getpid())"
+        do throws(Errno) {
+            let file = try open(temporary, [.write, .create, .truncate, .noFollow], mode: mode)
+            try Descriptor.writeAll(file.raw, bytes)
+            if sync { try call { fsync(file.raw) } }
+            try rename(temporary, path)
+        } catch {
+            try? remove(temporary)
+            throw error
+        }
+    }
+
+    /// Makes one directory.
+    public static func makeDirectory(_ path: String, mode: UInt32 = 0o755) throws(Errno) {
+        try call { mkdir(path, mode_t(mode)) }
+    }
+
+    /// Makes a directory and those above it; not an error when it is there.
+    public static func makeDirectories(_ path: String, mode: UInt32 = 0o755) throws(Errno) {
+        do throws(Errno) {
+            try makeDirectory(path, mode: mode)
+        } catch {
+            if error == .fileExists, try status(path).kind == .directory { return }
+            guard error == .noSuchFileOrDirectory, let parent = parent(of: path) else { throw error }
+            try makeDirectories(parent, mode: mode)
+            do throws(Errno) {
+                try makeDirectory(path, mode: mode)
+            } catch {
+                if error != .fileExists { throw error }
+            }
+        }
+    }
+
+    /// The path without its last part; nil for one that has no directory before it.
+    public static func parent(of path: String) -> String? {
+        let parts = path.utf8.reversed().drop { $0 == UInt8(ascii: "/") }.drop { $0 != UInt8(ascii: "/") }
+        let rest = parts.drop { $0 == UInt8(ascii: "/") }
+        if rest.isEmpty { return parts.isEmpty ? nil : "/" }
+        return String(decoding: Array(rest.reversed()), as: UTF8.self)
+    }
+
+    /// Removes a file (not a directory).
+    public static func remove(_ path: String) throws(Errno) { try call { unlink(path) } }
+
+    /// Removes an empty directory.
+    public static func removeDirectory(_ path: String) throws(Errno) { try call { rmdir(path) } }
+
+    /// Removes a directory and all in it, not following links. What is gone already is no error.
+    public static func removeTree(_ path: String) throws(Errno) {
+        do throws(Errno) {
+            guard try status(path, followLinks: false).kind == .directory else { return try remove(path) }
+            for name in try list(path) { try removeTree(path + "/" + name) }
+            try removeDirectory(path)
+        } catch {
+            if error != .noSuchFileOrDirectory { throw error }
+        }
+    }
+
+    /// Renames, replacing what is there.
+    public static func rename(_ from: String, _ to: String) throws(Errno) { try call { Glibc.rename(from, to) } }
+
+    /// Renames; EEXIST when there is something already.
+    public static func renameExclusively(_ from: String, _ to: String) throws(Errno) {
+        try call { tlx_rename_exclusive(from, to) }
+    }
+
+    /// What stat(2), or lstat(2), says.
+    public static func status(_ path: String, followLinks: Bool = true) throws(Errno) -> FileStatus {
+        var raw = stat()
+        try call { followLinks ? stat(path, &raw) : lstat(path, &raw) }
+        return FileStatus(raw)
+    }
+
+    /// What fstat(2) says.
+    public static func status(descriptor: Int32) throws(Errno) -> FileStatus {
+        var raw = stat()
+        try call { fstat(descriptor, &raw) }
+        return FileStatus(raw)
+    }
+
+    /// Whether there is a file, links followed.
+    public static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+    /// Whether this process may write there.
+    public static func isWritable(_ path: String) -> Bool { access(path, W_OK) == 0 }
+
+    /// Whether there is a regular file that this process may run.
+    public static func isExecutable(_ path: String) -> Bool {
+        access(path, X_OK) == 0 && (try? status(path).kind) == .regular
+    }
+
+    /// Where a symbolic link points, at most 4096 bytes of it.
+    public static func readLink(_ path: String) throws(Errno) -> String {
+        var buffer = [CChar](repeating: 0, count: 4096)
+        let count = try call { readlink(path, &buffer, buffer.count) }
+        return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The absolute path without links, `.` and `..`.
+    public static func realPath(_ path: String) throws(Errno) -> String {
+        guard let resolved = realpath(path, nil) else { throw Errno(rawValue: errno) }
+        defer { free(resolved) }
+        return String(cString: resolved)
+    }
+
+    /// The names in a directory without `.` and `..`, in no order.
+    public static func list(_ path: String) throws(Errno) -> [String] {
+        guard let directory = opendir(path) else { throw Errno(rawValue: errno) }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    /// Makes a FIFO.
+    public static func makeFIFO(_ path: String, mode: UInt32 = 0o600) throws(Errno) {
+        try call { mkfifo(path, mode_t(mode)) }
+    }
+
+    /// Makes a symbolic link at `path` that points to `target`.
+    public static func link(_ path: String, to target: String) throws(Errno) { try call { symlink(target, path) } }
+
+    /// Sets the permission bits.
+    public static func setMode(_ path: String, _ mode: UInt32) throws(Errno) { try call { chmod(path, mode_t(mode)) } }
+
+    /// Sets owner and group; nil leaves one as it is.
+    public static func setOwner(_ path: String, uid: UInt32?, gid: UInt32?) throws(Errno) {
+        try call { chown(path, uid ?? .max, gid ?? .max) }
+    }
+
+    /// Sets the length.
+    public static func truncate(_ descriptor: Int32, to size: Int64) throws(Errno) {
+        try call { ftruncate(descriptor, off_t(size)) }
+    }
+
+    /// Waits until the content is on the disk. It blocks: not for the loop's thread.
+    public static func synchronise(_ descriptor: Int32) throws(Errno) { try call { fdatasync(descriptor) } }
+
+    /// Moves the position: from the start, or from the end; returns the new one.
+    @discardableResult
+    public static func seek(_ descriptor: Int32, to offset: Int64, fromEnd: Bool = false) throws(Errno) -> Int64 {
+        Int64(try call { lseek(descriptor, off_t(offset), fromEnd ? SEEK_END : SEEK_SET) })
+    }
+
+    /// Reads up to `maximum` bytes at `offset` without moving the position.
+    public static func read(_ descriptor: Int32, at offset: Int64, maximum: Int) throws(Errno) -> [UInt8] {
+        var buffer = [UInt8](repeating: 0, count: maximum)
+        let count = try call { pread(descriptor, &buffer, maximum, off_t(offset)) }
+        buffer.removeLast(maximum - count)
+        return buffer
+    }
+
+    /// Writes once at `offset` without moving the position; returns how many bytes went.
+    public static func write(_ descriptor: Int32, at offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
+        try call { pwrite(descriptor, bytes.baseAddress, bytes.count, off_t(offset)) }
+    }
+}

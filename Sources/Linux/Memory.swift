@@ -1,0 +1,30 @@
+import CLinux
+import Glibc
+
+/// Memory that outlives or is shared between processes.
+public enum Memory {
+    /// A file in memory, close-on-exec, of `size` bytes.
+    public static func file(named name: String, size: Int64 = 0) throws(Errno) -> Descriptor {
+        let descriptor = Descriptor(owning: try call { tlx_memfd_create(name) })
+        if size > 0 { try File.truncate(descriptor.raw, to: size) }
+        return descriptor
+    }
+
+    /// The size of a page, bytes.
+    public static let pageSize = Int(sysconf(Int32(_SC_PAGESIZE)))
+}
+
+/// A shared mapping of a file, unmapped with its last reference.
+public final class Mapping {
+    /// The bytes. Reading past a file that was shortened meanwhile is a SIGBUS: map only what nobody else may shorten.
+    public let bytes: UnsafeMutableRawBufferPointer
+
+    /// Maps the first `size` bytes, shared, for reading and, if asked, for writing.
+    public init(descriptor: Int32, size: Int, writable: Bool) throws(Errno) {
+        let start = mmap(nil, size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, descriptor, 0)
+        guard let start, start != MAP_FAILED else { throw Errno(rawValue: errno) }
+        bytes = UnsafeMutableRawBufferPointer(start: start, count: size)
+    }
+
+    deinit { munmap(bytes.baseAddress, bytes.count) }
+}

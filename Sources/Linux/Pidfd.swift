@@ -1,0 +1,41 @@
+import CLinux
+import Glibc
+
+/// A process by descriptor: what it means does not change when its number is given to another.
+public enum Pidfd {
+    /// A descriptor for the process that has this number now; readable once that process has ended.
+    public static func open(_ pid: Int32) throws(Errno) -> Descriptor {
+        Descriptor(owning: try call { tlx_pidfd_open(pid, 0) })
+    }
+
+    /// Sends a signal; ESRCH once the process has been reaped. Signal 0 only asks.
+    public static func sendSignal(_ pidfd: Int32, _ number: Int32) throws(Errno) {
+        try call { tlx_pidfd_send_signal(pidfd, number) }
+    }
+
+    /// Whether the process has ended (it may still wait to be reaped).
+    public static func hasEnded(_ pidfd: Int32) -> Bool {
+        (try? Descriptor.wait(pidfd, timeout: .zero)) ?? true
+    }
+
+    /// The number of the process behind a pidfd, from `/proc/self/fdinfo`; nil once it has been reaped.
+    public static func pid(of pidfd: Int32) -> Int32? {
+        guard let text = try? File.readString("/proc/self/fdinfo/\(pidfd)") else { return nil }
+        for line in text.split(separator: "\n") where line.hasPrefix("Pid:") {
+            return line.split(whereSeparator: { $0 == "\t" || $0 == " " }).last.flatMap { Int32($0) }
+                .flatMap { $0 > 0 ? $0 : nil }
+        }
+        return nil
+    }
+
+    /// Tells the kernel how the process will use its memory; bytes advised. EPERM without the right to trace it.
+    @discardableResult
+    public static func advise(
+        _ pidfd: Int32, ranges: [(start: UInt, count: Int)], pageOut: Bool
+    ) throws(Errno) -> Int {
+        let vectors = ranges.map { iovec(iov_base: UnsafeMutableRawPointer(bitPattern: $0.start), iov_len: $0.count) }
+        return try call {
+            tlx_process_madvise(pidfd, vectors, vectors.count, pageOut ? tlx_madv_pageout : tlx_madv_cold)
+        }
+    }
+}

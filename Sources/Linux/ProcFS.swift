@@ -1,0 +1,219 @@
+import Glibc
+
+/// One line of `/proc/PID/stat`, as far as it is used.
+public struct ProcessStat: Hashable, Sendable {
+    /// The number.
+    public var pid: Int32
+    /// The parent's number; 0 for those the kernel started.
+    public var parent: Int32
+    /// The process group.
+    public var group: Int32
+    /// The session.
+    public var session: Int32
+    /// R, S, D, T, t, Z, X, I.
+    public var state: Character
+    /// When it started, clock ticks since boot: with the number its identity.
+    public var startTime: UInt64
+    /// User time, clock ticks.
+    public var userTicks: UInt64
+    /// System time, clock ticks.
+    public var systemTicks: UInt64
+    /// User time of children that were waited for, clock ticks.
+    public var childUserTicks: UInt64
+    /// System time of children that were waited for, clock ticks.
+    public var childSystemTicks: UInt64
+    /// Resident memory, pages.
+    public var residentPages: UInt64
+    /// How many threads.
+    public var threads: Int32
+    /// The name, at most 15 bytes.
+    public var comm: String
+
+    /// Whether it has ended: a zombie or dead.
+    public var hasEnded: Bool { state == "Z" || state == "X" }
+
+    /// Reads one line. The name stands in parentheses and may hold anything, parentheses too: the last one ends it.
+    public init?(parsing bytes: UnsafeRawBufferPointer) {
+        guard let open = bytes.firstIndex(of: UInt8(ascii: "(")),
+            let close = bytes.lastIndex(of: UInt8(ascii: ")")), open < close, close + 4 < bytes.count
+        else { return nil }
+        state = Character(UnicodeScalar(bytes[close + 2]))
+        var numbers: (UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64, UInt64) =
+            (0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        var field = 4
+        var index = close + 4
+        // Fields as proc_pid_stat(5) numbers them.
+        while index < bytes.count, field <= 24 {
+            var value: UInt64 = 0
+            while index < bytes.count, bytes[index] != UInt8(ascii: " ") {
+                let digit = bytes[index] &- UInt8(ascii: "0")
+                if digit < 10 { value = value &* 10 &+ UInt64(digit) }
+                index += 1
+            }
+            index += 1
+            switch field {
+            case 4: numbers.0 = value
+            case 5: numbers.1 = value
+            case 6: numbers.2 = value
+            case 14: numbers.3 = value
+            case 15: numbers.4 = value
+            case 16: numbers.5 = value
+            case 17: numbers.6 = value
+            case 20: numbers.7 = value
+            case 22: numbers.8 = value
+            case 24: numbers.9 = value
+            default: break
+            }
+            field += 1
+        }
+        guard field > 24, let pid = Int32(String(decoding: bytes[..<open].dropLast(), as: UTF8.self)) else { return nil }
+        self.pid = pid
+        parent = Int32(truncatingIfNeeded: numbers.0)
+        group = Int32(truncatingIfNeeded: numbers.1)
+        session = Int32(truncatingIfNeeded: numbers.2)
+        userTicks = numbers.3
+        systemTicks = numbers.4
+        childUserTicks = numbers.5
+        childSystemTicks = numbers.6
+        threads = Int32(truncatingIfNeeded: numbers.7)
+        startTime = numbers.8
+        residentPages = numbers.9
+        comm = String(decoding: bytes[(open + 1)..<close], as: UTF8.self)
+    }
+}
+
+/// Processes as /proc shows them. ESRCH or ENOENT (`isGone`) when one is not there.
+public enum ProcFS {
+    /// The stat line of a process.
+    public static func stat(_ pid: Int32) throws(Errno) -> ProcessStat { try statFile("/proc/\(pid)/stat") }
+
+    /// The stat line of one thread.
+    public static func taskStat(_ pid: Int32, _ task: Int32) throws(Errno) -> ProcessStat {
+        try statFile("/proc/\(pid)/task/\(task)/stat")
+    }
+
+    private static func statFile(_ path: String) throws(Errno) -> ProcessStat {
+        let fd = try call { Glibc.open(path, O_RDONLY | O_CLOEXEC) }
+        defer { Glibc.close(fd) }
+        var failure: Errno?
+        let result = withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer -> ProcessStat? in
+            do throws(Errno) {
+                let count = try call { Glibc.read(fd, buffer.baseAddress, buffer.count) }
+                return ProcessStat(parsing: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            } catch {
+                failure = error
+                return nil
+            }
+        }
+        if let failure { throw failure }
+        guard let result else { throw .noSuchProcess }
+        return result
+    }
+
+    /// The threads of a process.
+    public static func tasks(_ pid: Int32) throws(Errno) -> [Int32] { try numbers(in: "/proc/\(pid)/task") }
+
+    /// The state letter of one thread.
+    public static func taskState(_ pid: Int32, _ task: Int32) throws(Errno) -> Character {
+        try taskStat(pid, task).state
+    }
+
+    /// Whether the kernel lists children (CONFIG_PROC_CHILDREN).
+    public static let listsChildren = File.exists("/proc/thread-self/children")
+
+    /// The children of a process, by all its threads; ENOENT when the kernel does not list them (`listsChildren`).
+    public static func children(_ pid: Int32) throws(Errno) -> [Int32] {
+        var result: [Int32] = []
+        for task in try tasks(pid) {
+            do throws(Errno) {
+                let text = try File.readString("/proc/\(pid)/task/\(task)/children", limit: 1 << 22)
+                result += text.split(separator: " ").compactMap { Int32($0) }
+            } catch {
+                if !listsChildren { throw error }
+            }
+        }
+        return result
+    }
+
+    /// All processes.
+    public static func allPids() throws(Errno) -> [Int32] { try numbers(in: "/proc") }
+
+    private static func numbers(in path: String) throws(Errno) -> [Int32] {
+        guard let directory = opendir(path) else { throw Errno(rawValue: errno) }
+        defer { closedir(directory) }
+        var result: [Int32] = []
+        while let entry = readdir(directory) {
+            let number = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: UInt8.self, capacity: 256) { name -> Int32? in
+                    var value: Int32 = 0
+                    var index = 0
+                    while name[index] != 0 {
+                        let digit = name[index] &- UInt8(ascii: "0")
+                        if digit > 9 || index > 9 { return nil }
+                        value = value &* 10 &+ Int32(digit)
+                        index += 1
+                    }
+                    return index > 0 ? value : nil
+                }
+            }
+            if let number { result.append(number) }
+        }
+        return result
+    }
+
+    /// The command line.
+    public static func cmdline(_ pid: Int32) throws(Errno) -> [String] {
+        var parts = try File.read("/proc/\(pid)/cmdline", limit: 1 << 22).split(
+            separator: 0, omittingEmptySubsequences: false)
+        if parts.last?.isEmpty == true { parts.removeLast() }
+        return parts.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The program, as a path; ` (deleted)` behind it when it is not there any more. EACCES for others' processes.
+    public static func exe(_ pid: Int32) throws(Errno) -> String { try File.readLink("/proc/\(pid)/exe") }
+
+    /// A variable of the environment that it was started with; EACCES for others' processes.
+    public static func environment(_ pid: Int32, _ name: String) throws(Errno) -> String? {
+        let prefix = Array((name + "=").utf8)
+        for entry in try File.read("/proc/\(pid)/environ", limit: 1 << 22).split(separator: 0)
+        where entry.starts(with: prefix) {
+            return String(decoding: entry.dropFirst(prefix.count), as: UTF8.self)
+        }
+        return nil
+    }
+
+    /// A field of `/proc/PID/status`, without the blanks around it.
+    public static func statusField(_ pid: Int32, _ name: String, task: Int32? = nil) throws(Errno) -> String? {
+        let path = task.map { "/proc/\(pid)/task/\($0)/status" } ?? "/proc/\(pid)/status"
+        for line in try File.readString(path).split(separator: "\n") {
+            guard line.hasPrefix(name), line.dropFirst(name.count).first == ":" else { continue }
+            var rest = line.dropFirst(name.count + 1)
+            while let first = rest.first, first == " " || first == "\t" { rest.removeFirst() }
+            while let last = rest.last, last == " " || last == "\t" { rest.removeLast() }
+            return String(rest)
+        }
+        return nil
+    }
+
+    /// Who traces the process (a debugger); 0 when nobody.
+    public static func tracerPid(_ pid: Int32) throws(Errno) -> Int32 {
+        try statusField(pid, "TracerPid").flatMap { Int32($0) } ?? 0
+    }
+
+    /// Signals pending for a thread or its whole process: bit n−1 for signal n.
+    public static func pendingSignals(_ pid: Int32, task: Int32? = nil) throws(Errno) -> UInt64 {
+        var result: UInt64 = 0
+        for name in ["SigPnd", "ShdPnd"] {
+            result |= try statusField(pid, name, task: task).flatMap { UInt64($0, radix: 16) } ?? 0
+        }
+        return result
+    }
+
+    /// The cgroup v2 path of a process, relative to the mount (`/` the root); nil when it is in none.
+    public static func cgroup(_ pid: Int32) throws(Errno) -> String? {
+        for line in try File.readString("/proc/\(pid)/cgroup").split(separator: "\n") where line.hasPrefix("0::") {
+            return String(line.dropFirst(3))
+        }
+        return nil
+    }
+}

@@ -1,0 +1,99 @@
+import CLinux
+import Glibc
+
+/// This process: its numbers, environment, limits.
+public enum ThisProcess {
+    /// Its number.
+    public static var pid: Int32 { getpid() }
+    /// Its parent's number.
+    public static var parent: Int32 { getppid() }
+
+    /// A variable of the environment.
+    public static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+    /// The whole environment as `K=V`.
+    public static var environment: [String] {
+        var result: [String] = []
+        var entry = environ
+        while let text = entry.pointee {
+            result.append(String(cString: text))
+            entry += 1
+        }
+        return result
+    }
+
+    /// Sets or (nil) removes a variable.
+    public static func setEnvironment(_ name: String, _ value: String?) {
+        if let value { setenv(name, value, 1) } else { unsetenv(name) }
+    }
+
+    /// The current directory.
+    public static var directory: String {
+        guard let path = getcwd(nil, 0) else { return "/" }
+        defer { free(path) }
+        return String(cString: path)
+    }
+
+    /// The path of the running program.
+    public static var executable: String? { try? File.readLink("/proc/self/exe") }
+
+    /// How many descriptors it may have; raised to what is allowed at most.
+    @discardableResult
+    public static func raiseDescriptorLimit() -> UInt64 {
+        var soft: UInt64 = 0
+        var hard: UInt64 = 0
+        let resource = Int32(RLIMIT_NOFILE.rawValue)
+        guard tlx_get_limit(resource, &soft, &hard) == 0 else { return 1024 }
+        return tlx_set_limit(resource, hard, hard) == 0 ? hard : soft
+    }
+
+    /// A limit of this process by number of resource.
+    public static func limit(_ resource: Int32) throws(Errno) -> (soft: UInt64, hard: UInt64) {
+        var soft: UInt64 = 0
+        var hard: UInt64 = 0
+        try call { tlx_get_limit(resource, &soft, &hard) }
+        return (soft, hard)
+    }
+
+    /// Becomes the parent of orphaned descendants (PR_SET_CHILD_SUBREAPER).
+    public static func becomeSubreaper() throws(Errno) { try call { tlx_prctl(36, 1) } }
+
+    /// Runs another program in place of this one; returns only with the error.
+    public static func execute(_ path: String, arguments: [String], environment: [String]) -> Errno {
+        var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
+        execve(path, &argv, &envp)
+        let code = errno
+        for text in argv + envp { free(text) }
+        return Errno(rawValue: code)
+    }
+
+    /// Ends this process.
+    public static func exit(_ code: Int32) -> Never { Glibc.exit(code) }
+
+    /// Writes a line to standard error.
+    public static func complain(_ line: String) {
+        let bytes = Array((line + "\n").utf8)
+        _ = Glibc.write(2, bytes, bytes.count)
+    }
+
+    /// Whether a descriptor is a terminal.
+    public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+
+    /// The host's name.
+    public static var hostName: String {
+        (try? File.readString("/proc/sys/kernel/hostname").split(separator: "\n").first.map(String.init)) ?? "localhost"
+    }
+
+    /// The boot's identity.
+    public static var bootID: String {
+        (try? File.readString("/proc/sys/kernel/random/boot_id").split(separator: "\n").first.map(String.init)) ?? ""
+    }
+
+    /// Names of resources as `[apps.NAME.limits]` has them, with their numbers.
+    public static let resources: [(name: String, number: Int32)] = [
+        ("cpu", 0), ("fsize", 1), ("data", 2), ("stack", 3), ("core", 4), ("rss", 5), ("nproc", 6), ("nofile", 7),
+        ("memlock", 8), ("as", 9), ("locks", 10), ("sigpending", 11), ("msgqueue", 12), ("nice", 13), ("rtprio", 14),
+        ("rttime", 15),
+    ]
+}

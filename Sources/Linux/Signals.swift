@@ -1,0 +1,96 @@
+import CLinux
+import Glibc
+
+/// A signal by number, with its name.
+public struct Signal: Hashable, Sendable, CustomStringConvertible {
+    /// The number.
+    public let number: Int32
+
+    /// A signal by number.
+    public init(_ number: Int32) { self.number = number }
+
+    /// A signal by name: `SIGUSR1`, `USR1`, `10`, `SIGRTMIN+2`.
+    public init?(named name: String) {
+        guard let number = Signal.number(named: name) else { return nil }
+        self.number = number
+    }
+
+    /// `SIGUSR1`.
+    public var description: String { Signal.name(number) }
+
+    public static let hangup = SIGHUP
+    public static let interrupt = SIGINT
+    public static let quit = SIGQUIT
+    public static let abort = SIGABRT
+    public static let kill = SIGKILL
+    public static let user1 = SIGUSR1
+    public static let user2 = SIGUSR2
+    public static let pipe = SIGPIPE
+    public static let alarm = SIGALRM
+    public static let terminate = SIGTERM
+    public static let child = SIGCHLD
+    public static let `continue` = SIGCONT
+    public static let stop = SIGSTOP
+    public static let terminalStop = SIGTSTP
+    public static let window = SIGWINCH
+
+    private static let names: [(String, Int32)] = [
+        ("HUP", SIGHUP), ("INT", SIGINT), ("QUIT", SIGQUIT), ("ILL", SIGILL), ("TRAP", SIGTRAP), ("ABRT", SIGABRT),
+        ("BUS", SIGBUS), ("FPE", SIGFPE), ("KILL", SIGKILL), ("USR1", SIGUSR1), ("SEGV", SIGSEGV), ("USR2", SIGUSR2),
+        ("PIPE", SIGPIPE), ("ALRM", SIGALRM), ("TERM", SIGTERM), ("STKFLT", 16), ("CHLD", SIGCHLD), ("CONT", SIGCONT),
+        ("STOP", SIGSTOP), ("TSTP", SIGTSTP), ("TTIN", SIGTTIN), ("TTOU", SIGTTOU), ("URG", SIGURG), ("XCPU", SIGXCPU),
+        ("XFSZ", SIGXFSZ), ("VTALRM", SIGVTALRM), ("PROF", SIGPROF), ("WINCH", SIGWINCH), ("IO", SIGIO), ("PWR", SIGPWR),
+        ("SYS", SIGSYS), ("IOT", SIGABRT), ("POLL", SIGIO), ("CLD", SIGCHLD),
+    ]
+
+    /// The number for `SIGUSR1`, `USR1`, `usr1`, `10` or `SIGRTMIN+2`; nil when there is no such signal.
+    public static func number(named name: String) -> Int32? {
+        if let number = Int32(name) { return number > 0 && number <= tlx_sigrtmax() ? number : nil }
+        var short = name.uppercased()
+        if short.hasPrefix("SIG") { short.removeFirst(3) }
+        if let known = names.first(where: { $0.0 == short }) { return known.1 }
+        for (prefix, base) in [("RTMIN", tlx_sigrtmin()), ("RTMAX", tlx_sigrtmax())] where short.hasPrefix(prefix) {
+            let rest = short.dropFirst(prefix.count)
+            guard let offset = rest.isEmpty ? 0 : Int32(rest), abs(Int(offset)) < 64 else { return nil }
+            let number = base + offset
+            return number >= tlx_sigrtmin() && number <= tlx_sigrtmax() ? number : nil
+        }
+        return nil
+    }
+
+    /// `SIGUSR1` for 10; `SIGRTMIN+2`; `signal 99` for what has no name.
+    public static func name(_ number: Int32) -> String {
+        if let known = names.first(where: { $0.1 == number }) { return "SIG" + known.0 }
+        let first = tlx_sigrtmin()
+        if number >= first && number <= tlx_sigrtmax() {
+            return number == first ? "SIGRTMIN" : "SIGRTMIN+\(number - first)"
+        }
+        return "signal \(number)"
+    }
+
+    /// Blocks (or unblocks) a signal in this thread, so that the loop gets it as an event.
+    public static func block(_ number: Int32, _ on: Bool = true) throws(Errno) {
+        try call { tlx_signal_block(number, on ? 1 : 0) }
+    }
+
+    /// Ignores a signal in this process (SIGPIPE), or gives it back its default.
+    public static func ignore(_ number: Int32, _ on: Bool = true) throws(Errno) {
+        try call { tlx_signal_disposition(number, on ? 1 : 0) }
+    }
+
+    /// Sends to a bare number: only for this process's own children that are not reaped yet, and tests.
+    public static func send(_ number: Int32, to pid: Int32) throws(Errno) { try call { Glibc.kill(pid, number) } }
+}
+
+/// What a wait status says.
+public enum WaitStatus {
+    /// The exit code, when it exited.
+    public static func exitCode(_ status: Int32) -> Int32? {
+        tlx_wifexited(status) != 0 ? tlx_wexitstatus(status) : nil
+    }
+
+    /// The signal that ended it, and whether a core was dumped.
+    public static func signal(_ status: Int32) -> (number: Int32, coreDumped: Bool)? {
+        tlx_wifsignaled(status) != 0 ? (tlx_wtermsig(status), tlx_wcoredump(status) != 0) : nil
+    }
+}

@@ -1,0 +1,210 @@
+import CLinux
+import Glibc
+
+/// Who is at the other end of a connection, or sent a datagram.
+public struct PeerCredentials: Hashable, Sendable {
+    /// Its process, 0 when the kernel did not say.
+    public var pid: Int32
+    /// Its user.
+    public var uid: UInt32
+    /// Its group.
+    public var gid: UInt32
+    /// Its supplementary groups; only for connections.
+    public var groups: [UInt32]
+}
+
+/// One message that was received.
+public struct ReceivedMessage {
+    /// The data, cut to the size that was asked for.
+    public var bytes: [UInt8]
+    /// Descriptors that came along.
+    public var descriptors: [Descriptor]
+    /// The sender; nil when the socket does not ask for it (`passCredentials`).
+    public var sender: PeerCredentials?
+    /// Whether data was cut.
+    public var dataTruncated: Bool
+    /// Whether descriptors were lost: more than asked for, or no free numbers.
+    public var controlTruncated: Bool
+}
+
+/// Sockets: Unix ones, and as much of TCP as readiness and socket activation need.
+public enum Sockets {
+    /// The sort of Unix socket.
+    public enum Kind: Int32, Sendable { case stream = 0, datagram, sequenced }
+
+    /// An unbound Unix socket, close-on-exec.
+    public static func unix(_ kind: Kind, nonBlocking: Bool = false) throws(Errno) -> Descriptor {
+        let socket = Descriptor(owning: try call { tlx_unix_socket(kind.rawValue) })
+        if nonBlocking { try Descriptor.setNonBlocking(socket.raw) }
+        return socket
+    }
+
+    /// A pair of connected Unix sockets.
+    public static func pair(_ kind: Kind, nonBlocking: Bool = false) throws(Errno) -> (Descriptor, Descriptor) {
+        var pair: (Int32, Int32) = (-1, -1)
+        try withUnsafeMutableBytes(of: &pair) { bytes throws(Errno) in
+            let numbers = bytes.bindMemory(to: Int32.self)
+            try call { tlx_unix_pair(kind.rawValue, numbers.baseAddress!) }
+        }
+        let both = (Descriptor(owning: pair.0), Descriptor(owning: pair.1))
+        if nonBlocking {
+            try Descriptor.setNonBlocking(pair.0)
+            try Descriptor.setNonBlocking(pair.1)
+        }
+        return both
+    }
+
+    /// A listening Unix stream (or sequenced) socket at `path`, non-blocking; what lies at that path is removed first
+    /// when it is a socket. `@name` is an abstract one.
+    public static func listen(
+        path: String, kind: Kind = .stream, mode: UInt32 = 0o666, backlog: Int32 = 128
+    ) throws(Errno) -> Descriptor {
+        let socket = try unix(kind, nonBlocking: true)
+        try bind(socket, to: path, mode: mode)
+        try call { Glibc.listen(socket.raw, backlog) }
+        return socket
+    }
+
+    /// A datagram socket at `path`, non-blocking, that is told who sends (SO_PASSCRED).
+    public static func bindDatagram(
+        path: String, mode: UInt32 = 0o666, passCredentials: Bool = true
+    ) throws(Errno) -> Descriptor {
+        let socket = try unix(.datagram, nonBlocking: true)
+        if passCredentials { try setOption(socket.raw, SO_PASSCRED, 1) }
+        try bind(socket, to: path, mode: mode)
+        return socket
+    }
+
+    private static func bind(_ socket: Descriptor, to path: String, mode: UInt32) throws(Errno) {
+        if !path.hasPrefix("@"), (try? File.status(path, followLinks: false).kind) == .socket { try File.remove(path) }
+        try call { tlx_unix_bind(socket.raw, path, path.utf8.count) }
+        if !path.hasPrefix("@") { try File.setMode(path, mode) }
+    }
+
+    /// Connects to a Unix socket. A blocking one waits while the backlog is full.
+    public static func connect(path: String, kind: Kind = .stream, nonBlocking: Bool = false) throws(Errno) -> Descriptor {
+        let socket = try unix(kind, nonBlocking: nonBlocking)
+        try call { tlx_unix_connect(socket.raw, path, path.utf8.count) }
+        return socket
+    }
+
+    /// Takes a connection, non-blocking and close-on-exec; nil when none waits (or it is gone already).
+    public static func accept(_ listener: Int32) throws(Errno) -> Descriptor? {
+        do throws(Errno) {
+            return try callUnlessBlocked { tlx_accept(listener) }.map(Descriptor.init(owning:))
+        } catch {
+            if error.rawValue == ECONNABORTED { return nil }
+            throw error
+        }
+    }
+
+    /// Who is at the other end, as of its connect (SO_PEERCRED, SO_PEERGROUPS).
+    public static func peer(_ socket: Int32) throws(Errno) -> PeerCredentials {
+        var raw = tlx_credentials()
+        try call { tlx_peer_credentials(socket, &raw) }
+        var groups = [UInt32](repeating: 0, count: 64)
+        var count = tlx_peer_groups(socket, &groups, groups.count)
+        if count > groups.count {
+            groups = [UInt32](repeating: 0, count: Int(count))
+            count = tlx_peer_groups(socket, &groups, groups.count)
+        }
+        return PeerCredentials(
+            pid: raw.pid, uid: raw.uid, gid: raw.gid, groups: Array(groups.prefix(max(0, min(groups.count, Int(count))))))
+    }
+
+    /// Receives one message; nil when none waits. For stream sockets no bytes and no descriptors is the end.
+    public static func receive(
+        _ socket: Int32, maximum: Int, maximumDescriptors: Int = 253
+    ) throws(Errno) -> ReceivedMessage? {
+        var numbers = [Int32](repeating: -1, count: maximumDescriptors)
+        var count = numbers.count
+        var credentials = tlx_credentials()
+        var truncated: Int32 = 0
+        var failure: Errno?
+        var blocked = false
+        let bytes = [UInt8](unsafeUninitializedCapacity: maximum) { buffer, size in
+            do throws(Errno) {
+                let got = try callUnlessBlocked {
+                    count = numbers.count
+                    return tlx_receive(
+                        socket, buffer.baseAddress, buffer.count, &numbers, &count, &credentials, &truncated)
+                }
+                blocked = got == nil
+                size = got ?? 0
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        if blocked { return nil }
+        let known = credentials.uid != .max
+        return ReceivedMessage(
+            bytes: bytes, descriptors: numbers.prefix(count).map(Descriptor.init(owning:)),
+            sender: known
+                ? PeerCredentials(pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: []) : nil,
+            dataTruncated: truncated & 1 != 0, controlTruncated: truncated & 2 != 0)
+    }
+
+    /// Sends one message with descriptors, at most 253; nil when there is no room now. Never raises SIGPIPE.
+    @discardableResult
+    public static func send(
+        _ socket: Int32, _ bytes: [UInt8], descriptors: [Int32] = [], wait: Bool = false
+    ) throws(Errno) -> Int? {
+        try callUnlessBlocked {
+            tlx_send(socket, bytes, bytes.count, descriptors, descriptors.count, wait ? 1 : 0)
+        }
+    }
+
+    /// Sends raw bytes; nil when there is no room now. Never raises SIGPIPE.
+    public static func send(_ socket: Int32, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int? {
+        try callUnlessBlocked { tlx_send(socket, bytes.baseAddress, bytes.count, nil, 0, 0) }
+    }
+
+    /// Sends a datagram to a Unix path (`@name`: abstract) without connecting; nil when there is no room now.
+    @discardableResult
+    public static func send(_ socket: Int32, _ bytes: [UInt8], to path: String) throws(Errno) -> Int? {
+        try callUnlessBlocked { tlx_send_to(socket, bytes, bytes.count, path, path.utf8.count) }
+    }
+
+    /// Sets an option of SOL_SOCKET that is a number.
+    public static func setOption(_ socket: Int32, _ option: Int32, _ value: Int32) throws(Errno) {
+        var value = value
+        try call { setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size)) }
+    }
+
+    /// Asks for a receive buffer of this many bytes.
+    public static func setReceiveBuffer(_ socket: Int32, _ bytes: Int32) throws(Errno) {
+        try setOption(socket, SO_RCVBUF, bytes)
+    }
+
+    /// Asks for a send buffer of this many bytes.
+    public static func setSendBuffer(_ socket: Int32, _ bytes: Int32) throws(Errno) {
+        try setOption(socket, SO_SNDBUF, bytes)
+    }
+
+    /// Asks that messages say who sends (SO_PASSCRED).
+    public static func passCredentials(_ socket: Int32) throws(Errno) { try setOption(socket, SO_PASSCRED, 1) }
+
+    /// Shuts down the sending side.
+    public static func shutdownWriting(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_WR)) } }
+
+    /// Begins a TCP connection to a numeric address (`127.0.0.1`, `::1`), non-blocking: writable when it is decided,
+    /// then ask `pendingError`.
+    public static func connectTCP(address: String, port: UInt16) throws(Errno) -> Descriptor {
+        Descriptor(owning: try call { tlx_tcp_connect(address, port) })
+    }
+
+    /// A listening TCP socket at a numeric address, non-blocking.
+    public static func listenTCP(
+        address: String, port: UInt16, backlog: Int32 = 128, reusePort: Bool = false
+    ) throws(Errno) -> Descriptor {
+        Descriptor(owning: try call { tlx_tcp_listen(address, port, backlog, reusePort ? 1 : 0) })
+    }
+
+    /// The error that a non-blocking connect ended with; nil when it succeeded.
+    public static func pendingError(_ socket: Int32) -> Errno? {
+        let code = tlx_socket_error(socket)
+        if code < 0 { return Errno(rawValue: errno) }
+        return code == 0 ? nil : Errno(rawValue: code)
+    }
+}

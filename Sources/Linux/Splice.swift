@@ -1,0 +1,36 @@
+import CLinux
+
+/// Moving bytes between pipes and files without copying them through this process. None of these waits.
+public enum Splice {
+    /// Moves up to `size` bytes from a pipe into a file at `offset` (or into a pipe). 0 is the end; nil: nothing now.
+    public static func move(from pipe: Int32, to target: Int32, offset: Int64? = nil, size: Int) throws(Errno) -> Int? {
+        guard var position = offset else {
+            return try callUnlessBlocked { tlx_splice(pipe, nil, target, nil, size) }
+        }
+        return try callUnlessBlocked { tlx_splice(pipe, nil, target, &position, size) }
+    }
+
+    /// Moves up to `size` bytes of a file from `offset` on into a pipe.
+    public static func move(file: Int32, offset: Int64, to pipe: Int32, size: Int) throws(Errno) -> Int? {
+        var position = offset
+        return try callUnlessBlocked { tlx_splice(file, &position, pipe, nil, size) }
+    }
+
+    /// Copies from one pipe into another without taking the bytes out of the first.
+    public static func copy(from pipe: Int32, to other: Int32, size: Int) throws(Errno) -> Int? {
+        try callUnlessBlocked { tlx_tee(pipe, other, size) }
+    }
+
+    /// How many bytes a pipe holds at most.
+    public static func capacity(_ pipe: Int32) throws(Errno) -> Int { Int(try call { tlx_pipe_size(pipe) }) }
+
+    /// Asks for a capacity; EPERM beyond `/proc/sys/fs/pipe-max-size` or a user's quota.
+    public static func setCapacity(_ pipe: Int32, _ bytes: Int) throws(Errno) {
+        try call { tlx_set_pipe_size(pipe, Int32(clamping: bytes)) }
+    }
+
+    /// How many bytes wait in a pipe or socket.
+    public static func waiting(_ descriptor: Int32) throws(Errno) -> Int {
+        Int(try call { tlx_readable_bytes(descriptor) })
+    }
+}

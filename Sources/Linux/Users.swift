@@ -1,0 +1,103 @@
+import Glibc
+
+/// One entry of the user database.
+public struct User: Hashable, Sendable {
+    /// The login name.
+    public let name: String
+    /// The number.
+    public let uid: UInt32
+    /// The primary group.
+    public let gid: UInt32
+    /// The home directory.
+    public let home: String
+    /// The login shell.
+    public let shell: String
+}
+
+/// Users and groups by name or number, through NSS. It may read files and, with network directories, wait: look up
+/// at configuration time rather than within the loop.
+public enum Users {
+    /// A user by name, or by number when it is all digits and no such name exists; nil when there is none.
+    public static func lookup(_ nameOrNumber: String) -> User? {
+        if let user = entry({ getpwnam_r(nameOrNumber, $0, $1, $2, $3) }) { return user }
+        return UInt32(nameOrNumber).flatMap { lookup(uid: $0) }
+    }
+
+    /// A user by number; nil when it has no entry.
+    public static func lookup(uid: UInt32) -> User? { entry { getpwuid_r(uid, $0, $1, $2, $3) } }
+
+    /// A group's number by name or number; nil when there is no such name.
+    public static func group(_ nameOrNumber: String) -> UInt32? {
+        groupEntry({ getgrnam_r(nameOrNumber, $0, $1, $2, $3) })?.gid ?? UInt32(nameOrNumber)
+    }
+
+    /// A group's name; nil when it has no entry.
+    public static func groupName(_ gid: UInt32) -> String? { groupEntry { getgrgid_r(gid, $0, $1, $2, $3) }?.name }
+
+    /// All groups of a user, `primary` among them.
+    public static func groups(of name: String, primary: UInt32) -> [UInt32] {
+        var count: Int32 = 64
+        var groups = [gid_t](repeating: 0, count: Int(count))
+        if getgrouplist(name, primary, &groups, &count) < 0 {
+            groups = [gid_t](repeating: 0, count: Int(max(count, 64)))
+            count = Int32(groups.count)
+            if getgrouplist(name, primary, &groups, &count) < 0 { return [primary] }
+        }
+        return Array(groups.prefix(Int(count)))
+    }
+
+    /// This process's user.
+    public static var effectiveUID: UInt32 { geteuid() }
+    /// This process's group.
+    public static var effectiveGID: UInt32 { getegid() }
+    /// Whether this process is root.
+    public static var isRoot: Bool { geteuid() == 0 }
+
+    private typealias Buffer = UnsafeMutablePointer<CChar>
+
+    private static func entry(
+        _ body: (UnsafeMutablePointer<passwd>, Buffer, Int, UnsafeMutablePointer<UnsafeMutablePointer<passwd>?>) -> Int32
+    ) -> User? {
+        var record = passwd()
+        return grow { buffer, size in
+            var result: UnsafeMutablePointer<passwd>?
+            let code = body(&record, buffer, size, &result)
+            guard code == 0, result != nil else { return (code, nil) }
+            return (
+                0,
+                User(
+                    name: text(record.pw_name), uid: record.pw_uid, gid: record.pw_gid, home: text(record.pw_dir),
+                    shell: text(record.pw_shell))
+            )
+        }
+    }
+
+    private static func groupEntry(
+        _ body: (UnsafeMutablePointer<Glibc.group>, Buffer, Int, UnsafeMutablePointer<UnsafeMutablePointer<Glibc.group>?>) -> Int32
+    ) -> (name: String, gid: UInt32)? {
+        var record = Glibc.group()
+        return grow { buffer, size in
+            var result: UnsafeMutablePointer<Glibc.group>?
+            let code = body(&record, buffer, size, &result)
+            guard code == 0, result != nil else { return (code, nil) }
+            return (0, (text(record.gr_name), record.gr_gid))
+        }
+    }
+
+    /// Repeats with a larger buffer while the answer is ERANGE, up to 1 MiB.
+    private static func grow<Value>(_ body: (Buffer, Int) -> (Int32, Value?)) -> Value? {
+        var size = 4096
+        while size <= 1 << 20 {
+            let (code, value) = withUnsafeTemporaryAllocation(of: CChar.self, capacity: size) {
+                body($0.baseAddress!, size)
+            }
+            if code != ERANGE { return value }
+            size *= 4
+        }
+        return nil
+    }
+
+    private static func text(_ pointer: UnsafeMutablePointer<CChar>?) -> String {
+        pointer.map { String(cString: $0) } ?? ""
+    }
+}
