@@ -1,0 +1,183 @@
+/// The edges of a running app: which one comes next, and how its steps are walked.
+extension AppMachine {
+    private static let activating: [Step] = [.tell(.didBecomeActive, .transition), .enter(.active)]
+    private static let deactivating: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
+    private static let activeToBackground: [Step] = [
+        .tell(.willResignActive, .transition), .enter(.inactive),
+        .tell(.didEnterBackground, .background), .enter(.background),
+    ]
+    private static let inactiveToBackground: [Step] = [.tell(.didEnterBackground, .background), .enter(.background)]
+    private static let launchedIntoBackground: [Step] = [.tell(.didEnterBackground, .background)]
+    private static let backgroundToActive: [Step] = [
+        .tell(.willEnterForeground, .transition), .enter(.inactive),
+        .tell(.didBecomeActive, .transition), .enter(.active),
+    ]
+    private static let backgroundToInactive: [Step] = [.tell(.willEnterForeground, .transition), .enter(.inactive)]
+    private static let resuming: [Step] = [.enter(.background), .tell(.resumed, .transition)]
+    private static let leaving: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
+
+    /// Starts edges towards the goal until one has to wait, or the goal is reached.
+    mutating func walk(into actions: inout [Action], now: Duration) {
+        while case .running(let running) = phase {
+            if let edge = running.edge {
+                // The app was not told that it is being suspended: any other goal abandons it.
+                guard edge.transition == .suspending, goal != .suspended else { return }
+                abandonSuspending(into: &actions, now: now)
+                continue
+            }
+            switch (running.state, effectiveGoal) {
+            case (.active, .active), (.inactive, .inactive), (.background, .background), (.suspended, .suspended),
+                (.active, .notRunning), (.inactive, .notRunning), (.background, .notRunning),
+                (.suspended, .notRunning):
+                return
+            case (.inactive, .active):
+                begin(.activating, Self.activating, into: &actions, now: now)
+            case (.active, .inactive):
+                begin(.deactivating, Self.deactivating, into: &actions, now: now)
+            case (.active, .background), (.active, .suspended):
+                if rules.exitsOnSuspend {
+                    begin(.enteringBackground, Self.leaving, into: &actions, now: now)
+                } else {
+                    begin(.enteringBackground, Self.activeToBackground, into: &actions, now: now)
+                }
+            case (.inactive, .background), (.inactive, .suspended):
+                if rules.exitsOnSuspend {
+                    setGoal(.notRunning)
+                    terminate(.exitsOnSuspend, politely: true, into: &actions, now: now)
+                } else {
+                    begin(.enteringBackground, Self.inactiveToBackground, into: &actions, now: now)
+                }
+            case (.background, .active):
+                begin(.enteringForeground, Self.backgroundToActive, into: &actions, now: now)
+            case (.background, .inactive):
+                begin(.enteringForeground, Self.backgroundToInactive, into: &actions, now: now)
+            case (.background, .suspended):
+                beginSuspending(into: &actions, now: now)
+            case (.suspended, .active), (.suspended, .inactive), (.suspended, .background):
+                beginResuming(into: &actions, now: now)
+            case (.notRunning, _):
+                return
+            }
+        }
+    }
+
+    private mutating func begin(
+        _ transition: Transition,
+        _ steps: [Step],
+        into actions: inout [Action],
+        now: Duration
+    ) {
+        guard case .running(var running) = phase else { return }
+        running.edge = Edge(transition: transition, steps: steps)
+        phase = .running(running)
+        if transition == .enteringForeground { grant = nil }
+        advance(into: &actions, now: now)
+    }
+
+    /// Walks the steps of the edge in flight until one has to wait.
+    func isAwaited(_ message: Message) -> Bool { rules.answeredMessages.contains(message) }
+
+    mutating func advance(into actions: inout [Action], now: Duration) {
+        guard case .running(var running) = phase, var edge = running.edge else { return }
+        edgeDeadline = nil
+        edge.awaiting = nil
+        while edge.index < edge.steps.count {
+            let step = edge.steps[edge.index]
+            edge.index += 1
+            switch step {
+            case .enter(let state):
+                running.state = state
+                actions.append(.entered(state))
+            case .tell(let message, let kind):
+                actions.append(.tell(message))
+                guard isAwaited(message) else { continue }
+                edge.awaiting = message
+                running.edge = edge
+                phase = .running(running)
+                let allowance = kind == .background ? rules.backgroundDeadline : rules.transitionDeadline
+                edgeDeadline = Deadline(kind, allowance, now: now)
+                return
+            }
+        }
+        running.edge = nil
+        phase = .running(running)
+        if running.state == .background, edge.transition == .enteringBackground || edge.transition == .resuming {
+            if grant == nil { grant = Deadline(.backgroundTime, rules.backgroundTime, now: now) }
+        }
+    }
+
+    /// Puts a launched app that is ready on its first edge.
+    mutating func becomeReady(into actions: inout [Action], now: Duration) {
+        edgeDeadline = nil
+        armWatchdog(now: now)
+        if launchInForeground {
+            phase = .running(Running(state: .inactive))
+        } else {
+            phase = .running(Running(state: .background))
+            begin(.enteringBackground, Self.launchedIntoBackground, into: &actions, now: now)
+        }
+        walk(into: &actions, now: now)
+    }
+
+    // MARK: Suspending and resuming
+
+    private mutating func beginSuspending(into actions: inout [Action], now: Duration) {
+        guard case .running(var running) = phase else { return }
+        running.edge = Edge(transition: .suspending, steps: [])
+        phase = .running(running)
+        grant = nil
+        edgeDeadline = Deadline(.suspend, rules.suspendDeadline, now: now)
+        actions.append(.stopProcesses)
+    }
+
+    private mutating func abandonSuspending(into actions: inout [Action], now: Duration) {
+        guard case .running(var running) = phase else { return }
+        running.edge = nil
+        phase = .running(running)
+        edgeDeadline = nil
+        grant = Deadline(.backgroundTime, rules.backgroundTime, now: now)
+        actions.append(.continueProcesses)
+    }
+
+    mutating func becomeSuspended(into actions: inout [Action], now: Duration) {
+        guard case .running(var running) = phase else { return }
+        edgeDeadline = nil
+        watchdogDeadline = nil
+        grant = nil
+        if running.state != .suspended {
+            running.stoppedAgain = 0
+            suspendedSince = now
+            pauseRunningTime(now: now)
+            actions.append(.entered(.suspended))
+        }
+        running.state = .suspended
+        running.edge = nil
+        phase = .running(running)
+        walk(into: &actions, now: now)
+    }
+
+    private mutating func beginResuming(into actions: inout [Action], now: Duration) {
+        endSuspension(now: now)
+        actions.append(.continueProcesses)
+        armWatchdog(now: now)
+        begin(.resuming, Self.resuming, into: &actions, now: now)
+    }
+
+    /// Notes that the app runs again.
+    mutating func endSuspension(now: Duration) {
+        if let since = suspendedSince {
+            lastGap = now - since
+            suspendedSince = nil
+        }
+        if runningSince == nil { runningSince = now }
+    }
+
+    mutating func pauseRunningTime(now: Duration) {
+        if let since = runningSince { ranFor += now - since }
+        runningSince = nil
+    }
+
+    mutating func armWatchdog(now: Duration) {
+        watchdogDeadline = Deadline(.watchdog, watchdogInterval, now: now)
+    }
+}

@@ -1,0 +1,248 @@
+/// How an incarnation ends, and what follows.
+extension AppMachine {
+    /// Begins to terminate: willTerminate if it is due, SIGTERM, the grace, SIGKILL.
+    mutating func terminate(
+        _ reason: TerminationReason,
+        politely: Bool,
+        into actions: inout [Action],
+        now: Duration
+    ) {
+        let (state, interrupted, hasProcess) = leave()
+        let wasStopped = state == .suspended || interrupted == .suspending
+        var terminating = Terminating(
+            reason: reason,
+            state: state,
+            interrupted: interrupted,
+            stage: .signaled,
+            hasProcess: hasProcess
+        )
+        defer { phase = .terminating(terminating) }
+        guard hasProcess else {
+            terminating.stage = .signaled
+            return
+        }
+        edgeDeadline = Deadline(.grace, rules.grace, now: now)
+        if wasStopped {
+            // SIGTERM is queued before the app is continued, so that its handler is the first thing that runs.
+            endSuspension(now: now)
+            actions.append(.signalStop)
+            actions.append(.continueProcesses)
+            if state == .suspended {
+                terminating.state = .background
+                actions.append(.entered(.background))
+            }
+            return
+        }
+        if politely, interrupted != .launching {
+            actions.append(.tell(.willTerminate))
+            if isAwaited(.willTerminate) {
+                terminating.stage = .asked
+                edgeDeadline = Deadline(.willTerminate, rules.grace.map { $0 / 2 }, now: now)
+                return
+            }
+        }
+        actions.append(.signalStop)
+    }
+
+    /// Ends the app without notice.
+    mutating func kill(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
+        let (state, interrupted, hasProcess) = leave()
+        phase = .terminating(
+            Terminating(
+                reason: reason,
+                state: state,
+                interrupted: interrupted,
+                stage: .killed,
+                hasProcess: hasProcess
+            )
+        )
+        if hasProcess { sendKill(into: &actions, now: now) }
+    }
+
+    mutating func missedHeartbeat(into actions: inout [Action], now: Duration) {
+        let (state, interrupted, _) = leave()
+        phase = .terminating(
+            Terminating(
+                reason: .watchdog,
+                state: state,
+                interrupted: interrupted,
+                stage: .signaled,
+                hasProcess: true
+            )
+        )
+        edgeDeadline = Deadline(.grace, rules.grace, now: now)
+        actions.append(.signalWatchdog)
+        if interrupted == .suspending { actions.append(.continueProcesses) }
+    }
+
+    /// STOPPING=1: the app ends by itself.
+    mutating func announceStopping(now: Duration) {
+        switch phase {
+        case .running(let running) where running.state != .suspended:
+            let (state, interrupted, _) = leave()
+            phase = .terminating(
+                Terminating(reason: nil, state: state, interrupted: interrupted, stage: .announced, hasProcess: true)
+            )
+            edgeDeadline = Deadline(.grace, rules.grace, now: now)
+        case .notRunning, .launching, .running, .terminating:
+            break
+        }
+    }
+
+    /// Leaves the phase for terminating: nothing stays armed.
+    private mutating func leave() -> (AppState, Transition?, Bool) {
+        let was = (state, transition)
+        var hasProcess = true
+        if case .launching(let launching) = phase { hasProcess = launching.hasProcess }
+        edgeDeadline = nil
+        watchdogDeadline = nil
+        grant = nil
+        return (was.0, was.1, hasProcess)
+    }
+
+    mutating func sendKill(into actions: inout [Action], now: Duration) {
+        actions.append(.killProcesses)
+        edgeDeadline = Deadline(.kill, .seconds(1), now: now)
+    }
+
+    /// SIGTERM, after willTerminate was answered or half the grace is gone.
+    mutating func sendStop(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
+        var terminating = terminating
+        terminating.stage = .signaled
+        phase = .terminating(terminating)
+        if let grace = rules.grace {
+            // The grace began with willTerminate.
+            let began = edgeDeadline?.started ?? now
+            edgeDeadline = Deadline(.grace, max(.zero, began + grace - now), now: now)
+        } else {
+            edgeDeadline = nil
+        }
+        actions.append(.signalStop)
+    }
+
+    /// The grace is over, or SIGKILL has to be sent again.
+    mutating func escalate(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
+        var terminating = terminating
+        if terminating.stage != .killed { actions.append(.report(.killed)) }
+        if terminating.stage == .announced { terminating.reason = terminating.reason ?? .unresponsive }
+        terminating.stage = .killed
+        phase = .terminating(terminating)
+        sendKill(into: &actions, now: now)
+    }
+
+    // MARK: The end
+
+    mutating func mainExited(_ cause: ExitCause, into actions: inout [Action], now: Duration) {
+        let wasSuspended = state == .suspended
+        switch phase {
+        case .notRunning:
+            return
+        case .launching, .running:
+            let (state, interrupted, _) = leave()
+            let reason = wasSuspended && isKill(cause) ? .evicted : reasonOf(cause)
+            phase = .terminating(
+                Terminating(
+                    reason: reason,
+                    state: state,
+                    interrupted: interrupted,
+                    cause: cause,
+                    stage: .cleaning,
+                    hasProcess: true
+                )
+            )
+            edgeDeadline = Deadline(.grace, rules.grace, now: now)
+        case .terminating(var terminating):
+            guard terminating.cause == nil else { return }
+            terminating.cause = cause
+            terminating.reason = terminating.reason ?? reasonOf(cause)
+            phase = .terminating(terminating)
+            if edgeDeadline == nil { edgeDeadline = Deadline(.grace, rules.grace, now: now) }
+        }
+        actions.append(.endRemains)
+    }
+
+    mutating func finish(into actions: inout [Action], now: Duration) {
+        guard case .terminating(let terminating) = phase else { return }
+        let reason = terminating.reason ?? .unknown
+        if runningSince != nil { pauseRunningTime(now: now) }
+        suspendedSince = nil
+        edgeDeadline = nil
+        watchdogDeadline = nil
+        watchdogInterval = rules.watchdog
+        grant = nil
+        tracedSince = nil
+        interruptions = 0
+        lastEnding = reason
+        isDone = rules.isOneshot && reason == .exitSuccess
+        phase = .notRunning(.resting)
+        let next = whatFollows(reason, relaunch: terminating.relaunch, now: now)
+        actions.append(.entered(.notRunning))
+        actions.append(
+            .ended(
+                Ending(
+                    incarnation: incarnation,
+                    reason: reason,
+                    cause: terminating.cause,
+                    state: terminating.state,
+                    transition: terminating.interrupted,
+                    next: next
+                )
+            )
+        )
+        switch next {
+        case .relaunch:
+            if let relaunch = terminating.relaunch { requestLaunch(relaunch, into: &actions) }
+        case .restart(let delay):
+            phase = .notRunning(.delayed)
+            edgeDeadline = Deadline(.restart, delay, now: now)
+        case .gaveUp:
+            failed = true
+            goal = .notRunning
+        case .rest:
+            goal = .notRunning
+        }
+    }
+
+    private mutating func whatFollows(
+        _ reason: TerminationReason,
+        relaunch: Relaunch?,
+        now: Duration
+    ) -> Ending.Next {
+        if relaunch != nil { return .relaunch }
+        if goal == .notRunning || reason.wasAskedFor { return .rest }
+        if reason == .replaced { return .restart(after: .zero) }
+        if rules.isOneshot, reason == .exitSuccess { return .rest }
+        switch rules.restart {
+        case .never: return .rest
+        case .onFailure: if !reason.isFailure { return .rest }
+        case .always: break
+        }
+        if ranFor >= rules.backoff.stableAfter { attempt = 0 }
+        ledger.removeAll { now - $0 >= rules.backoff.window }
+        guard ledger.count < rules.backoff.limit else { return .gaveUp }
+        ledger.append(now)
+        let delay = rules.backoff.delay(attempt: attempt)
+        attempt += 1
+        restarts += 1
+        return .restart(after: delay + delay * (rules.backoff.jitter * jitter.next()))
+    }
+
+    private func isKill(_ cause: ExitCause) -> Bool {
+        switch cause {
+        case .signaled(let signal, _): signal == 9
+        case .outOfMemory: true
+        case .exited, .unknown: false
+        }
+    }
+
+    private func reasonOf(_ cause: ExitCause) -> TerminationReason {
+        switch cause {
+        case .exited(let code):
+            code == 0 || rules.successExitCodes.contains(code) ? .exitSuccess : .exitFailure
+        case .signaled(let signal, let coreDumped):
+            rules.successSignals.contains(signal) ? .exitSuccess : coreDumped ? .coreDump : .signal
+        case .outOfMemory: .oomKill
+        case .unknown: .unknown
+        }
+    }
+}

@@ -1,0 +1,230 @@
+extension AppMachine {
+    /// Takes in what happened, and returns what has to be done for it. Facts that come too late change nothing.
+    public mutating func handle(_ event: AppEvent, now: Duration) -> [Action] {
+        var actions: [Action] = []
+        switch event {
+        case .launched: launched(into: &actions, now: now)
+        case .launchFailed: launchFailed(into: &actions, now: now)
+        case .ready: ready(into: &actions, now: now)
+        case .answered(let message): answered(message, into: &actions, now: now)
+        case .mainExited(let cause): mainExited(cause, into: &actions, now: now)
+        case .allGone: allGone(into: &actions, now: now)
+        case .stopConfirmed:
+            if transition == .suspending { becomeSuspended(into: &actions, now: now) }
+        case .foundRunning: foundRunning(into: &actions, now: now)
+        case .extendTimeout(let time): extendTimeout(to: time, now: now)
+        case .heartbeat:
+            if watchdogDeadline != nil { armWatchdog(now: now) }
+        case .watchdogTriggered:
+            if case .running(let running) = phase, running.state != .suspended {
+                missedHeartbeat(into: &actions, now: now)
+            }
+        case .watchdogInterval(let interval):
+            watchdogInterval = interval
+            if case .running(let running) = phase, running.state != .suspended { armWatchdog(now: now) }
+        case .stopping: announceStopping(now: now)
+        case .traced(let attached): setTraced(attached, now: now)
+        case .deadline: deadline(into: &actions, now: now)
+        case .dependencyFailed: dependencyFailed(into: &actions)
+        }
+        return actions
+    }
+
+    private mutating func launched(into actions: inout [Action], now: Duration) {
+        switch phase {
+        case .launching(var launching):
+            guard !launching.hasProcess else { return }
+            launching.hasProcess = true
+            phase = .launching(launching)
+            actions.append(.entered(state))
+            let ready = launching.isReady || (rules.readiness == .exec && !rules.isOneshot)
+            if ready { becomeReady(into: &actions, now: now) }
+        case .terminating(var terminating):
+            // The launch was overtaken: its process has to go.
+            guard !terminating.hasProcess else { return }
+            terminating.hasProcess = true
+            phase = .terminating(terminating)
+            if terminating.stage == .killed {
+                sendKill(into: &actions, now: now)
+            } else {
+                edgeDeadline = Deadline(.grace, rules.grace, now: now)
+                actions.append(.signalStop)
+            }
+        case .notRunning, .running:
+            break
+        }
+    }
+
+    private mutating func launchFailed(into actions: inout [Action], now: Duration) {
+        switch phase {
+        case .launching(let launching) where !launching.hasProcess:
+            phase = .terminating(
+                Terminating(
+                    reason: .launchFailed,
+                    state: .notRunning,
+                    interrupted: .launching,
+                    stage: .cleaning,
+                    hasProcess: false
+                )
+            )
+            finish(into: &actions, now: now)
+        case .terminating(let terminating) where !terminating.hasProcess:
+            finish(into: &actions, now: now)
+        case .notRunning, .launching, .running, .terminating:
+            break
+        }
+    }
+
+    private mutating func ready(into actions: inout [Action], now: Duration) {
+        guard case .launching(var launching) = phase, !rules.isOneshot else { return }
+        if launching.hasProcess {
+            becomeReady(into: &actions, now: now)
+        } else {
+            launching.isReady = true
+            phase = .launching(launching)
+        }
+    }
+
+    private mutating func answered(_ message: Message, into actions: inout [Action], now: Duration) {
+        switch phase {
+        case .running(let running):
+            guard running.edge?.awaiting == message else { return }
+            advance(into: &actions, now: now)
+            walk(into: &actions, now: now)
+        case .terminating(let terminating):
+            guard terminating.stage == .asked, message == .willTerminate else { return }
+            sendStop(terminating, into: &actions, now: now)
+        case .notRunning, .launching:
+            break
+        }
+    }
+
+    private mutating func allGone(into actions: inout [Action], now: Duration) {
+        switch phase {
+        case .terminating(let terminating):
+            // Until the keeper has told how the main process ended, the incarnation is not over.
+            guard terminating.cause != nil else { return }
+            finish(into: &actions, now: now)
+        case .notRunning, .launching, .running:
+            break
+        }
+    }
+
+    private mutating func foundRunning(into actions: inout [Action], now: Duration) {
+        guard case .running(var running) = phase, running.state == .suspended, running.edge == nil else { return }
+        running.stoppedAgain += 1
+        if running.stoppedAgain <= 3 {
+            actions.append(.report(.stoppedAgain(running.stoppedAgain)))
+            actions.append(.stopProcesses)
+            phase = .running(running)
+        } else {
+            actions.append(.report(.keepsRunning))
+            running.state = .background
+            phase = .running(running)
+            setGoal(.background)
+            endSuspension(now: now)
+            armWatchdog(now: now)
+            grant = Deadline(.backgroundTime, rules.backgroundTime, now: now)
+            actions.append(.continueProcesses)
+            actions.append(.entered(.background))
+        }
+    }
+
+    private mutating func extendTimeout(to time: Duration, now: Duration) {
+        guard var deadline = edgeDeadline else { return }
+        let base: Duration?
+        switch deadline.kind {
+        case .launch: base = rules.launchDeadline
+        case .transition: base = rules.transitionDeadline
+        case .background: base = rules.backgroundDeadline
+        case .willTerminate, .grace: base = rules.grace
+        case .suspend, .kill, .restart, .watchdog, .backgroundTime: return
+        }
+        guard let limit = rules.extensionLimit ?? base.map({ $0 * 10 }) else { return }
+        deadline.extend(to: time, limit: limit, now: now)
+        edgeDeadline = deadline
+    }
+
+    private mutating func setTraced(_ attached: Bool, now: Duration) {
+        if attached {
+            if tracedSince == nil { tracedSince = now }
+        } else if let since = tracedSince {
+            tracedSince = nil
+            edgeDeadline?.shift(by: now - since)
+            watchdogDeadline?.shift(by: now - since)
+            grant?.shift(by: now - since)
+        }
+    }
+
+    private mutating func dependencyFailed(into actions: inout [Action]) {
+        guard case .notRunning(.waiting) = phase else { return }
+        phase = .notRunning(.resting)
+        lastEnding = .dependencyFailed
+        goal = .notRunning
+        actions.append(
+            .ended(
+                Ending(
+                    incarnation: incarnation,
+                    reason: .dependencyFailed,
+                    cause: nil,
+                    state: .notRunning,
+                    transition: .launching,
+                    next: .rest
+                )
+            )
+        )
+    }
+
+    // MARK: Deadlines
+
+    private mutating func deadline(into actions: inout [Action], now: Duration) {
+        guard nextDeadline.map({ $0 <= now }) ?? false else { return }
+        if let deadline = edgeDeadline, deadline.at <= now {
+            edgeDeadline = nil
+            missed(deadline, into: &actions, now: now)
+        }
+        if let deadline = watchdogDeadline, deadline.at <= now {
+            watchdogDeadline = nil
+            missedHeartbeat(into: &actions, now: now)
+        }
+        if let deadline = grant, deadline.at <= now {
+            grant = nil
+            actions.append(.report(.backgroundTimeUsed))
+        }
+    }
+
+    private mutating func missed(_ deadline: Deadline, into actions: inout [Action], now: Duration) {
+        switch (deadline.kind, phase) {
+        case (.restart, .notRunning(.delayed)):
+            let foreground = goal == .active || goal == .inactive
+            requestLaunch(Relaunch(foreground: foreground, reason: .restart), into: &actions)
+        case (.launch, .launching):
+            terminate(.launchDeadline, politely: false, into: &actions, now: now)
+        case (.transition, .running(let running)):
+            actions.append(.report(.missed(.transition, running.edge?.transition)))
+            if rules.onMissedTransition == .end {
+                terminate(.unresponsive, politely: false, into: &actions, now: now)
+            } else {
+                advance(into: &actions, now: now)
+                walk(into: &actions, now: now)
+            }
+        case (.background, .running):
+            terminate(.backgroundDeadline, politely: false, into: &actions, now: now)
+        case (.suspend, .running(var running)):
+            actions.append(.report(.suspendFailed))
+            running.edge = nil
+            phase = .running(running)
+            actions.append(.continueProcesses)
+            grant = Deadline(.backgroundTime, rules.backgroundTime, now: now)
+            if goal == .suspended { setGoal(.background) }
+        case (.willTerminate, .terminating(let terminating)):
+            edgeDeadline = deadline
+            sendStop(terminating, into: &actions, now: now)
+        case (.grace, .terminating(let terminating)), (.kill, .terminating(let terminating)):
+            escalate(terminating, into: &actions, now: now)
+        case (.launch, _), (.transition, _), (.background, _), (.suspend, _), (.willTerminate, _), (.grace, _),
+            (.kill, _), (.restart, _), (.watchdog, _), (.backgroundTime, _):
+            break  // A deadline never outlives the phase that armed it.
+        }
+    }
+}

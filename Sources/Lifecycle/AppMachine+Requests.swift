@@ -1,0 +1,228 @@
+extension AppMachine {
+    /// Takes in what somebody asks, and returns what has to be done for it.
+    ///
+    /// - Throws: ``RequestError`` when the request is not legal in the app's state; nothing has changed then.
+    public mutating func request(_ request: Request, now: Duration) throws(RequestError) -> [Action] {
+        var actions: [Action] = []
+        switch request {
+        case .start(let background):
+            start(foreground: !background, reason: .user, into: &actions, now: now)
+        case .foreground:
+            start(foreground: true, reason: .user, into: &actions, now: now)
+        case .stop(let reason):
+            stop(reason, into: &actions, now: now)
+        case .restart:
+            restart(into: &actions, now: now)
+        case .background:
+            try requireGoing("background")
+            setGoal(.background)
+            walk(into: &actions, now: now)
+        case .suspend:
+            try requireGoing("suspend")
+            setGoal(.suspended)
+            walk(into: &actions, now: now)
+        case .resume:
+            try resume(into: &actions, now: now)
+        case .interrupt(let begin):
+            try interrupt(begin: begin, into: &actions, now: now)
+        case .forceQuit:
+            forceQuit(into: &actions, now: now)
+        case .evict:
+            try evict(into: &actions, now: now)
+        case .wake:
+            try wake(into: &actions, now: now)
+        case .reset:
+            failed = false
+            restarts = 0
+            attempt = 0
+            ledger = []
+        }
+        return actions
+    }
+
+    /// Launches the app as the configuration says, for the supervisor's start or for an app that requires it.
+    public mutating func launch(foreground: Bool, reason: LaunchReason, now: Duration) -> [Action] {
+        var actions: [Action] = []
+        start(foreground: foreground, reason: reason, into: &actions, now: now)
+        return actions
+    }
+
+    /// The coordinator's answer to ``Action/requestLaunch``: what the app requires is up.
+    public mutating func permitLaunch(now: Duration) -> [Action] {
+        guard case .notRunning(.waiting) = phase else { return [] }
+        incarnation += 1
+        isDone = false
+        phase = .launching(Launching())
+        edgeDeadline = Deadline(.launch, rules.launchDeadline, now: now)
+        runningSince = now
+        ranFor = .zero
+        return [
+            .launch(
+                LaunchOrder(
+                    incarnation: incarnation,
+                    foreground: launchInForeground,
+                    reason: launchReason,
+                    previousEnding: lastEnding
+                )
+            )
+        ]
+    }
+
+    private func requireGoing(_ verb: String) throws(RequestError) {
+        switch phase {
+        case .notRunning(.resting):
+            throw RequestError("is not running: start it first")
+        case .terminating(let terminating) where terminating.relaunch == nil:
+            throw RequestError("is ending and will not run: start it first, then \(verb) it")
+        case .notRunning, .launching, .running, .terminating:
+            break
+        }
+    }
+
+    private mutating func start(foreground: Bool, reason: LaunchReason, into actions: inout [Action], now: Duration) {
+        switch phase {
+        case .notRunning:
+            failed = false
+            attempt = reason == .restart ? attempt : 0
+            requestLaunch(Relaunch(foreground: foreground, reason: reason), into: &actions)
+            setGoal(foreground ? .active : .background)
+        case .launching, .running:
+            // Asked to start what runs already: only a foreground start moves it.
+            if foreground { setGoal(.active) }
+            walk(into: &actions, now: now)
+        case .terminating(var terminating):
+            terminating.relaunch = Relaunch(foreground: foreground, reason: reason)
+            phase = .terminating(terminating)
+            setGoal(foreground ? .active : .background)
+        }
+    }
+
+    mutating func requestLaunch(_ relaunch: Relaunch, into actions: inout [Action]) {
+        launchInForeground = relaunch.foreground || rules.exitsOnSuspend
+        launchReason = relaunch.reason
+        edgeDeadline = nil
+        phase = .notRunning(.waiting)
+        actions.append(.requestLaunch)
+    }
+
+    private mutating func stop(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
+        setGoal(.notRunning)
+        interruptions = 0
+        switch phase {
+        case .notRunning:
+            edgeDeadline = nil
+            phase = .notRunning(.resting)
+        case .launching, .running:
+            terminate(reason, politely: true, into: &actions, now: now)
+        case .terminating(var terminating):
+            terminating.relaunch = nil
+            if terminating.reason == nil || terminating.stage == .announced { terminating.reason = reason }
+            phase = .terminating(terminating)
+        }
+    }
+
+    private mutating func restart(into actions: inout [Action], now: Duration) {
+        let foreground = goal == .active || goal == .inactive || goal == .notRunning
+        switch phase {
+        case .notRunning:
+            start(foreground: foreground, reason: .user, into: &actions, now: now)
+        case .launching, .running:
+            let before = goal == .notRunning ? Goal.active : goal
+            interruptions = 0
+            terminate(.stopped, politely: true, into: &actions, now: now)
+            if case .terminating(var terminating) = phase {
+                terminating.relaunch = Relaunch(foreground: foreground, reason: .user)
+                phase = .terminating(terminating)
+            }
+            setGoal(before)
+        case .terminating(var terminating):
+            terminating.relaunch = Relaunch(foreground: foreground, reason: .user)
+            phase = .terminating(terminating)
+            setGoal(goal == .notRunning ? .active : goal)
+        }
+    }
+
+    private mutating func resume(into actions: inout [Action], now: Duration) throws(RequestError) {
+        try requireGoing("resume")
+        if state != .suspended, transition != .suspending, goal != .suspended {
+            if state == .background { return }
+            throw RequestError("is \(state.rawValue): only a suspended app is resumed")
+        }
+        setGoal(.background)
+        walk(into: &actions, now: now)
+    }
+
+    private mutating func interrupt(begin: Bool, into actions: inout [Action], now: Duration) throws(RequestError) {
+        try requireGoing("interrupt")
+        if begin {
+            guard goal == .active else {
+                throw RequestError("is not in the foreground: only an active app is interrupted")
+            }
+            interruptions += 1
+        } else {
+            guard interruptions > 0 else { throw RequestError("is not interrupted: there is nothing to end") }
+            interruptions -= 1
+        }
+        goalGeneration += 1
+        walk(into: &actions, now: now)
+    }
+
+    private mutating func forceQuit(into actions: inout [Action], now: Duration) {
+        setGoal(.notRunning)
+        interruptions = 0
+        switch phase {
+        case .notRunning:
+            edgeDeadline = nil
+            phase = .notRunning(.resting)
+            lastEnding = .forceQuit
+        case .launching, .running:
+            kill(.forceQuit, into: &actions, now: now)
+        case .terminating(var terminating):
+            terminating.reason = .forceQuit
+            terminating.relaunch = nil
+            terminating.stage = .killed
+            phase = .terminating(terminating)
+            if terminating.hasProcess { sendKill(into: &actions, now: now) }
+        }
+    }
+
+    private mutating func evict(into actions: inout [Action], now: Duration) throws(RequestError) {
+        guard state == .suspended, transition == nil else {
+            throw RequestError("is \(state.rawValue): only a suspended app is evicted")
+        }
+        switch rules.eviction {
+        case .never: throw RequestError("is protected from eviction (evict = \"never\")")
+        case .kill: kill(.evicted, into: &actions, now: now)
+        case .terminate: terminate(.evicted, politely: false, into: &actions, now: now)
+        }
+        setGoal(.notRunning)
+    }
+
+    private mutating func wake(into actions: inout [Action], now: Duration) throws(RequestError) {
+        switch phase {
+        case .notRunning(.resting):
+            guard allowsLaunchByEvent else {
+                throw RequestError("is not launched by events until somebody starts it")
+            }
+            start(foreground: false, reason: .event, into: &actions, now: now)
+        case .terminating(var terminating):
+            guard terminating.relaunch == nil else { return }
+            guard terminating.reason?.allowsLaunchByEvent ?? true, !failed else {
+                throw RequestError("is ending and is not launched by events until somebody starts it")
+            }
+            terminating.relaunch = Relaunch(foreground: false, reason: .event)
+            phase = .terminating(terminating)
+            setGoal(.background)
+        case .running(let running):
+            if running.state == .suspended || running.edge?.transition == .suspending {
+                setGoal(.background)
+                walk(into: &actions, now: now)
+            }
+            if grant != nil || running.state == .suspended {
+                grant = Deadline(.backgroundTime, rules.eventTime, now: now)
+            }
+        case .notRunning, .launching:
+            break
+        }
+    }
+}

@@ -1,0 +1,210 @@
+/// The lifecycle of one app, as a value: an event and the time go in, actions come out.
+///
+/// The model: an app has a *goal*, the state that was last asked for. Each function first takes in what happened
+/// (which may end the edge in flight), then, when no edge is in flight, walks the next edge towards the goal.
+/// An edge is a list of steps: tell the app something and wait for its answer, or enter a state. A newer goal waits
+/// for the edge in flight; terminating overtakes every edge, and a force quit overtakes terminating. Suspending is
+/// abandoned by any other goal, since the app was not told of it.
+///
+///     notRunning ──requestLaunch──▶ notRunning(waiting) ──permitLaunch──▶ launching ──ready──▶ running
+///         ▲                                                                  │                    │ edges
+///         └───────────────allGone────────────── terminating ◀───────────────┴────────────────────┘
+///
+/// At most one edge deadline is armed, and it belongs to the phase; beside it there are the watchdog (running,
+/// not suspended) and the grant of background time (background, not suspended). See docs/lifecycle.md.
+public struct AppMachine: Sendable {
+    /// What the configuration says.
+    public var rules: AppRules
+    /// The state that was last asked for.
+    public internal(set) var goal: Goal = .notRunning
+    /// Counts the requests that set the goal: whoever waits for one can tell that a newer one came.
+    public internal(set) var goalGeneration = 0
+    /// The number of the current or last incarnation; 0 before the first.
+    public internal(set) var incarnation: UInt32 = 0
+    /// Interruptions that have begun and not ended.
+    public internal(set) var interruptions = 0
+    /// Restarts by policy since the last reset.
+    public internal(set) var restarts = 0
+    /// Whether the restart policy gave up.
+    public internal(set) var failed = false
+    /// How the last incarnation ended.
+    public internal(set) var lastEnding: TerminationReason?
+    /// Whether a oneshot has done its work since it was last started.
+    public internal(set) var isDone = false
+    /// Whether a debugger is attached, so that deadlines rest.
+    public var isTraced: Bool { tracedSince != nil }
+
+    var phase: Phase = .notRunning(.resting)
+    var edgeDeadline: Deadline?
+    var watchdogDeadline: Deadline?
+    var grant: Deadline?
+    /// The interval now in force; WATCHDOG_USEC can change it.
+    var watchdogInterval: Duration?
+    var tracedSince: Duration?
+    var launchReason: LaunchReason = .user
+    var launchInForeground = true
+    /// When the app last began to run, for `stable_after`; nil while it is suspended or gone.
+    var runningSince: Duration?
+    var ranFor: Duration = .zero
+    var suspendedSince: Duration?
+    /// How long the last suspension was, for resumed(gap).
+    public internal(set) var lastGap: Duration = .zero
+    /// Consecutive restarts without a stable run in between.
+    var attempt = 0
+    /// When the restarts within the window were.
+    var ledger: [Duration] = []
+    var jitter: JitterSource
+
+    /// An app that was never launched. The seed only decides jitter.
+    public init(rules: AppRules, seed: UInt64 = 0) {
+        self.rules = rules
+        self.watchdogInterval = rules.watchdog
+        self.jitter = JitterSource(seed: seed)
+    }
+
+    enum Phase: Sendable, Hashable {
+        case notRunning(Rest)
+        case launching(Launching)
+        case running(Running)
+        case terminating(Terminating)
+    }
+
+    enum Rest: Sendable, Hashable {
+        /// Nothing is planned.
+        case resting
+        /// The restart deadline is armed.
+        case delayed
+        /// The coordinator has to permit the launch.
+        case waiting
+    }
+
+    struct Launching: Sendable, Hashable {
+        /// Whether the exec succeeded.
+        var hasProcess = false
+        /// READY came before the exec was reported.
+        var isReady = false
+    }
+
+    struct Running: Sendable, Hashable {
+        var state: AppState
+        var edge: Edge?
+        /// How often it was stopped again since it was suspended.
+        var stoppedAgain = 0
+    }
+
+    struct Edge: Sendable, Hashable {
+        let transition: Transition
+        let steps: [Step]
+        var index = 0
+        /// The message whose answer the edge waits for.
+        var awaiting: Message?
+    }
+
+    enum Step: Sendable, Hashable {
+        case tell(Message, DeadlineKind)
+        case enter(AppState)
+    }
+
+    struct Terminating: Sendable, Hashable {
+        /// nil when the app announced the end itself and its exit will tell.
+        var reason: TerminationReason?
+        var state: AppState
+        var interrupted: Transition?
+        var cause: ExitCause?
+        var stage: Stage
+        /// False while a launch is in flight and may still bring a process.
+        var hasProcess: Bool
+        /// A launch was asked for meanwhile.
+        var relaunch: Relaunch?
+
+        enum Stage: Sendable, Hashable { case asked, signaled, announced, killed, cleaning }
+    }
+
+    struct Relaunch: Sendable, Hashable {
+        var foreground: Bool
+        var reason: LaunchReason
+    }
+
+    // MARK: What can be read
+
+    /// Where the app is.
+    public var state: AppState {
+        switch phase {
+        case .notRunning: .notRunning
+        case .launching(let launching):
+            if !launching.hasProcess { .notRunning } else { launchInForeground ? .inactive : .background }
+        case .running(let running): running.state
+        case .terminating(let terminating): terminating.state
+        }
+    }
+
+    /// The edge in flight.
+    public var transition: Transition? {
+        switch phase {
+        case .notRunning: nil
+        case .launching: .launching
+        case .running(let running): running.edge?.transition
+        case .terminating: .terminating
+        }
+    }
+
+    /// Whether a process of the incarnation exists or is about to.
+    public var isAlive: Bool {
+        switch phase {
+        case .notRunning: false
+        case .launching, .running, .terminating: true
+        }
+    }
+
+    /// Whether it is launched and ready, or a oneshot that is done: what requires it may start.
+    public var isUp: Bool {
+        if rules.isOneshot { return isDone }
+        switch phase {
+        case .running(let running): return running.state != .suspended && running.edge?.transition != .suspending
+        case .notRunning, .launching, .terminating: return false
+        }
+    }
+
+    /// Whether a launch is planned or waits for permission.
+    public var isWaitingToLaunch: Bool {
+        switch phase {
+        case .notRunning(.delayed), .notRunning(.waiting): true
+        case .terminating(let terminating): terminating.relaunch != nil
+        case .notRunning(.resting), .launching, .running: false
+        }
+    }
+
+    /// Whether it may be launched by an event.
+    public var allowsLaunchByEvent: Bool {
+        !failed && (lastEnding?.allowsLaunchByEvent ?? true)
+    }
+
+    /// Every deadline that is armed now.
+    public var deadlines: [Deadline] {
+        [edgeDeadline, watchdogDeadline, grant].compactMap { $0 }
+    }
+
+    /// When ``AppEvent/deadline`` must be sent, `nil` for never. A traced app has none.
+    public var nextDeadline: Duration? {
+        if tracedSince != nil, !isResting { return nil }
+        var next = edgeDeadline?.at
+        if let at = watchdogDeadline?.at { next = next.map { min($0, at) } ?? at }
+        if let at = grant?.at { next = next.map { min($0, at) } ?? at }
+        return next
+    }
+
+    private var isResting: Bool {
+        if case .notRunning = phase { return true }
+        return false
+    }
+
+    /// The goal with interruptions taken into account.
+    var effectiveGoal: Goal {
+        goal == .active && interruptions > 0 ? .inactive : goal
+    }
+
+    mutating func setGoal(_ new: Goal) {
+        goal = new
+        goalGeneration += 1
+    }
+}

@@ -1,0 +1,44 @@
+/// A point in time that something must happen before. All times are on CLOCK_MONOTONIC.
+public struct Deadline: Sendable, Hashable {
+    /// What it bounds.
+    public let kind: DeadlineKind
+    /// When it was armed.
+    public internal(set) var started: Duration
+    /// When it is missed.
+    public internal(set) var at: Duration
+
+    init?(_ kind: DeadlineKind, _ allowance: Duration?, now: Duration) {
+        guard let allowance else { return nil }
+        self.kind = kind
+        self.started = now
+        self.at = now + allowance
+    }
+
+    /// Moves the deadline to `time` from now, within `limit` of its start. It never comes sooner.
+    mutating func extend(to time: Duration, limit: Duration, now: Duration) {
+        at = max(at, min(now + time, started + limit))
+    }
+
+    /// Moves the deadline by time that did not count.
+    mutating func shift(by pause: Duration) {
+        started += pause
+        at += pause
+    }
+}
+
+/// Random numbers for jitter; a value, so that a machine with the same seed does the same (SplitMix64).
+struct JitterSource: Sendable, Hashable {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    /// A number in -1...1.
+    mutating func next() -> Double {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        z ^= z >> 31
+        return Double(z >> 11) / Double(1 << 52) - 1
+    }
+}

@@ -1,0 +1,190 @@
+/// A fact about an app that the shell observed. Facts are never refused: one that comes too late changes nothing.
+public enum AppEvent: Sendable, Hashable {
+    /// The exec of the incarnation succeeded.
+    case launched
+    /// The incarnation has no process: a stage of the launch failed.
+    case launchFailed
+    /// READY=1, a successful probe, or a successful exec, as the app's `ready` says.
+    case ready
+    /// The app answered a message.
+    case answered(Message)
+    /// The main process ended. Others of the incarnation may live on.
+    case mainExited(ExitCause)
+    /// No process of the incarnation is left.
+    case allGone
+    /// Every thread of every process was seen stopped.
+    case stopConfirmed
+    /// A suspended app was seen running: somebody else continued it.
+    case foundRunning
+    /// EXTEND_TIMEOUT_USEC: the edge in flight may last this long from now.
+    case extendTimeout(Duration)
+    /// WATCHDOG=1.
+    case heartbeat
+    /// WATCHDOG=trigger.
+    case watchdogTriggered
+    /// WATCHDOG_USEC: a new interval, `nil` for none.
+    case watchdogInterval(Duration?)
+    /// STOPPING=1.
+    case stopping
+    /// A debugger attached (`true`) or let go (`false`); deadlines rest while it is there.
+    case traced(Bool)
+    /// The time of `nextDeadline` has come.
+    case deadline
+    /// The requirement that the launch was waiting for cannot be had.
+    case dependencyFailed
+}
+
+/// How a main process ended.
+public enum ExitCause: Sendable, Hashable {
+    case exited(code: Int32)
+    case signaled(Int32, coreDumped: Bool)
+    /// A SIGKILL that the kernel's out-of-memory killer sent.
+    case outOfMemory
+    /// Nobody was there to see it.
+    case unknown
+}
+
+/// What a person, a policy or an event asks of an app.
+public enum Request: Sendable, Hashable {
+    /// Launch into the foreground, or into the background.
+    case start(background: Bool)
+    /// Terminate with willTerminate and SIGTERM.
+    case stop(TerminationReason)
+    /// Terminate, then launch again, even when it was not running.
+    case restart
+    case foreground
+    case background
+    case suspend
+    case resume
+    /// One more interruption, or one fewer.
+    case interrupt(begin: Bool)
+    /// SIGKILL, at once.
+    case forceQuit
+    /// End a suspended app to make room.
+    case evict
+    /// Something happened that the app should be awake for.
+    case wake
+    /// Forget restarts and the failed mark.
+    case reset
+}
+
+/// Why a request was refused; a sentence without the app's name in front.
+public struct RequestError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The sentence, such as "is not running: start it first".
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}
+
+/// What the shell has to do, in order.
+public enum Action: Sendable, Hashable {
+    /// Launch this incarnation.
+    case launch(LaunchOrder)
+    /// Tell the app; when its answer counts, the machine waits for ``AppEvent/answered(_:)``.
+    case tell(Message)
+    /// Send `stop_signal` as `kill_mode` says.
+    case signalStop
+    /// Send `watchdog_signal` to the main process.
+    case signalWatchdog
+    /// Begin to stop every process and report ``AppEvent/stopConfirmed``.
+    case stopProcesses
+    /// Continue every process.
+    case continueProcesses
+    /// SIGKILL to every process, until ``AppEvent/allGone`` can be reported.
+    case killProcesses
+    /// The main process is gone: end what it left with SIGTERM, or report ``AppEvent/allGone`` if nothing is left.
+    case endRemains
+    /// The app is in this state now.
+    case entered(AppState)
+    /// The incarnation is over.
+    case ended(Ending)
+    /// Something that a person should know.
+    case report(Notice)
+    /// For the coordinator: the machine wants to launch and waits for ``AppMachine/permitLaunch(now:)``.
+    case requestLaunch
+}
+
+/// What the launch of an incarnation should be like.
+public struct LaunchOrder: Sendable, Hashable {
+    /// Numbered from 1.
+    public let incarnation: UInt32
+    /// Whether it is launched into the foreground.
+    public let foreground: Bool
+    /// Why.
+    public let reason: LaunchReason
+    /// How the incarnation before it ended.
+    public let previousEnding: TerminationReason?
+}
+
+/// `TORPOR_LAUNCH_REASON`.
+public enum LaunchReason: String, Sendable, Hashable {
+    /// Somebody asked for it.
+    case user
+    /// The supervisor started.
+    case boot
+    /// The restart policy.
+    case restart
+    /// Another app requires it.
+    case dependency
+    /// An event came for it.
+    case event
+}
+
+/// How an incarnation ended, and what follows.
+public struct Ending: Sendable, Hashable {
+    /// Which one ended.
+    public let incarnation: UInt32
+    /// Why.
+    public let reason: TerminationReason
+    /// How its main process ended, `nil` when it never had one.
+    public let cause: ExitCause?
+    /// The state that it was in.
+    public let state: AppState
+    /// The edge that was in flight.
+    public let transition: Transition?
+    /// What comes next.
+    public let next: Next
+
+    /// What follows an ending.
+    public enum Next: Sendable, Hashable {
+        /// Nothing, until somebody asks.
+        case rest
+        /// The app starts again after this delay.
+        case restart(after: Duration)
+        /// It is launched at once: that was asked for while it was ending.
+        case relaunch
+        /// It was restarted too often and is marked failed.
+        case gaveUp
+    }
+}
+
+/// What is reported beside states and endings.
+public enum Notice: Sendable, Hashable {
+    /// A deadline was missed and the edge went on.
+    case missed(DeadlineKind, Transition?)
+    /// Not every process could be stopped in time; the app was continued.
+    case suspendFailed
+    /// The app was found running while suspended and was stopped again, for the given time.
+    case stoppedAgain(Int)
+    /// It was found running too often and is left running.
+    case keepsRunning
+    /// Background time is used up: a policy may suspend the app.
+    case backgroundTimeUsed
+    /// The grace is over and SIGKILL was sent.
+    case killed
+}
+
+/// The deadlines that an app can be under.
+public enum DeadlineKind: String, Sendable, Hashable {
+    case launch
+    case transition
+    case background
+    case suspend
+    case willTerminate = "will-terminate"
+    case grace
+    /// SIGKILL was sent; it is sent again until all is gone.
+    case kill
+    case restart
+    case watchdog
+    case backgroundTime = "background-time"
+}
