@@ -1,0 +1,177 @@
+import Lifecycle
+
+/// An app as its tables say it, before names are looked up and instances made.
+struct AppDraft {
+    var specification: AppSpecification
+    /// `instances`.
+    var instances: Int?
+    /// `answers`.
+    var answers = false
+    /// `ready`, read again for each instance, since `%i` may stand in it.
+    var ready: (context: Context, node: Node)?
+    /// Where each key that was written stands.
+    var origins: [String: Origin] = [:]
+    /// Where the app's table stands.
+    var origin: Origin
+
+    init(name: String, origin: Origin) {
+        specification = AppSpecification(name: name)
+        self.origin = origin
+    }
+
+    /// Takes over what a table says.
+    mutating func read(_ context: Context, _ node: Node) {
+        let found = Read.table(context, node, AppKeys.all, into: &self)
+        origins.merge(found) { _, new in new }
+    }
+
+    /// `requires` and `after` as they are written; an app that `[defaults]` tells to wait for itself need not.
+    var dependencies: (requires: [String], after: [String]) {
+        func names(_ key: String, _ names: [String]) -> [String] {
+            guard let origin = origins[key], origin.context.path.hasPrefix("defaults.") else { return names }
+            return names.filter { $0 != specification.template }
+        }
+        return (names("requires", specification.requires), names("after", specification.after))
+    }
+
+    /// A complaint about a key's value, at the table where the key was not written.
+    func error(_ key: String, _ message: String) {
+        (origins[key] ?? origin).error(message)
+    }
+
+    /// As `error`.
+    func warning(_ key: String, _ message: String) {
+        (origins[key] ?? origin).warning(message)
+    }
+
+    /// What can only be seen when all keys are read.
+    func check() {
+        let rules = specification.rules
+        if specification.exec.isEmpty, origins["exec"] == nil {
+            origin.error("exec is missing: write exec = [\"/path/to/program\"]")
+        }
+        if rules.exitsOnSuspend, specification.launch == .background {
+            error("launch", "an app with exits_on_suspend is launched only into the foreground")
+        }
+        if rules.backoff.cap < rules.backoff.initial {
+            error("restart_backoff", "cap must not be shorter than initial")
+        }
+        if let needed = specification.memoryNeeded, let limit = specification.memoryLimit, needed > limit {
+            error("memory_needed", "must not be more than memory_limit")
+        }
+        if let time = specification.taskTime, specification.expiryWarning >= time, origins["expiry_warning"] != nil {
+            error("expiry_warning", "must be shorter than task_time")
+        }
+        if answers, specification.signals.isEmpty {
+            warning("answers", "there is nothing to answer without signals")
+        }
+        if rules.isOneshot, rules.watchdog != nil {
+            warning("watchdog", "a oneshot app has no heartbeat once it is done")
+        }
+    }
+
+    /// The apps that the draft stands for, without `requires` and `after`.
+    func expanded() -> [AppSpecification] {
+        guard let instances else {
+            var app = specification
+            finish(&app)
+            return [app]
+        }
+        var apps: [AppSpecification] = []
+        for number in 1...max(1, instances) {
+            var app = specification
+            app.name = AppName.instance(specification.template, number)
+            app.instance = number
+            app.substitute(String(number))
+            app.environment["TORPOR_INSTANCE"] = String(number)
+            finish(&app)
+            apps.append(app)
+        }
+        return apps
+    }
+
+    private func finish(_ app: inout AppSpecification) {
+        if answers { app.rules.answeredMessages = Set(app.signals.keys) }
+        guard let ready else { return }
+        let node = app.instance.map { ready.node.replacing(String($0)) } ?? ready.node
+        guard let value = ReadyReader.ready(ready.context, node) else { return }
+        app.ready = value
+        app.rules.readiness =
+            switch value {
+            case .exec: .exec
+            case .notify: .notify
+            case .probe: .probe
+            }
+    }
+}
+
+extension AppSpecification {
+    /// Puts an instance's number where `%i` stands.
+    fileprivate mutating func substitute(_ number: String) {
+        func put(_ text: String) -> String { text.replacing("%i", with: number) }
+        exec = exec.map(put)
+        directory = directory.map(put)
+        environment = environment.mapValues(put)
+        for index in environmentFiles.indices { environmentFiles[index].path = put(environmentFiles[index].path) }
+        for index in beforeStart.indices { beforeStart[index].command = beforeStart[index].command.map(put) }
+        for index in afterStop.indices { afterStop[index].command = afterStop[index].command.map(put) }
+        sharedResources = sharedResources.map(put)
+        if case .file(let path) = standardInput { standardInput = .file(put(path)) }
+        if case .file(let path) = standardError { standardError = .file(put(path)) }
+    }
+}
+
+extension Node {
+    /// The same value with an instance's number where `%i` stands.
+    fileprivate func replacing(_ number: String) -> Node {
+        var result = self
+        switch value {
+        case .string(let text): result.value = .string(text.replacing("%i", with: number))
+        case .array(let elements): result.value = .array(elements.map { $0.replacing(number) })
+        case .table(let members):
+            result.value = .table(
+                members.map { Member(key: $0.key, position: $0.position, node: $0.node.replacing(number)) })
+        case .integer, .double, .boolean, .date: break
+        }
+        return result
+    }
+}
+
+extension String {
+    /// The text with every occurrence of a part replaced.
+    fileprivate func replacing(_ part: String, with other: String) -> String {
+        guard contains("%") else { return self }
+        var result: [UInt8] = []
+        let wanted = Array(part.utf8)
+        var rest = Array(utf8)[...]
+        while !rest.isEmpty {
+            if rest.starts(with: wanted) {
+                result += other.utf8
+                rest = rest.dropFirst(wanted.count)
+            } else {
+                result.append(rest.removeFirst())
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+}
+
+/// What apps can be called.
+enum AppName {
+    static let longest = 64
+
+    /// What is wrong with a name, if anything.
+    static func problem(_ name: String) -> String? {
+        if name.utf8.contains(UInt8(ascii: "@")) {
+            return "the name must not contain @: it stands before an instance's number"
+        }
+        if name.isEmpty || name.utf8.count > longest { return "a name has from 1 to \(longest) characters" }
+        if name.hasPrefix(".") || name.hasPrefix("-") { return "a name must not begin with . or -" }
+        if !name.utf8.allSatisfy({ $0.isNameByte || $0 == UInt8(ascii: ".") }) {
+            return "a name consists of letters, digits, -, _ and ."
+        }
+        return nil
+    }
+
+    static func instance(_ template: String, _ number: Int) -> String { "\(template)@\(number)" }
+}

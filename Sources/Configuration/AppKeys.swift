@@ -1,0 +1,123 @@
+import Lifecycle
+
+/// Every key of `[apps.NAME]` and `[defaults]`.
+enum AppKeys {
+    typealias AppKey = Key<AppDraft>
+
+    static let all: [AppKey] = (program + start + stop + deadlines + background + memory + output).sorted {
+        $0.name < $1.name
+    }
+
+    private static let program: [AppKey] = [
+        .value("exec", \.specification.exec, Read.command),
+        .optional("directory", \.specification.directory, Read.path),
+        .optional("user", \.specification.user, Read.text),
+        .optional("group", \.specification.group, Read.text),
+        .optional("supplementary_groups", \.specification.supplementaryGroups, Read.texts),
+        AppKey("environment") { context, node, draft in
+            for (name, value) in TableReader.environment(context, node) {
+                draft.specification.environment[name] = value
+            }
+        },
+        .value("environment_file", \.specification.environmentFiles, TableReader.environmentFiles),
+        .optional("umask", \.specification.umask, TableReader.umask),
+        .optional("nice", \.specification.nice, Read.integer(-20...19)),
+        AppKey("limits") { context, node, draft in
+            for limit in TableReader.limits(context, node) {
+                draft.specification.limits.removeAll { $0.name == limit.name }
+                draft.specification.limits.append(limit)
+            }
+            draft.specification.limits.sort { $0.name < $1.name }
+        },
+        .value("tags", \.specification.tags, Read.texts),
+        .optional("instances", \.instances, Read.integer(1...1_000)),
+    ]
+
+    private static let start: [AppKey] = [
+        AppKey("type") { context, node, draft in
+            let type: AppType? = Read.choice(context, node)
+            if let type { draft.specification.rules.isOneshot = type == .oneshot }
+        },
+        .value("launch", \.specification.launch) { Read.choice($0, $1) },
+        AppKey("ready") { context, node, draft in draft.ready = (context, node) },
+        .value("requires", \.specification.requires, Read.texts),
+        .value("after", \.specification.after, Read.texts),
+        .value("before_start", \.specification.beforeStart, TableReader.hooks),
+        .value("after_stop", \.specification.afterStop, TableReader.hooks),
+        .value("restart", \.specification.rules.restart) { Read.choice($0, $1) },
+        AppKey("restart_backoff") { context, node, draft in
+            Read.table(context, node, TableReader.backoff, into: &draft.specification.rules.backoff)
+        },
+        .value("stable_after", \.specification.rules.backoff.stableAfter, Read.duration),
+        AppKey("success_exit_status") { context, node, draft in
+            guard let success = TableReader.success(context, node) else { return }
+            draft.specification.rules.successExitCodes = success.codes
+            draft.specification.rules.successSignals = success.signals
+        },
+    ]
+
+    private static let stop: [AppKey] = [
+        .value("stop_signal", \.specification.stopSignal, Read.signal(orKill: true)),
+        .value("kill_mode", \.specification.killMode) { Read.choice($0, $1) },
+        .value("watchdog_signal", \.specification.watchdogSignal, Read.signal(orKill: true)),
+        .value("suspend_with", \.specification.suspendWith) { Read.choice($0, $1) },
+        .value("exits_on_suspend", \.specification.rules.exitsOnSuspend, Read.boolean),
+        .value("on_missed_transition", \.specification.rules.onMissedTransition) { Read.choice($0, $1) },
+        AppKey("signals") { context, node, draft in
+            for (message, signal) in TableReader.signals(context, node) {
+                draft.specification.signals[message] = signal
+            }
+        },
+        .value("answers", \.answers, Read.boolean),
+        .value("notify_access", \.specification.notifyAccess) { Read.choice($0, $1) },
+    ]
+
+    private static let deadlines: [AppKey] = [
+        .value("launch_deadline", \.specification.rules.launchDeadline, Read.deadline),
+        .value("transition_deadline", \.specification.rules.transitionDeadline, Read.deadline),
+        .value("background_deadline", \.specification.rules.backgroundDeadline, Read.deadline),
+        .value("suspend_deadline", \.specification.rules.suspendDeadline, Read.deadline),
+        .value("grace", \.specification.rules.grace, Read.limit),
+        .optional("extension_limit", \.specification.rules.extensionLimit, Read.positiveDuration),
+        .value("watchdog", \.specification.rules.watchdog, Read.deadline),
+    ]
+
+    private static let background: [AppKey] = [
+        .value("background_time", \.specification.rules.backgroundTime, Read.limit),
+        .value("event_time", \.specification.rules.eventTime, Read.limit),
+        .value("task_time", \.specification.taskTime, Read.deadline),
+        .value("task_budget", \.specification.taskBudget, Read.deadline),
+        .value("expiry_warning", \.specification.expiryWarning, Read.duration),
+        .value("on_lock", \.specification.onLock) { Read.choice($0, $1) },
+        .value("shared_resources", \.specification.sharedResources, Read.paths),
+        .value("wake_after_force_quit", \.specification.wakeAfterForceQuit, Read.texts),
+        .value("before_first_unlock", \.specification.beforeFirstUnlock) { Read.choice($0, $1) },
+    ]
+
+    private static let memory: [AppKey] = [
+        .value("evict", \.specification.rules.eviction) { Read.choice($0, $1) },
+        .value("memory_limit", \.specification.memoryLimit, Read.size),
+        .value("memory_needed", \.specification.memoryNeeded, Read.size),
+        .value("priority", \.specification.priority, Read.integer(-1_000...1_000)),
+        .value("page_out_after", \.specification.pageOutAfter, Read.limit),
+        .value("last_resort", \.specification.lastResort, Read.boolean),
+        AppKey("resources") { context, node, draft in
+            TableReader.resources(context, node, into: &draft.specification.resources)
+        },
+    ]
+
+    private static let output: [AppKey] = [
+        .value("log", \.specification.log) { Read.choice($0, $1) },
+        .value("log_max_size", \.specification.logMaxSize, Read.size),
+        .value("log_max_files", \.specification.logMaxFiles, Read.integer(0...1_000)),
+        .value("log_max_age", \.specification.logMaxAge, Read.deadline),
+        .value("stderr", \.specification.standardError, TableReader.standardError),
+        .value("stdin", \.specification.standardInput, TableReader.standardInput),
+    ]
+}
+
+/// `type`.
+enum AppType: String, CaseIterable {
+    case service
+    case oneshot
+}

@@ -1,0 +1,161 @@
+/// Collects what is wrong.
+final class DiagnosticSink {
+    private(set) var diagnostics: Set<Diagnostic> = []
+
+    /// More are not worth reading, and finding names for all of them would take long.
+    static let limit = 1_000
+
+    var isFull: Bool { diagnostics.count >= Self.limit }
+    var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
+
+    /// Sorted by file, line and column.
+    var sorted: [Diagnostic] { diagnostics.sorted { $0.order < $1.order } }
+
+    func add(_ diagnostic: Diagnostic) {
+        if !isFull { diagnostics.insert(diagnostic) }
+    }
+}
+
+/// Where the reader is: the file and the key.
+struct Context {
+    let sink: DiagnosticSink
+    /// The file as diagnostics name it.
+    let file: String
+    /// The folder that relative paths in the file begin at; absolute.
+    let folder: String
+    /// The key, with its tables.
+    private(set) var path: String
+
+    init(sink: DiagnosticSink, file: String, folder: String) {
+        self.sink = sink
+        self.file = file
+        self.folder = folder
+        self.path = ""
+    }
+
+    /// The same place one key further in.
+    func at(_ key: String) -> Context {
+        var inner = self
+        let isBare = !key.isEmpty && key.utf8.allSatisfy { $0.isNameByte }
+        let part = isBare ? key : quoted(key)
+        inner.path = path.isEmpty ? part : path + "." + part
+        return inner
+    }
+
+    /// The same place at an element of an array, counted from 0.
+    func at(_ index: Int) -> Context {
+        var inner = self
+        inner.path = path + "[\(index)]"
+        return inner
+    }
+
+    func error(_ message: String, at position: Position) {
+        add(message, at: position, .error)
+    }
+
+    func warning(_ message: String, at position: Position) {
+        add(message, at: position, .warning)
+    }
+
+    /// `expected …, found …`; always nil, so that a reader can return it.
+    func expected<T>(_ what: String, _ node: Node) -> T? {
+        error("expected \(what), found \(node.kind)", at: node.position)
+        return nil
+    }
+
+    private func add(_ message: String, at position: Position, _ severity: Diagnostic.Severity) {
+        sink.add(
+            Diagnostic(
+                file: file, line: position.line, column: position.column, path: path, message: message,
+                severity: severity)
+        )
+    }
+}
+
+/// A key's value as a later check needs it: where it was said.
+struct Origin {
+    var context: Context
+    var position: Position
+
+    func error(_ message: String) {
+        context.error(message, at: position)
+    }
+
+    func warning(_ message: String) {
+        context.warning(message, at: position)
+    }
+
+    /// `file:line`, for a sentence about another place.
+    var place: String { "\(context.file):\(position.line)" }
+}
+
+extension UInt8 {
+    /// A letter, digit, `-` or `_`.
+    var isNameByte: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}
+
+/// The text in quotes, shortened and without what a terminal would obey.
+func quoted(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars.prefix(80) {
+        switch scalar {
+        case "\"", "\\": result += "\\" + String(scalar)
+        case "\n": result += "\\n"
+        case "\t": result += "\\t"
+        case _ where scalar.properties.generalCategory == .control: result += "\\u{\(String(scalar.value, radix: 16))}"
+        default: result.unicodeScalars.append(scalar)
+        }
+    }
+    return result + (text.unicodeScalars.count > 80 ? "…\"" : "\"")
+}
+
+/// Finds the name that was probably meant.
+enum Nearest {
+    /// The closest of the names, where one is close.
+    static func name(to text: String, among names: some Sequence<String>) -> String? {
+        let wanted = Array(text.lowercased().utf8)
+        guard !wanted.isEmpty, wanted.count <= 64 else { return nil }
+        let bound = max(1, wanted.count / 3)
+        var best: (name: String, distance: Int)?
+        for name in names {
+            let candidate = Array(name.lowercased().utf8)
+            guard abs(candidate.count - wanted.count) <= bound else { continue }
+            let distance = distance(wanted, candidate)
+            guard distance <= bound else { continue }
+            if let found = best, (found.distance, found.name) <= (distance, name) { continue }
+            best = (name, distance)
+        }
+        return best?.name
+    }
+
+    /// `; did you mean "…"?`, or nothing where no name is close.
+    static func hint(_ text: String, among names: some Sequence<String>) -> String {
+        name(to: text, among: names).map { "; did you mean \(quoted($0))?" } ?? ""
+    }
+
+    /// Insertions, deletions, replacements and swaps of neighbours from one to the other.
+    private static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
+        var beforeLast = [Int](repeating: 0, count: right.count + 1)
+        var last = Array(0...right.count)
+        for i in 1...max(1, left.count) where i <= left.count {
+            var current = [Int](repeating: i, count: right.count + 1)
+            for j in 1...max(1, right.count) where j <= right.count {
+                let replaced = last[j - 1] + (left[i - 1] == right[j - 1] ? 0 : 1)
+                var best = min(replaced, last[j] + 1, current[j - 1] + 1)
+                if i > 1, j > 1, left[i - 1] == right[j - 2], left[i - 2] == right[j - 1] {
+                    best = min(best, beforeLast[j - 2] + 1)
+                }
+                current[j] = best
+            }
+            (beforeLast, last) = (last, current)
+        }
+        return last[right.count]
+    }
+}

@@ -1,0 +1,140 @@
+/// What is wrong with a file of variables.
+public struct EnvironmentFileError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// `file:line: sentence`.
+    public var description: String
+}
+
+/// Files of `environment_file`: `KEY=VALUE` lines as systemd.exec(5) has them under EnvironmentFile=.
+public enum EnvironmentFile {
+    /// Reads all files of an app, a later one winning over an earlier; called before each launch.
+    public static func load(
+        _ files: [EnvironmentFileReference],
+        system: ConfigurationSystem = .live
+    ) throws(EnvironmentFileError) -> [String: String] {
+        var variables: [String: String] = [:]
+        for file in files {
+            switch system.read(file.path) {
+            case .success(let bytes):
+                for (name, value) in try parse(bytes, file: file.path) { variables[name] = value }
+            case .failure(.missing):
+                if !file.isOptional {
+                    throw EnvironmentFileError(
+                        description: "\(file.path): there is no such file; \"-\(file.path)\" makes it optional")
+                }
+            case .failure(.unusable(let reason)):
+                throw EnvironmentFileError(description: "\(file.path): \(reason)")
+            }
+        }
+        return variables
+    }
+
+    /// Reads variables in the order of their lines.
+    ///
+    /// Lines that are empty or begin with `#` or `;` are skipped, as is `export` before a name. A value may stand in
+    /// single quotes (taken as it is) or double quotes (a backslash protects `"`, `\`, `$` and a backquote); both may
+    /// span lines. Outside quotes a backslash at the end of a line goes on with the next one.
+    public static func parse(
+        _ bytes: [UInt8],
+        file: String
+    ) throws(EnvironmentFileError) -> [(name: String, value: String)] {
+        var parser = Parser(bytes: bytes, file: file)
+        return try parser.parse()
+    }
+
+    private struct Parser {
+        let bytes: [UInt8]
+        let file: String
+        var at = 0
+        var line = 1
+
+        private var current: UInt8? { at < bytes.count ? bytes[at] : nil }
+
+        private func failure(_ message: String, line: Int) -> EnvironmentFileError {
+            EnvironmentFileError(description: "\(file):\(line): \(message)")
+        }
+
+        private mutating func advance() {
+            if bytes[at] == UInt8(ascii: "\n") { line += 1 }
+            at += 1
+        }
+
+        private mutating func skip(while condition: (UInt8) -> Bool) {
+            while let byte = current, condition(byte) { advance() }
+        }
+
+        mutating func parse() throws(EnvironmentFileError) -> [(name: String, value: String)] {
+            var variables: [(name: String, value: String)] = []
+            while true {
+                skip { $0 == 0x20 || $0 == 0x09 || $0 == 0x0a || $0 == 0x0d }
+                guard let byte = current else { return variables }
+                if byte == UInt8(ascii: "#") || byte == UInt8(ascii: ";") {
+                    skip { $0 != 0x0a }
+                    continue
+                }
+                let start = line
+                let name = try name()
+                let value = try value()
+                guard !value.contains(0) else { throw failure("a value must not contain NUL", line: start) }
+                variables.append((name, String(decoding: value, as: UTF8.self)))
+            }
+        }
+
+        private mutating func name() throws(EnvironmentFileError) -> String {
+            let start = at
+            skip { $0 != UInt8(ascii: "=") && $0 != 0x0a }
+            guard current == UInt8(ascii: "=") else {
+                throw failure("expected NAME=VALUE", line: line)
+            }
+            var text = bytes[start..<at]
+            at += 1
+            if text.starts(with: "export ".utf8) { text = text.dropFirst(7) }
+            while let last = text.last, last == 0x20 || last == 0x09 { text.removeLast() }
+            let isName = text.allSatisfy { $0.isNameByte && $0 != UInt8(ascii: "-") }
+            guard let first = text.first, isName, !(0x30...0x39).contains(first) else {
+                throw failure(
+                    "\(quoted(String(decoding: text, as: UTF8.self))) is no name: use letters, digits and _", line: line)
+            }
+            return String(decoding: text, as: UTF8.self)
+        }
+
+        private mutating func value() throws(EnvironmentFileError) -> [UInt8] {
+            var value: [UInt8] = []
+            // How much of the value is not blanks at its end, which do not count.
+            var kept = 0
+            skip { $0 == 0x20 || $0 == 0x09 }
+            while let byte = current, byte != 0x0a {
+                let start = line
+                advance()
+                switch byte {
+                case UInt8(ascii: "'"), UInt8(ascii: "\""):
+                    while let inner = current, inner != byte {
+                        advance()
+                        guard inner == UInt8(ascii: "\\"), byte == UInt8(ascii: "\""), let next = current else {
+                            value.append(inner)
+                            continue
+                        }
+                        advance()
+                        if next == 0x0a { continue }
+                        if !"\"\\$`".utf8.contains(next) { value.append(inner) }
+                        value.append(next)
+                    }
+                    guard current != nil else { throw failure("the quote is not closed", line: start) }
+                    advance()
+                    kept = value.count
+                case UInt8(ascii: "\\"):
+                    guard let next = current else { break }
+                    advance()
+                    if next != 0x0a {
+                        value.append(next)
+                        kept = value.count
+                    }
+                case 0x20, 0x09, 0x0d: value.append(byte)
+                default:
+                    value.append(byte)
+                    kept = value.count
+                }
+            }
+            return Array(value[..<kept])
+        }
+    }
+}

@@ -1,0 +1,191 @@
+/// Reads a file and what it includes into drafts.
+struct FileReader {
+    let system: ConfigurationSystem
+    let sink: DiagnosticSink
+    var supervisor: SupervisorSpecification
+    private(set) var supervisorOrigins: [String: Origin] = [:]
+    private(set) var drafts: [String: AppDraft] = [:]
+    private(set) var policies: [String: (policy: PolicySpecification, origin: Origin)] = [:]
+    private(set) var files: [String] = []
+
+    /// Includes inside one another.
+    static let depthLimit = 16
+    /// Files of one configuration.
+    static let countLimit = 1_024
+
+    static let keys = ["include", "supervisor", "defaults", "policies", "apps"]
+
+    init(system: ConfigurationSystem, sink: DiagnosticSink, supervisor: SupervisorSpecification) {
+        self.system = system
+        self.sink = sink
+        self.supervisor = supervisor
+    }
+
+    /// Reads the first file.
+    mutating func read(_ path: String) {
+        let context = context(of: path)
+        switch system.read(absolute(path)) {
+        case .success(let bytes):
+            read(context, bytes, chain: [], inherited: [])
+        case .failure(.missing): context.error("there is no such file", at: .unknown)
+        case .failure(.unusable(let reason)): context.error(reason, at: .unknown)
+        }
+    }
+
+    private func absolute(_ path: String) -> String { Path.join(system.workingDirectory, path) }
+
+    private func context(of path: String) -> Context {
+        Context(sink: sink, file: path, folder: Path.folder(absolute(path)))
+    }
+
+    /// Reads one file; `inherited` are the `[defaults]` of the files that include it, the outermost first.
+    private mutating func read(
+        _ context: Context,
+        _ bytes: [UInt8],
+        chain: [String],
+        inherited: [(Context, Node)]
+    ) {
+        files.append(context.file)
+        let root: Node
+        do throws(DocumentError) {
+            root = try Document.parse(bytes)
+        } catch {
+            context.error(error.message, at: error.position)
+            return
+        }
+        guard case .table(let members) = root.value else { return }
+        var inherited = inherited
+        if let member = members.first(where: { $0.key == "defaults" }) {
+            let inner = context.at("defaults")
+            if Read.members(inner, member.node) != nil {
+                // Read once for its own sake: a mistake is said even where there is no app.
+                var draft = AppDraft(name: "", origin: Origin(context: inner, position: member.position))
+                draft.read(inner, member.node)
+                inherited.append((inner, member.node))
+            }
+        }
+        for member in members {
+            let inner = context.at(member.key)
+            switch member.key {
+            case "include": include(inner, member.node, chain: chain, inherited: inherited)
+            case "supervisor": readSupervisor(inner, member.node)
+            case "defaults": break
+            case "policies": readPolicies(inner, member.node)
+            case "apps": readApps(inner, member.node, inherited)
+            default: Read.unknown(inner, member, among: Self.keys)
+            }
+        }
+    }
+
+    // MARK: Includes
+
+    private mutating func include(
+        _ context: Context,
+        _ node: Node,
+        chain: [String],
+        inherited: [(Context, Node)]
+    ) {
+        let chain = chain + [context.file]
+        guard case .array(let elements) = node.value else {
+            _ = context.expected("an array of strings", node) as Int?
+            return
+        }
+        for (index, element) in elements.enumerated() {
+            let inner = context.at(index)
+            guard let text = Read.text(inner, element) else { continue }
+            let written = text.hasPrefix("/") ? text : Path.folder(context.file) + "/" + text
+            let isPattern = Glob.isPattern(text)
+            let found = isPattern ? match(Path.normal(written)) : [Path.normal(written)]
+            for path in found {
+                include(inner, element.position, path, chain: chain, inherited: inherited)
+            }
+        }
+    }
+
+    private func match(_ pattern: String) -> [String] {
+        Glob.paths(pattern) { system.names(absolute($0)) }
+    }
+
+    private mutating func include(
+        _ context: Context,
+        _ position: Position,
+        _ path: String,
+        chain: [String],
+        inherited: [(Context, Node)]
+    ) {
+        if let start = chain.firstIndex(where: { absolute($0) == absolute(path) }) {
+            let cycle = (chain[start...] + [path]).joined(separator: " → ")
+            context.error("includes itself: \(cycle)", at: position)
+            return
+        }
+        if files.contains(where: { absolute($0) == absolute(path) }) { return }
+        guard chain.count < Self.depthLimit, files.count < Self.countLimit else {
+            context.error(
+                "includes go deeper than \(Self.depthLimit) or name more than \(Self.countLimit) files", at: position)
+            return
+        }
+        switch system.read(absolute(path)) {
+        case .success(let bytes):
+            read(self.context(of: path), bytes, chain: chain, inherited: inherited)
+        case .failure(.missing): context.error("there is no file \(quoted(path))", at: position)
+        case .failure(.unusable(let reason)): context.error("\(quoted(path)): \(reason)", at: position)
+        }
+    }
+
+    // MARK: Tables
+
+    private mutating func readSupervisor(_ context: Context, _ node: Node) {
+        let found = Read.table(context, node, SupervisorKeys.all, into: &supervisor)
+        for (key, origin) in found {
+            if let other = supervisorOrigins[key] {
+                origin.error("is said already at \(other.place)")
+            } else {
+                supervisorOrigins[key] = origin
+            }
+        }
+    }
+
+    private mutating func readPolicies(_ context: Context, _ node: Node) {
+        for member in Read.members(context, node) ?? [] {
+            let inner = context.at(member.key)
+            let origin = Origin(context: inner, position: member.position)
+            if let problem = AppName.problem(member.key) {
+                origin.error(problem)
+                continue
+            }
+            if let other = policies[member.key] {
+                origin.error("is declared already at \(other.origin.place)")
+                continue
+            }
+            var policy = PolicySpecification(name: member.key, path: "")
+            let found = Read.table(inner, member.node, SupervisorKeys.policy, into: &policy)
+            if case .table = member.node.value, found["path"] == nil {
+                origin.error("path is missing: write path = \"libNAME.so\"")
+            }
+            policies[member.key] = (policy, origin)
+        }
+    }
+
+    private mutating func readApps(_ context: Context, _ node: Node, _ inherited: [(Context, Node)]) {
+        for member in Read.members(context, node) ?? [] {
+            let inner = context.at(member.key)
+            let origin = Origin(context: inner, position: member.position)
+            if let problem = AppName.problem(member.key) {
+                origin.error(problem)
+                continue
+            }
+            guard case .table = member.node.value else {
+                _ = inner.expected("a table: write [apps.\(member.key)]", member.node) as Int?
+                continue
+            }
+            var draft = AppDraft(name: member.key, origin: origin)
+            for (context, node) in inherited { draft.read(context, node) }
+            draft.read(inner, member.node)
+            if let other = drafts[member.key] {
+                origin.error("is declared already at \(other.origin.place)")
+            } else {
+                drafts[member.key] = draft
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+/// What is wrong with a text that should be a duration or a size.
+public struct QuantityError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// A sentence that says what to write.
+    public var description: String
+}
+
+/// Durations and sizes as the configuration and the command line write them.
+public enum Quantity {
+    /// The longest duration that is accepted, 100 years.
+    public static let longest = Duration.seconds(36_500 * 86_400)
+
+    private static let units: [(name: String, microseconds: Int64)] = [
+        ("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("m", 60_000_000), ("s", 1_000_000),
+        ("ms", 1_000), ("us", 1), ("µs", 1), ("μs", 1),
+    ]
+
+    /// Reads `"500ms"`, `"5s"`, `"1.5s"`, `"2min"`, `"1h30m"`; units go from the largest to the smallest.
+    public static func duration(_ text: String) throws(QuantityError) -> Duration {
+        var rest = Substring(text)
+        var total: Int64 = 0
+        var smallest = Int64.max
+        guard !rest.isEmpty else { throw QuantityError(description: "it is empty: write \"5s\"") }
+        while !rest.isEmpty {
+            let (whole, fraction) = try number(&rest, of: text, example: "\"5s\"")
+            let name = rest.prefix { $0.isLetter }
+            rest = rest.dropFirst(name.count)
+            rest = rest.drop { $0 == " " }
+            guard !name.isEmpty else {
+                throw QuantityError(description: "\(quoted(text)) has no unit: write \(quoted(text + "s"))")
+            }
+            guard let unit = units.first(where: { $0.name == name }) else {
+                throw QuantityError(
+                    description: "\(quoted(String(name))) is no unit of time: use us, ms, s, min, h or d")
+            }
+            guard unit.microseconds < smallest else {
+                throw QuantityError(description: "the units of \(quoted(text)) must go from the largest to the smallest")
+            }
+            smallest = unit.microseconds
+            let (product, overflow) = whole.multipliedReportingOverflow(by: unit.microseconds)
+            let part = Int64(Double(unit.microseconds) * fraction)
+            let (sum, overflowOfSum) = total.addingReportingOverflow(product)
+            let (next, overflowOfPart) = sum.addingReportingOverflow(part)
+            guard !overflow, !overflowOfSum, !overflowOfPart, .microseconds(next) <= longest else {
+                throw QuantityError(description: "\(quoted(text)) is too long: the longest is \"36500d\"")
+            }
+            total = next
+        }
+        return .microseconds(total)
+    }
+
+    private static let sizeUnits: [String: UInt64] = [
+        "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "KiB": 1 << 10, "MiB": 1 << 20,
+        "GiB": 1 << 30, "TiB": 1 << 40, "KB": 1_000, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000,
+        "TB": 1_000_000_000_000,
+    ]
+
+    /// Reads `"64MiB"`, `"512K"` (both binary), `"1GB"` (decimal), `"100B"`; in bytes.
+    public static func size(_ text: String) throws(QuantityError) -> UInt64 {
+        var rest = Substring(text)
+        guard !rest.isEmpty else { throw QuantityError(description: "it is empty: write \"64MiB\"") }
+        let (whole, fraction) = try number(&rest, of: text, example: "\"64MiB\"")
+        guard !rest.isEmpty else {
+            throw QuantityError(description: "\(quoted(text)) has no unit: write \(quoted(text + "B")) or \"64MiB\"")
+        }
+        guard let unit = sizeUnits[String(rest)] else {
+            throw QuantityError(
+                description: "\(quoted(String(rest))) is no unit of size: use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB")
+        }
+        let (product, overflow) = UInt64(whole).multipliedReportingOverflow(by: unit)
+        guard !overflow, product <= UInt64(Int64.max) - unit else {
+            throw QuantityError(description: "\(quoted(text)) is too large")
+        }
+        return product + UInt64(Double(unit) * fraction)
+    }
+
+    /// Writes a duration so that `duration(_:)` reads it again, in whole microseconds.
+    public static func text(_ duration: Duration) -> String {
+        let (seconds, attoseconds) = duration.components
+        var microseconds = attoseconds / 1_000_000_000_000
+        var left = seconds
+        var text = ""
+        for (name, length) in [("d", Int64(86_400)), ("h", 3_600), ("min", 60), ("s", 1)] where left >= length {
+            text += "\(left / length)\(name)"
+            left %= length
+        }
+        if microseconds >= 1_000 {
+            text += "\(microseconds / 1_000)ms"
+            microseconds %= 1_000
+        }
+        if microseconds > 0 { text += "\(microseconds)us" }
+        return text.isEmpty ? "0s" : text
+    }
+
+    private static func number(
+        _ rest: inout Substring,
+        of text: String,
+        example: String
+    ) throws(QuantityError) -> (whole: Int64, fraction: Double) {
+        let digits = rest.utf8.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        guard !digits.isEmpty else {
+            let isNegative = rest.hasPrefix("-")
+            throw QuantityError(
+                description: "\(quoted(text)) \(isNegative ? "is negative" : "is no number with a unit"): write \(example)")
+        }
+        guard let whole = Int64(String(Substring(digits))) else {
+            throw QuantityError(description: "\(quoted(text)) is too large")
+        }
+        rest = rest[digits.endIndex...]
+        guard rest.utf8.first == UInt8(ascii: ".") else { return (whole, 0) }
+        let decimals = rest.utf8.dropFirst().prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+        guard !decimals.isEmpty, let fraction = Double("0." + String(Substring(decimals.prefix(18)))) else {
+            throw QuantityError(description: "\(quoted(text)) is no number with a unit: write \(example)")
+        }
+        rest = rest[decimals.endIndex...]
+        return (whole, fraction)
+    }
+}

@@ -1,0 +1,301 @@
+import Lifecycle
+
+/// A key of a table: its name, and how its value gets into what is being read.
+struct Key<Target>: Sendable {
+    let name: String
+    let read: @Sendable (Context, Node, inout Target) -> Void
+
+    init(_ name: String, _ read: @escaping @Sendable (Context, Node, inout Target) -> Void) {
+        self.name = name
+        self.read = read
+    }
+
+    static func value<T>(
+        _ name: String,
+        _ path: any WritableKeyPath<Target, T> & Sendable,
+        _ read: @escaping @Sendable (Context, Node) -> T?
+    ) -> Key {
+        Key(name) { context, node, target in
+            if let value = read(context, node) { target[keyPath: path] = value }
+        }
+    }
+
+    static func optional<T>(
+        _ name: String,
+        _ path: any WritableKeyPath<Target, T?> & Sendable,
+        _ read: @escaping @Sendable (Context, Node) -> T?
+    ) -> Key {
+        Key(name) { context, node, target in
+            if let value = read(context, node) { target[keyPath: path] = value }
+        }
+    }
+}
+
+/// Readers of values: each returns nil after it has said what is wrong.
+enum Read {
+    static func members(_ context: Context, _ node: Node) -> [Member]? {
+        guard case .table(let members) = node.value else { return context.expected("a table", node) }
+        return members
+    }
+
+    /// Reads every key of a table that is known, and reports the others; returns where each known one stands.
+    @discardableResult
+    static func table<Target>(
+        _ context: Context,
+        _ node: Node,
+        _ keys: [Key<Target>],
+        into target: inout Target
+    ) -> [String: Origin] {
+        var origins: [String: Origin] = [:]
+        for member in members(context, node) ?? [] {
+            let inner = context.at(member.key)
+            guard let key = keys.first(where: { $0.name == member.key }) else {
+                unknown(inner, member, among: keys.map(\.name))
+                continue
+            }
+            origins[member.key] = Origin(context: inner, position: member.node.position)
+            key.read(inner, member.node, &target)
+        }
+        return origins
+    }
+
+    static func unknown(_ context: Context, _ member: Member, among names: [String]) {
+        guard !context.sink.isFull else { return }
+        context.error("there is no such key" + Nearest.hint(member.key, among: names), at: member.position)
+    }
+
+    static func string(_ context: Context, _ node: Node) -> String? {
+        guard case .string(let text) = node.value else { return context.expected("a string", node) }
+        guard !text.utf8.contains(0) else {
+            context.error("must not contain NUL", at: node.position)
+            return nil
+        }
+        return text
+    }
+
+    /// A string with something in it.
+    static func text(_ context: Context, _ node: Node) -> String? {
+        guard let text = string(context, node) else { return nil }
+        guard !text.isEmpty else {
+            context.error("must not be empty", at: node.position)
+            return nil
+        }
+        return text
+    }
+
+    static func elements<T>(
+        _ context: Context,
+        _ node: Node,
+        of kind: String,
+        _ read: (Context, Node) -> T?
+    ) -> [T]? {
+        guard case .array(let nodes) = node.value else { return context.expected("an array of \(kind)", node) }
+        let values = nodes.enumerated().map { read(context.at($0.offset), $0.element) }
+        return values.contains { $0 == nil } ? nil : values.compactMap { $0 }
+    }
+
+    static func texts(_ context: Context, _ node: Node) -> [String]? {
+        elements(context, node, of: "strings", text)
+    }
+
+    /// A program and its arguments.
+    static func command(_ context: Context, _ node: Node) -> [String]? {
+        if case .string(let line) = node.value {
+            let words = line.split(separator: " ").map { quoted(String($0)) }.joined(separator: ", ")
+            context.error("expected an array of strings, found a string: write [\(words)]", at: node.position)
+            return nil
+        }
+        guard let words = elements(context, node, of: "strings", string) else { return nil }
+        guard let program = words.first, !program.isEmpty else {
+            context.error("must begin with a program", at: node.position)
+            return nil
+        }
+        return words
+    }
+
+    static func boolean(_ context: Context, _ node: Node) -> Bool? {
+        guard case .boolean(let flag) = node.value else { return context.expected("true or false", node) }
+        return flag
+    }
+
+    static func integer<T: FixedWidthInteger & Sendable & SendableMetatype>(
+        _ range: ClosedRange<T>
+    ) -> @Sendable (Context, Node) -> T? {
+        { context, node in
+            guard case .integer(let number) = node.value else { return context.expected("an integer", node) }
+            guard let value = T(exactly: number), range.contains(value) else {
+                context.error(
+                    "\(number) is out of range: from \(range.lowerBound) to \(range.upperBound)", at: node.position)
+                return nil
+            }
+            return value
+        }
+    }
+
+    /// A float or an integer.
+    static func number(_ range: ClosedRange<Double>) -> @Sendable (Context, Node) -> Double? {
+        { context, node in
+            let value: Double
+            switch node.value {
+            case .integer(let number): value = Double(number)
+            case .double(let number): value = number
+            case .table, .array, .string, .boolean, .date: return context.expected("a number", node)
+            }
+            guard range.contains(value) else {
+                context.error(
+                    "\(value) is out of range: from \(range.lowerBound) to \(range.upperBound)", at: node.position)
+                return nil
+            }
+            return value
+        }
+    }
+
+    static func choice<T: RawRepresentable & CaseIterable>(
+        _ context: Context,
+        _ node: Node
+    ) -> T? where T.RawValue == String {
+        guard let text = string(context, node) else { return nil }
+        if let value = T(rawValue: text) { return value }
+        let names = T.allCases.map(\.rawValue)
+        let list = names.map(quoted).joined(separator: ", ")
+        context.error(
+            "\(quoted(text)) is not one of \(list)\(Nearest.hint(text, among: names))", at: node.position)
+        return nil
+    }
+
+    /// A path; a relative one begins at the file's folder.
+    static func path(_ context: Context, _ node: Node) -> String? {
+        text(context, node).map { Path.join(context.folder, $0) }
+    }
+
+    static func paths(_ context: Context, _ node: Node) -> [String]? {
+        elements(context, node, of: "strings", path)
+    }
+
+    static func duration(_ context: Context, _ node: Node) -> Duration? {
+        guard let some = durationText(context, node) else { return nil }
+        if some == "none" {
+            context.error("\"none\" is not possible here: write a duration like \"5s\"", at: node.position)
+            return nil
+        }
+        do throws(QuantityError) {
+            return try Quantity.duration(some)
+        } catch {
+            context.error(error.description, at: node.position)
+            return nil
+        }
+    }
+
+    /// A duration that must not be zero.
+    static func positiveDuration(_ context: Context, _ node: Node) -> Duration? {
+        guard let duration = duration(context, node) else { return nil }
+        guard duration > .zero else {
+            context.error("must be longer than zero", at: node.position)
+            return nil
+        }
+        return duration
+    }
+
+    /// A duration or `"none"`, which is `.some(nil)`.
+    static func limit(_ context: Context, _ node: Node) -> Duration?? {
+        if case .string("none") = node.value { return .some(nil) }
+        return duration(context, node).map { .some($0) }
+    }
+
+    /// A duration longer than zero or `"none"`, which is `.some(nil)`.
+    static func deadline(_ context: Context, _ node: Node) -> Duration?? {
+        if case .string("none") = node.value { return .some(nil) }
+        guard let duration = duration(context, node) else { return nil }
+        guard duration > .zero else {
+            context.error("must be longer than zero; \"none\" switches it off", at: node.position)
+            return nil
+        }
+        return .some(duration)
+    }
+
+    private static func durationText(_ context: Context, _ node: Node) -> String? {
+        switch node.value {
+        case .string(let text): return text
+        case .integer(let number):
+            context.error("expected a duration, found an integer: write \"\(number)s\"", at: node.position)
+        case .double(let number):
+            context.error("expected a duration, found a float: write \"\(number)s\"", at: node.position)
+        case .table, .array, .boolean, .date:
+            context.error("expected a duration like \"5s\", found \(node.kind)", at: node.position)
+        }
+        return nil
+    }
+
+    /// A size in bytes or `"none"`, which is `.some(nil)`.
+    static func size(_ context: Context, _ node: Node) -> UInt64?? {
+        switch node.value {
+        case .string("none"): return .some(nil)
+        case .string(let text):
+            do throws(QuantityError) {
+                let size = try Quantity.size(text)
+                guard size > 0 else {
+                    context.error("must be more than zero; \"none\" switches it off", at: node.position)
+                    return nil
+                }
+                return .some(size)
+            } catch {
+                context.error(error.description, at: node.position)
+            }
+        case .integer(let number):
+            context.error("expected a size, found an integer: write \"\(number)B\" or \"64MiB\"", at: node.position)
+        case .table, .array, .double, .boolean, .date:
+            context.error("expected a size like \"64MiB\", found \(node.kind)", at: node.position)
+        }
+        return nil
+    }
+
+    /// A signal that a process can be sent to some purpose; SIGKILL only where it is allowed.
+    static func signal(orKill: Bool) -> @Sendable (Context, Node) -> Int32? {
+        { context, node in
+            if case .integer = node.value {
+                context.error("expected a signal's name, found an integer: write \"SIGUSR1\"", at: node.position)
+                return nil
+            }
+            guard let name = text(context, node) else { return nil }
+            guard let number = SignalNames.number(name) else {
+                context.error(
+                    "\(quoted(name)) is no signal\(Nearest.hint(name, among: SignalNames.names))", at: node.position)
+                return nil
+            }
+            if number == SignalNames.stop || number == SignalNames.continue || (number == SignalNames.kill && !orKill) {
+                context.error("\(name) cannot be used here: Torpor itself needs it", at: node.position)
+                return nil
+            }
+            return number
+        }
+    }
+}
+
+/// Paths as text.
+enum Path {
+    /// The path, beginning at the folder unless it is absolute, without `.` and empty parts.
+    static func join(_ folder: String, _ path: String) -> String {
+        normal(path.hasPrefix("/") ? path : folder + "/" + path)
+    }
+
+    /// The path without `.` and empty parts; `..` takes a named part away.
+    static func normal(_ path: String) -> String {
+        var parts: [Substring] = []
+        let isAbsolute = path.hasPrefix("/")
+        for part in path.split(separator: "/") where part != "." {
+            if part == "..", let last = parts.last, last != ".." {
+                parts.removeLast()
+            } else if part != ".." || !isAbsolute {
+                parts.append(part)
+            }
+        }
+        let joined = parts.joined(separator: "/")
+        return isAbsolute ? "/" + joined : joined.isEmpty ? "." : joined
+    }
+
+    /// Everything before the last part.
+    static func folder(_ path: String) -> String {
+        guard let slash = path.lastIndex(of: "/") else { return "." }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+}

@@ -1,0 +1,103 @@
+/// Reads `ready`.
+enum ReadyReader {
+    /// The keys of `ready` as a table: exactly one of the first four, and how it is tried.
+    static let kinds = ["tcp", "http", "command", "file"]
+    static let keys = kinds + ["interval", "timeout"]
+
+    static func ready(_ context: Context, _ node: Node) -> ReadySpecification? {
+        switch node.value {
+        case .string(let text):
+            switch text {
+            case "exec": return .exec
+            case "notify": return .notify
+            default:
+                let hint = Nearest.hint(text, among: ["exec", "notify"])
+                context.error(
+                    "\(quoted(text)) is not \"exec\", \"notify\" or a table with tcp, http, command or file\(hint)",
+                    at: node.position)
+                return nil
+            }
+        case .table(let members): return probe(context, node, members)
+        case .array, .integer, .double, .boolean, .date:
+            return context.expected("\"exec\", \"notify\" or a table with tcp, http, command or file", node)
+        }
+    }
+
+    private static func probe(_ context: Context, _ node: Node, _ members: [Member]) -> ReadySpecification? {
+        var found: [Probe.Kind?] = []
+        var interval: Duration?
+        var timeout: Duration?
+        for member in members {
+            let inner = context.at(member.key)
+            switch member.key {
+            case "tcp": found.append(tcp(inner, member.node))
+            case "http": found.append(http(inner, member.node))
+            case "command": found.append(Read.command(inner, member.node).map(Probe.Kind.command))
+            case "file": found.append(Read.path(inner, member.node).map(Probe.Kind.file))
+            case "interval": interval = Read.positiveDuration(inner, member.node)
+            case "timeout": timeout = Read.positiveDuration(inner, member.node)
+            default: Read.unknown(inner, member, among: keys)
+            }
+        }
+        guard found.count == 1 else {
+            context.error("needs exactly one of tcp, http, command and file", at: node.position)
+            return nil
+        }
+        guard let kind = found[0] else { return nil }
+        var probe = Probe(kind)
+        if let interval { probe.interval = interval }
+        if let timeout { probe.timeout = timeout }
+        return .probe(probe)
+    }
+
+    private static func tcp(_ context: Context, _ node: Node) -> Probe.Kind? {
+        guard let text = Read.text(context, node) else { return nil }
+        guard let (host, port) = authority(text), let port else {
+            context.error("\(quoted(text)) is no address with a port: write \"127.0.0.1:8000\"", at: node.position)
+            return nil
+        }
+        return .tcp(host: host, port: port)
+    }
+
+    private static func http(_ context: Context, _ node: Node) -> Probe.Kind? {
+        guard let text = Read.text(context, node) else { return nil }
+        let scheme = "http://"
+        guard text.hasPrefix(scheme) else {
+            context.error("\(quoted(text)) is no address beginning with http://", at: node.position)
+            return nil
+        }
+        let rest = text.dropFirst(scheme.count)
+        let place = rest.prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        let path = rest.dropFirst(place.count).prefix { $0 != "#" }
+        let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
+        guard isPlain, let (host, port) = authority(String(place)) else {
+            context.error(
+                "\(quoted(text)) is no address: write \"http://127.0.0.1:8000/health\"", at: node.position)
+            return nil
+        }
+        return .http(host: host, port: port ?? 80, path: path.hasPrefix("/") ? String(path) : "/" + path)
+    }
+
+    /// `host`, `host:port`, `[::1]:port`; nil where it is none of them.
+    private static func authority(_ text: String) -> (host: String, port: UInt16?)? {
+        let host: Substring
+        var rest: Substring
+        if text.hasPrefix("[") {
+            guard let end = text.firstIndex(of: "]") else { return nil }
+            host = text[text.index(after: text.startIndex)..<end]
+            rest = text[text.index(after: end)...]
+            guard host.contains(":") else { return nil }
+        } else {
+            host = text.prefix { $0 != ":" }
+            rest = text[host.endIndex...]
+        }
+        guard !host.isEmpty, host.utf8.allSatisfy({ $0.isNameByte || $0 == 0x2e || $0 == 0x3a || $0 == 0x25 }) else {
+            return nil
+        }
+        guard !rest.isEmpty else { return (String(host), nil) }
+        guard rest.removeFirst() == ":", rest.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let port = UInt16(rest), port > 0
+        else { return nil }
+        return (String(host), port)
+    }
+}

@@ -1,0 +1,147 @@
+import Lifecycle
+
+/// Looks names up between the drafts and makes the apps.
+struct Resolver {
+    let system: ConfigurationSystem
+    let userID: UInt32
+    let drafts: [String: AppDraft]
+
+    /// The apps sorted by name.
+    func apps() -> [AppSpecification] {
+        let names = drafts.keys.sorted()
+        var expanded: [String: [AppSpecification]] = [:]
+        for name in names {
+            guard let draft = drafts[name] else { continue }
+            draft.check()
+            checkAccounts(draft)
+            expanded[name] = draft.expanded()
+        }
+        let instances = expanded.mapValues { $0.map(\.name) }
+        var apps: [AppSpecification] = []
+        for name in names {
+            guard let draft = drafts[name] else { continue }
+            let requires = lookUp(draft, "requires", draft.dependencies.requires, instances)
+            let after = lookUp(draft, "after", draft.dependencies.after, instances)
+            for var app in expanded[name] ?? [] {
+                app.requires = requires
+                app.after = after
+                apps.append(app)
+            }
+        }
+        reportCycles()
+        return apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }
+    }
+
+    /// A template stands for all its instances.
+    private func lookUp(
+        _ draft: AppDraft,
+        _ key: String,
+        _ names: [String],
+        _ instances: [String: [String]]
+    ) -> [String] {
+        var found: [String] = []
+        for name in names {
+            let template = Self.template(name)
+            if let all = instances[name] {
+                found += all
+            } else if instances[template]?.contains(name) == true {
+                found.append(name)
+            } else if let all = instances[template], template != name {
+                let last = all.last.map { quoted($0) } ?? "none"
+                draft.error(key, "there is no instance \(quoted(name)): the last one is \(last)")
+            } else {
+                draft.error(key, "there is no app \(quoted(name))" + Nearest.hint(name, among: drafts.keys.sorted()))
+            }
+        }
+        var seen: Set<String> = []
+        return found.filter { seen.insert($0).inserted }
+    }
+
+    static func template(_ name: String) -> String {
+        name.firstIndex(of: "@").map { String(name[..<$0]) } ?? name
+    }
+
+    private func checkAccounts(_ draft: AppDraft) {
+        let app = draft.specification
+        if let user = app.user {
+            if let number = system.userID(user) {
+                if userID != 0, number != userID {
+                    draft.error("user", "only root can run an app as \(quoted(user)): remove it, or run torpord as root")
+                }
+            } else {
+                draft.error("user", "there is no user \(quoted(user)) on this machine")
+            }
+        }
+        if let group = app.group { checkGroup(draft, "group", group) }
+        for group in app.supplementaryGroups ?? [] { checkGroup(draft, "supplementary_groups", group) }
+    }
+
+    private func checkGroup(_ draft: AppDraft, _ key: String, _ group: String) {
+        guard let number = system.groupID(group) else {
+            draft.error(key, "there is no group \(quoted(group)) on this machine")
+            return
+        }
+        if userID != 0, number != system.effectiveGroupID {
+            draft.error(
+                key, "only root can give an app the group \(quoted(group)): remove it, or run torpord as root")
+        }
+    }
+
+    private func reportCycles() {
+        var graph: [String: [String]] = [:]
+        for (name, draft) in drafts {
+            let (requires, after) = draft.dependencies
+            graph[name] = (requires + after).map(Self.template).filter { drafts[$0] != nil }
+        }
+        for cycle in DependencyCycles.find(graph) {
+            guard let draft = drafts[cycle[0]] else { continue }
+            let next = cycle.count > 1 ? cycle[1] : cycle[0]
+            let isRequired = draft.dependencies.requires.contains { Self.template($0) == next }
+            let names = (cycle + [cycle[0]]).joined(separator: " → ")
+            draft.error(isRequired ? "requires" : "after", "the apps wait for each other: \(names)")
+        }
+    }
+}
+
+/// Finds what waits for itself.
+enum DependencyCycles {
+    /// Cycles of a graph, each from its first name in alphabetical order; every knot of cycles yields at least one.
+    static func find(_ graph: [String: [String]]) -> [[String]] {
+        enum Mark {
+            case open
+            case done
+        }
+        var marks: [String: Mark] = [:]
+        var cycles: Set<[String]> = []
+        for start in graph.keys.sorted() where marks[start] == nil {
+            // A stack of its own: a chain of apps may be longer than the thread's.
+            var path: [(name: String, next: Int)] = [(start, 0)]
+            marks[start] = .open
+            while let (name, next) = path.last {
+                let targets = graph[name] ?? []
+                guard next < targets.count else {
+                    marks[name] = .done
+                    path.removeLast()
+                    continue
+                }
+                path[path.count - 1].next += 1
+                let target = targets[next]
+                switch marks[target] {
+                case nil:
+                    marks[target] = .open
+                    path.append((target, 0))
+                case .open:
+                    let begin = path.firstIndex { $0.name == target } ?? 0
+                    cycles.insert(rotated(path[begin...].map(\.name)))
+                case .done: break
+                }
+            }
+        }
+        return cycles.sorted { $0.lexicographicallyPrecedes($1) }
+    }
+
+    private static func rotated(_ cycle: [String]) -> [String] {
+        guard let first = cycle.min(), let index = cycle.firstIndex(of: first) else { return cycle }
+        return Array(cycle[index...] + cycle[..<index])
+    }
+}

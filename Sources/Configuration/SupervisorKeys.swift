@@ -1,0 +1,23 @@
+/// Every key of `[supervisor]` and `[policies.NAME]`.
+enum SupervisorKeys {
+    static let all: [Key<SupervisorSpecification>] = [
+        .value("log_directory", \.logDirectory, Read.path),
+        .value("log_level", \.logLevel) { Read.choice($0, $1) },
+        .value("on_exit", \.onExit) { Read.choice($0, $1) },
+        .value("operators", \.operators, Read.texts),
+        .value("orphans", \.orphans) { Read.choice($0, $1) },
+        .value("policies", \.policies, Read.texts),
+        .value("policy_directory", \.policyDirectory, Read.path),
+        .value("readers", \.readers, Read.texts),
+        .value("runtime_directory", \.runtimeDirectory, Read.path),
+        .value("state_directory", \.stateDirectory, Read.path),
+    ]
+
+    static let policy: [Key<PolicySpecification>] = [
+        .value("isolation", \.isolation) { Read.choice($0, $1) },
+        Key("options") { context, node, policy in
+            for member in Read.members(context, node) ?? [] { policy.options[member.key] = member.node.plain }
+        },
+        .value("path", \.path, Read.text),
+    ]
+}
