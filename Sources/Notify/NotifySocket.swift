@@ -1,0 +1,112 @@
+public import Linux
+import SystemPackage
+
+/// A socket of an app could not be made; the description is a sentence that says what to do.
+public struct NotifySocketError: Error, CustomStringConvertible {
+    /// The sentence.
+    public let description: String
+}
+
+/// The socket behind one app's `NOTIFY_SOCKET`.
+///
+/// Never blocks. Whatever descriptors come are either handed over in `Received` or closed.
+public final class NotifySocket {
+    /// A datagram, and who sent it.
+    public struct Received {
+        /// What it said; its warnings also name what was lost on the way.
+        public var message: NotifyMessage
+        /// The sender by the kernel's word: pid, uid, gid. The pid is 0 for a sender of another pid namespace.
+        public var pid: Int32
+        /// The sender's user.
+        public var uid: UInt32
+        /// The sender's group.
+        public var gid: UInt32
+        /// The descriptors that came along; closed when the last reference goes.
+        public var descriptors: [Descriptor]
+    }
+
+    /// The path, for `NOTIFY_SOCKET`.
+    public let path: String
+    /// To be watched for reading.
+    public let descriptor: Descriptor
+    private var buffer = [UInt8](repeating: 0, count: NotifyMessage.maximumLength)
+
+    /// Binds the socket, replacing one that was left there.
+    ///
+    /// The mode is wide by default, since an app may give up its user before it speaks: who is heard is decided by
+    /// the credentials of each datagram. `owner` needs root.
+    public init(path: String, mode: UInt32 = 0o666, owner: (uid: UInt32, gid: UInt32)? = nil) throws(NotifySocketError)
+    {
+        self.path = path
+        let length = path.utf8.count
+        if length > Datagrams.longestPath {
+            throw NotifySocketError(
+                description: "the socket path \(path) has \(length) bytes and Linux allows \(Datagrams.longestPath): "
+                    + "choose a shorter runtime_directory"
+            )
+        }
+        do {
+            if let old = try? Streams.status(path: path) {
+                guard old.isSocket else {
+                    throw NotifySocketError(
+                        description: "\(path) is in the way and is no socket: remove it, or choose another "
+                            + "runtime_directory"
+                    )
+                }
+                try Streams.unlink(path)
+            }
+            descriptor = try Datagrams.bind(path: path)
+            try Streams.setPermissions(path, mode)
+            if let owner { try Streams.setOwner(path, uid: owner.uid, gid: owner.gid) }
+        } catch let error as Errno {
+            throw NotifySocketError(
+                description: "could not make the notification socket \(path): \(error.description.lowercased())"
+            )
+        } catch let error as NotifySocketError {
+            throw error
+        } catch {
+            throw NotifySocketError(description: "could not make the notification socket \(path): \(error)")
+        }
+    }
+
+    /// The next datagram, or nil if none waits. A datagram without credentials is dropped.
+    public func receive() -> Received? {
+        while let datagram = (try? Datagrams.receive(descriptor.raw, into: &buffer)) ?? nil {
+            guard let sender = datagram.sender else { continue }
+            var message = NotifyMessage(parsing: datagram.bytes)
+            var descriptors = datagram.descriptors
+            if datagram.truncated {
+                message.warnings.append("the datagram was longer than \(buffer.count) bytes: its end is lost")
+            }
+            if datagram.lostDescriptors {
+                // What is left cannot be told from what is missing.
+                descriptors.removeAll()
+                message.warnings.append(
+                    "descriptors were lost on the way, so all of this datagram's were closed: send at most "
+                        + "\(Datagrams.mostDescriptors) at once, and look at the limit of open files (torpor doctor)"
+                )
+            }
+            return Received(
+                message: message,
+                pid: sender.pid,
+                uid: sender.uid,
+                gid: sender.gid,
+                descriptors: descriptors
+            )
+        }
+        return nil
+    }
+
+    /// Up to `limit` datagrams that wait: one turn's worth, so that one app's chatter does not hold up the others.
+    public func receive(upTo limit: Int) -> [Received] {
+        var all: [Received] = []
+        while all.count < limit, let next = receive() { all.append(next) }
+        return all
+    }
+
+    /// Closes the socket and removes its path.
+    public func close() {
+        descriptor.close()
+        try? Streams.unlink(path)
+    }
+}

@@ -1,0 +1,324 @@
+import Linux
+public import SystemPackage
+
+/// When a log is rotated and what is kept of it.
+public struct LogLimits: Hashable, Sendable {
+    /// `log_max_size`: a file is rotated before it grows beyond this, in bytes (time stamps come on top); nil: never.
+    public var maxSize: UInt64?
+    /// `log_max_files`: rotated files that are kept beside the current one, `.1` the newest.
+    public var maxFiles: Int
+    /// `log_max_age`: a file whose first line is older is rotated, a rotated one last written before is removed.
+    public var maxAge: Duration?
+
+    /// Limits; the defaults are those of the configuration.
+    public init(maxSize: UInt64? = 10 << 20, maxFiles: Int = 5, maxAge: Duration? = nil) {
+        self.maxSize = maxSize
+        self.maxFiles = max(0, maxFiles)
+        self.maxAge = maxAge
+    }
+}
+
+/// One app's log file: lines with time stamps at its end, rotation, and what happens when the disk fails.
+///
+/// A failure is reported once; output is then dropped and counted, and tried again at intervals. When writing works
+/// again a line in the log says how much is missing, and that is reported too.
+public final class LogFile {
+    /// The current file; rotated ones are `path.1`, `path.2` …
+    public let path: String
+    /// When it is rotated.
+    public var limits: LogLimits
+    /// Called with a sentence when writing begins to fail, and when it works again.
+    public var onTrouble: ((String) -> Void)?
+    /// Bytes of output that were dropped since this object was made.
+    public private(set) var droppedBytes: UInt64 = 0
+    /// What fails at present.
+    public private(set) var failure: Errno?
+
+    /// How long a failing file is left alone before it is tried again.
+    static let retryInterval: Duration = .milliseconds(250)
+
+    private let permissions: UInt32
+    private var file: Descriptor?
+    private var identity: (device: UInt64, inode: UInt64) = (0, 0)
+    private var length: UInt64 = 0
+    /// The last line has no newline yet: what follows belongs to it.
+    private var lineOpen = false
+    /// The time of the first line, microseconds since 1970.
+    private var began: Int64?
+    private var retryAt: Duration?
+    private var droppedNow: UInt64 = 0
+    private var rotationFailed = false
+
+    /// A log at a path; nothing is opened before the first line.
+    public init(path: String, limits: LogLimits = LogLimits(), permissions: UInt32 = 0o640) {
+        self.path = path
+        self.limits = limits
+        self.permissions = permissions
+    }
+
+    /// Where the next line will be written.
+    var position: (device: UInt64, inode: UInt64, length: UInt64) { (identity.device, identity.inode, length) }
+
+    /// Makes ready for a batch of so many bytes: opens, looks whether the file is still there, rotates.
+    /// False while the file cannot be written to.
+    func prepare(for count: Int, now: Int64) -> Bool {
+        if let retryAt, Clock.monotonic() < retryAt { return false }
+        do throws(Errno) {
+            try reopenIfMoved()
+            rotateIfDue(adding: count, now: now)
+            if file == nil { try open() }
+            return true
+        } catch {
+            fail(error)
+            return false
+        }
+    }
+
+    /// Appends a batch of raw output, a stamp before each line; after `prepare`. `out` is room to work in.
+    func append(_ raw: UnsafeRawBufferPointer, stamp microseconds: Int64, using out: Scratch) {
+        guard let file else { return drop(raw.count) }
+        let stamp = TimeStamp.format(microseconds: microseconds) + [UInt8(ascii: " ")]
+        out.removeAll()
+        let startLength = length
+        var rest = raw[...]
+        // What stands in the file for certain, and how much of the batch that is.
+        var safe = (length: length, open: lineOpen, taken: 0)
+        if droppedNow > 0 { appendNotice(to: out, stamp: stamp) }
+        func flush() -> Bool {
+            let result = Streams.write(file.raw, UnsafeRawBufferPointer(out.filled))
+            if let failure = result.failure {
+                try? Streams.truncate(file.raw, to: safe.length)
+                length = safe.length
+                lineOpen = safe.open
+                fail(failure)
+                drop(raw.count - safe.taken)
+                return false
+            }
+            length += UInt64(result.written)
+            safe = (length, lineOpen, raw.count - rest.count)
+            out.removeAll()
+            return true
+        }
+        while !rest.isEmpty {
+            let line = UnsafeRawBufferPointer(rebasing: rest)
+            let newline = Streams.firstNewline(in: line)
+            // A line longer than the room is passed through in pieces.
+            var count = newline.map { $0 + 1 } ?? line.count
+            if out.room < stamp.count + min(count, LogFile.longestPiece), !flush() { return }
+            count = min(count, out.room - stamp.count)
+            if !lineOpen { out.append(stamp) }
+            out.append(UnsafeRawBufferPointer(rebasing: line[..<count]))
+            lineOpen = newline.map { $0 + 1 } != count
+            rest = rest[(rest.startIndex + count)...]
+        }
+        guard flush() else { return }
+        if startLength == 0 { began = microseconds }
+        if failure != nil || droppedNow > 0 { recovered() }
+    }
+
+    /// A line up to this long is never cut by a write.
+    private static let longestPiece = 16 << 10
+
+    /// Counts output that could not be written.
+    func drop(_ count: Int) {
+        droppedBytes += UInt64(count)
+        droppedNow += UInt64(count)
+    }
+
+    /// Takes back what was appended beyond a length: only for a batch that is repeated.
+    func rewind(to length: UInt64, device: UInt64, inode: UInt64) throws(Errno) {
+        if file == nil { try open() }
+        guard let file, identity == (device, inode), self.length > length else { return }
+        try Streams.truncate(file.raw, to: length)
+        self.length = length
+        lineOpen = try endsInsideLine(file, length)
+    }
+
+    /// Lets go of the file; the next line opens it again.
+    public func close() {
+        file = nil
+    }
+
+    // MARK: -
+
+    private func open() throws(Errno) {
+        let opened = try Streams.open(
+            path,
+            [.readWrite, .append, .create, .noFollow, .nonblocking],
+            permissions: permissions
+        )
+        let status = try Streams.status(opened.raw)
+        guard status.isRegular else { throw .invalidArgument }
+        identity = (status.device, status.inode)
+        length = status.size
+        lineOpen = try endsInsideLine(opened, length)
+        began = try firstStamp(opened)
+        file = opened
+    }
+
+    private func endsInsideLine(_ file: Descriptor, _ length: UInt64) throws(Errno) -> Bool {
+        guard length > 0 else { return false }
+        var last: UInt8 = 0
+        let outcome: Result<Int, Errno> = withUnsafeMutableBytes(of: &last) { buffer in
+            do throws(Errno) {
+                return .success(try Streams.read(file.raw, at: length - 1, into: buffer))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try outcome.get() == 1 && last != UInt8(ascii: "\n")
+    }
+
+    private func firstStamp(_ file: Descriptor) throws(Errno) -> Int64? {
+        var head = [UInt8](repeating: 0, count: TimeStamp.length)
+        let outcome: Result<Int, Errno> = head.withUnsafeMutableBytes { buffer in
+            do throws(Errno) {
+                return .success(try Streams.read(file.raw, at: 0, into: buffer))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return TimeStamp.parse(head.prefix(try outcome.get()))
+    }
+
+    /// Somebody may have moved, removed or emptied the file.
+    private func reopenIfMoved() throws(Errno) {
+        guard let file else { return }
+        guard let there = try? Streams.status(path: path), there.inode == identity.inode,
+            there.device == identity.device
+        else {
+            self.file = nil
+            return
+        }
+        if there.size != length {
+            length = there.size
+            lineOpen = try endsInsideLine(file, length)
+        }
+    }
+
+    private func rotateIfDue(adding count: Int, now: Int64) {
+        if file == nil { try? open() }
+        guard file != nil, length > 0 else { return }
+        let tooLarge = limits.maxSize.map { length + UInt64(count) > $0 } ?? false
+        let tooOld =
+            limits.maxAge.map { age in
+                began.map { Double(now - $0) > age.microseconds } ?? false
+            } ?? false
+        guard tooLarge || tooOld else { return }
+        // A line is not torn in two for a few bytes, but one without an end does not grow for ever.
+        if lineOpen, let size = limits.maxSize, length < size * 2 { return }
+        rotate(now: now)
+    }
+
+    private func rotate(now: Int64) {
+        do throws(Errno) {
+            if limits.maxFiles == 0 {
+                try Streams.unlink(path)
+            } else {
+                for number in stride(from: limits.maxFiles - 1, through: 1, by: -1) {
+                    do throws(Errno) {
+                        try Streams.rename("\(path).\(number)", to: "\(path).\(number + 1)")
+                    } catch .noSuchFileOrDirectory {
+                        continue
+                    } catch {
+                        throw error
+                    }
+                }
+                if lineOpen, let file {
+                    _ = [UInt8(ascii: "\n")].withUnsafeBytes { Streams.write(file.raw, $0) }
+                }
+                try Streams.rename(path, to: "\(path).1")
+            }
+            file = nil
+            lineOpen = false
+            rotationFailed = false
+            removeOld(now: now)
+        } catch {
+            if !rotationFailed {
+                onTrouble?("could not rotate \(path), so it goes on growing: \(error.description.lowercased())")
+            }
+            rotationFailed = true
+        }
+    }
+
+    private func removeOld(now: Int64) {
+        // Files beyond a count that was lowered.
+        var number = limits.maxFiles + 1
+        while (try? Streams.status(path: "\(path).\(number)")) != nil, number < limits.maxFiles + 1_000 {
+            try? Streams.unlink("\(path).\(number)")
+            number += 1
+        }
+        guard let age = limits.maxAge else { return }
+        for number in 1..<max(2, limits.maxFiles + 1) {
+            guard let status = try? Streams.status(path: "\(path).\(number)") else { continue }
+            if Double(now) - Double(status.modified) * 1_000_000 > age.microseconds {
+                try? Streams.unlink("\(path).\(number)")
+            }
+        }
+    }
+
+    private func fail(_ error: Errno) {
+        retryAt = Clock.monotonic() + LogFile.retryInterval
+        file = nil
+        guard failure != error else { return }
+        let first = failure == nil
+        failure = error
+        if first {
+            onTrouble?(
+                "could not write to \(path): \(error.description.lowercased()); output is dropped until it works again"
+            )
+        }
+    }
+
+    private func recovered() {
+        failure = nil
+        retryAt = nil
+        onTrouble?("\(path) can be written to again; \(droppedNow) bytes of output are missing from it")
+        droppedNow = 0
+    }
+
+    private func appendNotice(to out: Scratch, stamp: [UInt8]) {
+        if lineOpen { out.append([UInt8(ascii: "\n")]) }
+        let why = failure.map { ": " + $0.description.lowercased() } ?? ""
+        out.append(stamp)
+        out.append(Array("torpor: \(droppedNow) bytes of output are missing here\(why)\n".utf8))
+        lineOpen = false
+    }
+}
+
+extension Duration {
+    /// In microseconds.
+    var microseconds: Double {
+        Double(components.seconds) * 1_000_000 + Double(components.attoseconds) / 1_000_000_000_000
+    }
+}
+
+/// A buffer of fixed size that is used again and again.
+final class Scratch {
+    private let memory: UnsafeMutableRawBufferPointer
+    private var count = 0
+
+    init(capacity: Int) {
+        memory = .allocate(byteCount: capacity, alignment: 16)
+    }
+
+    deinit {
+        memory.deallocate()
+    }
+
+    var room: Int { memory.count - count }
+    var whole: UnsafeMutableRawBufferPointer { memory }
+    var filled: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(rebasing: memory[..<count]) }
+
+    func removeAll() { count = 0 }
+
+    func append(_ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { append($0) }
+    }
+
+    func append(_ bytes: UnsafeRawBufferPointer) {
+        precondition(bytes.count <= room)
+        UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(from: bytes)
+        count += bytes.count
+    }
+}

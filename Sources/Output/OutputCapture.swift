@@ -1,0 +1,183 @@
+public import EventLoop
+public import Linux
+import SystemPackage
+
+/// Output cannot be captured; the description is a sentence.
+public struct OutputError: Error, CustomStringConvertible {
+    /// The sentence.
+    public let description: String
+}
+
+/// One app's output: from its FIFO, in batches, into its log file.
+///
+/// App and daemon open the FIFO each for themselves, since O_NONBLOCK belongs to the open file: a daemon that shared
+/// it would make the app's writes fail. The daemon also keeps a writing end, so that the FIFO never ends while apps
+/// come and go; the keeper holds it too, so that an app outlives the daemon without SIGPIPE.
+///
+/// An app that writes more than can be taken fills its own FIFO and waits; each turn takes a bounded amount, and the
+/// next turn comes after everything else that was ready.
+public final class OutputCapture {
+    /// The app's name.
+    public let app: String
+    /// `<runtime>/apps/<app>/out`.
+    public let fifoPath: String
+    /// Where the lines go.
+    public let log: LogFile
+    /// Bytes taken from the app so far.
+    public private(set) var bytesRead: UInt64 = 0
+    /// What was wrong with the FIFO or the memory file, a sentence each; the log's own troubles come by `log.onTrouble`.
+    public var onTrouble: ((String) -> Void)?
+
+    private let batch: OutputBatch
+    private let loop: EventLoop
+    private let owner: (uid: UInt32, gid: UInt32)?
+    private var reader: Descriptor?
+    private var holder: Descriptor?
+    private var source: IOSource?
+    private var observers: [(token: Int, call: () -> Void)] = []
+    private var nextToken = 0
+    private var resting = false
+    private var troubled = false
+
+    /// A capture that has not begun. One `batch` may serve many. `owner` is the app's user, if it has one of its own.
+    public init(
+        app: String,
+        fifoPath: String,
+        log: LogFile,
+        batch: OutputBatch,
+        loop: EventLoop,
+        owner: (uid: UInt32, gid: UInt32)? = nil
+    ) {
+        self.app = app
+        self.fifoPath = fifoPath
+        self.log = log
+        self.batch = batch
+        self.loop = loop
+        self.owner = owner
+    }
+
+    /// Makes the FIFO, or takes the one that is there with what waits in it, and begins to read.
+    public func start() throws(OutputError) {
+        guard reader == nil else { return }
+        do throws(Errno) {
+            try makeFIFO()
+            let holder = try Streams.open(fifoPath, [.readWrite, .nonblocking, .noFollow])
+            guard try Streams.status(holder.raw).isFIFO else { throw .fileExists }
+            let reader = try Streams.open(fifoPath, [.read, .nonblocking, .noFollow])
+            let source = try loop.watch(reader.raw, .readable, priority: .last) { [weak self] _ in self?.turn() }
+            self.holder = holder
+            self.reader = reader
+            self.source = source
+        } catch {
+            throw OutputError(
+                description: "could not take the output of \(app) at \(fifoPath): \(error.description.lowercased())"
+            )
+        }
+    }
+
+    /// A writing end for a launch: an open file of its own, blocking, close-on-exec here.
+    public func writerForApp() throws(OutputError) -> Descriptor {
+        do throws(Errno) {
+            return try Streams.open(fifoPath, [.write, .noFollow])
+        } catch {
+            throw OutputError(
+                description: "could not open the output of \(app) at \(fifoPath): \(error.description.lowercased())"
+            )
+        }
+    }
+
+    /// The writing end for the keeper to hold.
+    public var descriptorToHold: Int32? { holder?.raw }
+
+    /// Takes what waits at this moment: before a report on an app that has exited is written.
+    public func drain() {
+        guard let reader else { return }
+        // A child that goes on writing must not hold this up: no more than a pipe can hold.
+        var rest = (try? Streams.waiting(reader.raw)) ?? 0
+        while rest > 0 {
+            let count = moveBatch()
+            if count == 0 { return }
+            rest -= count
+        }
+    }
+
+    /// Ends the capture with what waits written out; `remove` also removes the FIFO.
+    public func close(remove: Bool = false) {
+        drain()
+        source?.cancel()
+        source = nil
+        reader = nil
+        holder = nil
+        observers.removeAll()
+        log.close()
+        if remove { try? Streams.unlink(fifoPath) }
+    }
+
+    /// Calls back after each batch that was written, for those that follow the log with a `LogReader`.
+    public func observe(_ call: @escaping () -> Void) -> Int {
+        nextToken += 1
+        observers.append((nextToken, call))
+        return nextToken
+    }
+
+    /// Ends an observation.
+    public func removeObserver(_ token: Int) {
+        observers.removeAll { $0.token == token }
+    }
+
+    /// The last lines of the log, for a report or `status`.
+    public func lastLines(_ count: Int) -> [LogLine] {
+        LogReader(path: log.path).read(LogQuery(count: count)).lines
+    }
+
+    // MARK: -
+
+    private func makeFIFO() throws(Errno) {
+        if let there = try? Streams.status(path: fifoPath) {
+            guard there.isFIFO else { throw .fileExists }
+        } else {
+            try Streams.makeFIFO(fifoPath, permissions: 0o600)
+        }
+        // A FIFO of its own user: otherwise the app could not open /dev/stdout again.
+        if let owner { try Streams.setOwner(fifoPath, uid: owner.uid, gid: owner.gid) }
+        try Streams.setPermissions(fifoPath, 0o600)
+    }
+
+    private func turn() {
+        let count = moveBatch()
+        guard count >= OutputBatch.capacity, let source, !resting else { return }
+        // There is more: everything else that is ready comes first.
+        resting = true
+        source.setEvents([])
+        loop.later { [weak self] in
+            guard let self else { return }
+            resting = false
+            self.source?.setEvents(.readable)
+        }
+    }
+
+    private func moveBatch() -> Int {
+        guard let reader else { return 0 }
+        do throws(Errno) {
+            let count = try batch.move(from: reader.raw, to: log, limit: OutputBatch.capacity)
+            troubled = false
+            bytesRead += UInt64(count)
+            if count > 0 {
+                for observer in observers { observer.call() }
+            }
+            return count
+        } catch {
+            if !troubled {
+                onTrouble?("could not move the output of \(app): \(error.description.lowercased())")
+            }
+            troubled = true
+            discard(reader)
+            return 0
+        }
+    }
+
+    /// The memory file fails: the app must go on all the same.
+    private func discard(_ reader: Descriptor) {
+        if let bytes = try? Descriptor.read(reader.raw, maximum: 65_536) { log.drop(bytes.count) }
+    }
+}

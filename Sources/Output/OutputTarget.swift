@@ -1,0 +1,47 @@
+public import Linux
+import SystemPackage
+
+/// Where an app's output goes that Torpor does not keep itself.
+public enum OutputTarget {
+    /// Where systemd's journal takes streams.
+    public static let journalPath = "/run/systemd/journal/stdout"
+
+    /// `log = "null"`: nowhere.
+    public static func null() throws(OutputError) -> Descriptor {
+        do throws(Errno) {
+            return try Streams.open("/dev/null", .readWrite)
+        } catch {
+            throw OutputError(description: "could not open /dev/null: \(error.description.lowercased())")
+        }
+    }
+
+    /// `log = "inherit"`: a duplicate of the daemon's own standard output (1) or error (2).
+    public static func inherit(_ number: Int32 = 1) throws(OutputError) -> Descriptor {
+        do throws(Errno) {
+            return try Descriptor.duplicate(number, minimum: 3)
+        } catch {
+            throw OutputError(
+                description: "could not pass descriptor \(number) of torpord on: \(error.description.lowercased())"
+            )
+        }
+    }
+
+    /// `log = "journal"`: a stream into systemd's journal, given to the app as it is, so that no daemon stands
+    /// between. `priority` is that of syslog(3); 6 is info, 4 a warning.
+    public static func journal(
+        app: String,
+        priority: Int = 6,
+        path: String = journalPath
+    ) throws(OutputError) -> Descriptor {
+        // The fields of the header, one a line: identifier, unit, priority, level prefix, and three ways to forward.
+        let name = app.utf8.contains(UInt8(ascii: "\n")) ? "torpor" : app
+        do throws(Errno) {
+            return try Streams.journal(path: path, header: "\(name)\n\n\(priority)\n1\n0\n0\n0\n")
+        } catch {
+            throw OutputError(
+                description: "there is no journal at \(path) (\(error.description.lowercased())), so the output of "
+                    + "\(app) cannot go there: choose log = \"file\""
+            )
+        }
+    }
+}
