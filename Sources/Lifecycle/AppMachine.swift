@@ -174,6 +174,12 @@ public struct AppMachine: Sendable {
         }
     }
 
+    /// Whether it asked to be launched and waits for ``permitLaunch(now:)``.
+    public var isWaitingForPermission: Bool {
+        if case .notRunning(.waiting) = phase { return true }
+        return false
+    }
+
     /// Whether it may be launched by an event.
     public var allowsLaunchByEvent: Bool {
         !failed && (lastEnding?.allowsLaunchByEvent ?? true)

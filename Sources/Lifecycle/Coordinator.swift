@@ -1,0 +1,319 @@
+/// What the coordinator needs to know of an app.
+public struct AppDefinition: Sendable, Hashable {
+    /// The app's name.
+    public var name: String
+    /// What its machine goes by.
+    public var rules: AppRules
+    /// Apps that are started first, ready first and stopped after.
+    public var requires: [String]
+    /// Apps that are started first when they are started too.
+    public var after: [String]
+    /// Whether it goes to the foreground when another app has it launched.
+    public var launchesIntoForeground: Bool
+
+    /// An app with its place among the others.
+    public init(
+        name: String,
+        rules: AppRules = AppRules(),
+        requires: [String] = [],
+        after: [String] = [],
+        launchesIntoForeground: Bool = true
+    ) {
+        self.name = name
+        self.rules = rules
+        self.requires = requires
+        self.after = after
+        self.launchesIntoForeground = launchesIntoForeground
+    }
+}
+
+/// An app by its place in the coordinator.
+public typealias AppID = Int
+
+/// Something to do for an app.
+public struct Output: Sendable, Hashable {
+    /// Which app.
+    public let app: AppID
+    /// What.
+    public let action: Action
+}
+
+/// The machines of all apps, and the order between them.
+///
+/// A launch waits until everything that the app requires is up, and until whatever it comes after is not about to
+/// be launched any more. A stop waits until every app that requires it is gone. A crash leaves the dependents alone.
+/// Everything that waits is looked at again when a neighbour in the graph changes, never by polling.
+public struct Coordinator: Sendable {
+    private var nodes: [Node]
+    private let graph: DependencyGraph
+    private var ids: [String: AppID] = [:]
+    private var outputs: [Output] = []
+    private var touched: Set<AppID> = []
+    private var changed: [AppID] = []
+    /// Whether everything is being ended for good.
+    public private(set) var isShuttingDown = false
+
+    private struct Node: Sendable {
+        let definition: AppDefinition
+        var machine: AppMachine
+        /// A stop or a restart that waits for the dependents to be gone.
+        var pendingStop: Request?
+        /// A request that waits for the requirements to be awake.
+        var pendingGoal: Request?
+        /// The launch that failed because of a requirement, as foreground or not.
+        var retry: Bool?
+    }
+
+    /// All apps, none of them running.
+    ///
+    /// - Throws: ``DependencyError`` when they cannot be ordered.
+    public init(_ apps: [AppDefinition]) throws(DependencyError) {
+        graph = try DependencyGraph(apps)
+        nodes = []
+        nodes.reserveCapacity(apps.count)
+        for (i, app) in apps.enumerated() {
+            nodes.append(Node(definition: app, machine: AppMachine(rules: app.rules, seed: UInt64(i) &* 7919 &+ 1)))
+            ids[app.name] = i
+        }
+    }
+
+    /// How many apps there are; their ids are 0 to this.
+    public var count: Int { nodes.count }
+
+    /// The app of that name.
+    public func id(of name: String) -> AppID? { ids[name] }
+
+    /// The app's definition.
+    public func definition(_ app: AppID) -> AppDefinition { nodes[app].definition }
+
+    /// The app's machine, to read.
+    public func machine(_ app: AppID) -> AppMachine { nodes[app].machine }
+
+    /// When ``handle(_:of:now:)`` wants ``AppEvent/deadline`` for the app.
+    public func nextDeadline(_ app: AppID) -> Duration? { nodes[app].machine.nextDeadline }
+
+    /// Whether a request for the app waits for other apps.
+    public func isHeld(_ app: AppID) -> Bool {
+        nodes[app].pendingStop != nil || nodes[app].pendingGoal != nil
+    }
+
+    /// The apps that this one waits for before it can be launched or brought forward.
+    public func blockers(_ app: AppID) -> [String] {
+        guard nodes[app].machine.isWaitingForPermission || nodes[app].pendingGoal != nil else { return [] }
+        let missing = graph.requires[app].filter { !isUp($0) }
+        let earlier = graph.after[app].filter { !missing.contains($0) && isAboutToLaunch($0) }
+        return (missing + earlier).map { nodes[$0].definition.name }
+    }
+
+    /// Whether no app has a process.
+    public var isEverythingGone: Bool { nodes.allSatisfy { !$0.machine.isAlive } }
+
+    /// The apps that a call changed since the last one to this function.
+    public mutating func takeTouched() -> Set<AppID> {
+        defer { touched.removeAll(keepingCapacity: true) }
+        return touched
+    }
+
+    // MARK: What comes in
+
+    /// Takes in a fact about an app.
+    public mutating func handle(_ event: AppEvent, of app: AppID, now: Duration) -> [Output] {
+        absorb(nodes[app].machine.handle(event, now: now), of: app, now: now)
+        return finish(now: now)
+    }
+
+    /// Takes in a request.
+    ///
+    /// - Throws: ``RequestError`` when it is not legal now; nothing has changed then.
+    public mutating func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [Output] {
+        switch request {
+        case .start, .foreground, .restart, .wake:
+            if isShuttingDown { throw RequestError("is not started: the supervisor is shutting down") }
+        case .stop, .background, .suspend, .resume, .interrupt, .forceQuit, .evict, .reset: break
+        }
+        switch request {
+        case .stop, .restart:
+            stop(app, request, now: now)
+        case .start, .foreground, .resume, .background, .wake:
+            try bring(app, request, now: now)
+        case .suspend, .interrupt, .forceQuit, .evict:
+            let actions = try nodes[app].machine.request(request, now: now)
+            forgetPending(app)
+            absorb(actions, of: app, now: now)
+        case .reset:
+            absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
+        }
+        return finish(now: now)
+    }
+
+    /// Launches an app because the supervisor starts.
+    public mutating func launch(_ app: AppID, foreground: Bool, now: Duration) -> [Output] {
+        absorb(nodes[app].machine.launch(foreground: foreground, reason: .boot, now: now), of: app, now: now)
+        return finish(now: now)
+    }
+
+    /// Terminates every app, dependents first.
+    public mutating func shutDown(now: Duration) -> [Output] {
+        isShuttingDown = true
+        for app in nodes.indices {
+            nodes[app].retry = nil
+            nodes[app].pendingGoal = nil
+            nodes[app].pendingStop = .stop(.shutdown)
+        }
+        for app in nodes.indices { stopWhenFree(app, now: now) }
+        return finish(now: now)
+    }
+
+    // MARK: Carrying on
+
+    private mutating func absorb(_ actions: [Action], of app: AppID, now: Duration) {
+        touched.insert(app)
+        changed.append(app)
+        for action in actions {
+            if action == .requestLaunch {
+                tryLaunch(app, now: now)
+            } else {
+                outputs.append(Output(app: app, action: action))
+            }
+        }
+    }
+
+    /// Looks again at everything that may have waited for what changed.
+    private mutating func finish(now: Duration) -> [Output] {
+        while let app = changed.popLast() {
+            let up = isUp(app)
+            let resting = isResting(app)
+            for other in graph.requiredBy[app] {
+                if up, let foreground = nodes[other].retry, isResting(other), !isShuttingDown {
+                    nodes[other].retry = nil
+                    let actions = nodes[other].machine.launch(
+                        foreground: foreground,
+                        reason: .dependency,
+                        now: now
+                    )
+                    absorb(actions, of: other, now: now)
+                }
+                if resting, !up, nodes[other].machine.isWaitingForPermission { failDependency(other, now: now) }
+                bringWhenAwake(other, now: now)
+            }
+            for other in graph.before[app] where nodes[other].machine.isWaitingForPermission {
+                tryLaunch(other, now: now)
+            }
+            stopWhenFree(app, now: now)
+            for other in isShuttingDown ? graph.after[app] : graph.requires[app] { stopWhenFree(other, now: now) }
+        }
+        defer { outputs.removeAll(keepingCapacity: true) }
+        return outputs
+    }
+
+    private func isUp(_ app: AppID) -> Bool { nodes[app].machine.isUp && nodes[app].pendingStop == nil }
+
+    private func isResting(_ app: AppID) -> Bool {
+        !nodes[app].machine.isAlive && !nodes[app].machine.isWaitingToLaunch
+    }
+
+    private func isAboutToLaunch(_ app: AppID) -> Bool {
+        nodes[app].machine.isWaitingForPermission || nodes[app].machine.transition == .launching
+    }
+
+    private mutating func forgetPending(_ app: AppID) {
+        nodes[app].pendingStop = nil
+        nodes[app].pendingGoal = nil
+        nodes[app].retry = nil
+    }
+
+    // MARK: Launching
+
+    private mutating func tryLaunch(_ app: AppID, now: Duration) {
+        guard nodes[app].machine.isWaitingForPermission, !isShuttingDown else { return }
+        var ready = true
+        for other in graph.requires[app] where !isUp(other) {
+            ready = false
+            wake(other, now: now)
+            if nodes[other].machine.failed || (isResting(other) && !isUp(other)) {
+                failDependency(app, now: now)
+                return
+            }
+        }
+        guard ready, !graph.after[app].contains(where: { isAboutToLaunch($0) }) else { return }
+        guard nodes[app].machine.isWaitingForPermission else { return }
+        absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
+    }
+
+    /// Brings a requirement at least to the background, unless it is on its way or was given up.
+    private mutating func wake(_ app: AppID, now: Duration) {
+        let machine = nodes[app].machine
+        guard nodes[app].pendingStop == nil, !machine.failed else { return }
+        if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
+            let foreground = nodes[app].definition.launchesIntoForeground
+            absorb(
+                nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now),
+                of: app,
+                now: now
+            )
+        } else if machine.state == .suspended || machine.goal == .suspended {
+            if let actions = try? nodes[app].machine.request(.background, now: now) {
+                absorb(actions, of: app, now: now)
+            }
+        }
+    }
+
+    private mutating func failDependency(_ app: AppID, now: Duration) {
+        let goal = nodes[app].machine.goal
+        absorb(nodes[app].machine.handle(.dependencyFailed, now: now), of: app, now: now)
+        nodes[app].retry = goal == .active || goal == .inactive
+    }
+
+    /// A request that needs the requirements: it waits until those that sleep are awake.
+    private mutating func bring(_ app: AppID, _ request: Request, now: Duration) throws(RequestError) {
+        let machine = nodes[app].machine
+        let sleeping = machine.isAlive && graph.requires[app].contains { !isUp($0) }
+        guard sleeping, machine.transition != .terminating, machine.transition != .launching else {
+            let actions = try nodes[app].machine.request(request, now: now)
+            forgetPending(app)
+            absorb(actions, of: app, now: now)
+            return
+        }
+        // Refused requests are refused at once, not after the wait.
+        var trial = machine
+        _ = try trial.request(request, now: now)
+        forgetPending(app)
+        nodes[app].pendingGoal = request
+        touched.insert(app)
+        for other in graph.requires[app] where !isUp(other) { wake(other, now: now) }
+        bringWhenAwake(app, now: now)
+    }
+
+    private mutating func bringWhenAwake(_ app: AppID, now: Duration) {
+        guard let request = nodes[app].pendingGoal else { return }
+        // One that cannot be had does not hold an app that runs already.
+        guard graph.requires[app].allSatisfy({ isUp($0) || isResting($0) }) else { return }
+        nodes[app].pendingGoal = nil
+        if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }
+    }
+
+    // MARK: Stopping
+
+    private mutating func stop(_ app: AppID, _ request: Request, now: Duration) {
+        forgetPending(app)
+        nodes[app].pendingStop = request
+        touched.insert(app)
+        for other in graph.requiredBy[app] where !isResting(other) && nodes[other].pendingStop == nil {
+            if nodes[other].machine.transition != .terminating || nodes[other].machine.isWaitingToLaunch {
+                let passedOn: Request = request == .restart ? .restart : .stop(.stopped)
+                // One that only waits to be launched has nothing to restart: it goes on waiting.
+                if passedOn == .restart, !nodes[other].machine.isAlive { continue }
+                stop(other, passedOn, now: now)
+            }
+        }
+        stopWhenFree(app, now: now)
+    }
+
+    private mutating func stopWhenFree(_ app: AppID, now: Duration) {
+        guard let request = nodes[app].pendingStop else { return }
+        let dependents = isShuttingDown ? graph.before[app] : graph.requiredBy[app]
+        guard dependents.allSatisfy({ !nodes[$0].machine.isAlive }) else { return }
+        nodes[app].pendingStop = nil
+        if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }
+    }
+}

@@ -1,0 +1,80 @@
+/// Why apps cannot be put in an order.
+public enum DependencyError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The apps of a cycle; each needs the next, and the last the first.
+    case cycle([String])
+    /// An app names one that does not exist.
+    case unknown(app: String, names: String)
+
+    /// A sentence.
+    public var description: String {
+        switch self {
+        case .cycle(let names):
+            "these apps wait for each other: \((names + names.prefix(1)).joined(separator: " → "))"
+        case .unknown(let app, let name): "\(app) requires \(name), which does not exist"
+        }
+    }
+}
+
+/// Who needs whom, both ways, by index. Without cycles.
+struct DependencyGraph: Sendable {
+    /// Ready before, and stopped after.
+    private(set) var requires: [[Int]]
+    private(set) var requiredBy: [[Int]]
+    /// Order only; includes `requires`.
+    private(set) var after: [[Int]]
+    private(set) var before: [[Int]]
+
+    init(_ apps: [AppDefinition]) throws(DependencyError) {
+        var index: [String: Int] = [:]
+        for (i, app) in apps.enumerated() { index[app.name] = i }
+        requires = Array(repeating: [], count: apps.count)
+        requiredBy = requires
+        after = requires
+        before = requires
+        for (i, app) in apps.enumerated() {
+            for name in app.requires {
+                guard let j = index[name] else { throw .unknown(app: app.name, names: name) }
+                requires[i].append(j)
+                requiredBy[j].append(i)
+                after[i].append(j)
+                before[j].append(i)
+            }
+            // An app that is only named in `after` need not exist.
+            for name in app.after {
+                guard let j = index[name], !after[i].contains(j) else { continue }
+                after[i].append(j)
+                before[j].append(i)
+            }
+        }
+        if let cycle = findCycle() { throw .cycle(cycle.map { apps[$0].name }) }
+    }
+
+    /// Depth first with a stack of its own, so that a long chain cannot overflow the thread's.
+    private func findCycle() -> [Int]? {
+        enum Mark { case new, open, done }
+        var marks = Array(repeating: Mark.new, count: after.count)
+        for root in after.indices where marks[root] == .new {
+            var path: [(node: Int, next: Int)] = [(root, 0)]
+            marks[root] = .open
+            while let (node, next) = path.last {
+                guard next < after[node].count else {
+                    marks[node] = .done
+                    path.removeLast()
+                    continue
+                }
+                path[path.count - 1].next += 1
+                let other = after[node][next]
+                switch marks[other] {
+                case .done: break
+                case .open:
+                    let start = path.firstIndex { $0.node == other } ?? 0
+                    return path[start...].map(\.node)
+                case .new:
+                    marks[other] = .open
+                    path.append((other, 0))
+                }
+            }
+        }
+        return nil
+    }
+}
