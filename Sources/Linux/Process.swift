@@ -97,3 +97,8 @@ public enum ThisProcess {
         ("rttime", 15),
     ]
 }
+
+extension ThisProcess {
+    /// Lets others run for a moment (sched_yield), where an answer is microseconds away.
+    public static func yield() { sched_yield() }
+}

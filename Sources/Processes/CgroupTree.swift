@@ -1,0 +1,89 @@
+public import Linux
+
+/// Why there are no cgroups for apps, in a sentence.
+public struct CgroupsUnavailable: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The sentence.
+    public let description: String
+}
+
+/// The cgroup below which every app gets one of its own.
+public final class CgroupTree {
+    /// The one that holds the apps' (and no process itself), an absolute path.
+    public let base: String
+    /// Controllers that the apps' cgroups have, such as `memory`.
+    public private(set) var controllers: [String] = []
+
+    /// Finds a place and tries it out: below the cgroup of this process, else, for root, below the v2 mount. `instance`
+    /// tells supervisors apart: the same after a restart, another for another.
+    public init(instance: String, mount: String? = Cgroup.mount) throws(CgroupsUnavailable) {
+        guard let mount else {
+            throw CgroupsUnavailable(
+                description: "cgroup v2 is not mounted: apps are followed by session and descent instead")
+        }
+        let own = (try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 } ?? "/"
+        var places = [own == "/" ? mount : mount + own]
+        if Users.isRoot, !places.contains(mount) { places.append(mount) }
+        var reason = ""
+        for place in places {
+            let path = place + "/torpor-apps-" + Self.fileName(instance)
+            do throws(Errno) {
+                // Launching moves a process from here into an app's cgroup: this needs the right to write in both.
+                guard File.isWritable(place + "/cgroup.procs") else { throw .permissionDenied }
+                try Cgroup.create(path)
+                try Cgroup.freeze(path, false)
+                base = path
+                enableControllers(of: place)
+                return
+            } catch {
+                reason = "\(place) cannot be used (\(error))"
+            }
+        }
+        throw CgroupsUnavailable(
+            description: "no cgroup for apps: \(reason); run as root, in a unit with Delegate=yes, or by systemd-run "
+                + "--user --scope -p Delegate=yes")
+    }
+
+    /// Accounting where it costs nothing to ask. Below the root, a cgroup that has processes itself cannot hand
+    /// controllers down: then there are none, and usage is read from /proc.
+    private func enableControllers(of place: String) {
+        for name in ["memory", "pids", "cpu", "io"] {
+            _ = try? File.writeControl(place + "/cgroup.subtree_control", "+\(name)\n")
+            _ = try? File.writeControl(base + "/cgroup.subtree_control", "+\(name)\n")
+        }
+        let text = (try? File.readString(base + "/cgroup.subtree_control")) ?? ""
+        controllers = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init)
+    }
+
+    /// The path of an app's cgroup, there or not.
+    public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
+
+    /// Makes an app's cgroup, thawed; the descriptor of its directory is what a launch needs.
+    public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor) {
+        let path = path(of: app)
+        try Cgroup.create(path)
+        // Never launch into a frozen cgroup: the child would not get as far as its exec.
+        try Cgroup.freeze(path, false)
+        return (path, try File.open(path, [.read, .directory]))
+    }
+
+    /// Removes an app's cgroup and what it made below. EBUSY while there are processes.
+    public func remove(_ app: String) throws(Errno) { try Cgroup.removeTree(path(of: app)) }
+
+    /// Removes what is empty, at the end. What still has processes stays.
+    public func removeAll() {
+        for child in Cgroup.children(base) { try? Cgroup.removeTree(child) }
+        try? Cgroup.remove(base)
+    }
+
+    /// Apps that have a cgroup with processes: what an earlier supervisor has left.
+    public func populated() -> [String] {
+        Cgroup.children(base).filter { (try? Cgroup.events($0).populated) ?? false }
+            .compactMap { $0.split(separator: "/").last.map(String.init) }
+    }
+
+    /// A name that cannot be taken for a control file (those have a dot) or another directory.
+    static func fileName(_ name: String) -> String {
+        let safe = String(name.map { $0 == "/" ? "_" : $0 })
+        return safe.contains(".") || safe.hasPrefix("_") || safe.isEmpty ? "_" + safe : safe
+    }
+}

@@ -1,0 +1,44 @@
+import Linux
+
+/// How far ending an app has come.
+public enum KillResult: Hashable, Sendable {
+    /// Some processes are left: look again soon (1 ms at first).
+    case again
+    /// No process is left, save those that wait to be reaped.
+    case gone
+}
+
+extension ProcessTree {
+    /// One pass of ending by force: `cgroup.kill` where there is one, else SIGKILL through pidfds, parents first, the
+    /// list read again until nobody in it is new. A frozen cgroup is thawed once it is empty.
+    public func killPass() -> KillResult {
+        if let cgroupPath {
+            if (try? Cgroup.kill(cgroupPath)) != nil {
+                if !mainHasEnded { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
+                if let events = try? Cgroup.events(cgroupPath), events.populated { return .again }
+                if !mainHasEnded { return .again }
+                return ended()
+            }
+        }
+        for _ in 0..<16 {
+            let members = list().map(Identity.init)
+            if members.isEmpty { return ended() }
+            let fresh = members.filter { !killed.contains($0) }
+            if fresh.isEmpty { return .again }
+            for identity in fresh where (try? send(Signal.kill, to: identity)) == true { killed.insert(identity) }
+            ThisProcess.yield()
+        }
+        return .again
+    }
+
+    /// Sends SIGKILL to all of the app now; `isEmpty` or `killPass` says when they are gone.
+    public func kill() { _ = killPass() }
+
+    private func ended() -> KillResult {
+        killed = []
+        stopped = []
+        stoppedByThemselves = []
+        if let cgroupPath { try? Cgroup.freeze(cgroupPath, false) }
+        return .gone
+    }
+}

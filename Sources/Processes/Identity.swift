@@ -1,0 +1,62 @@
+public import Linux
+
+/// One process of this boot: a number alone is given to another process one day, number and start time are not.
+public struct Identity: Hashable, Sendable {
+    /// The number.
+    public let pid: Int32
+    /// When it started, clock ticks since boot (`/proc/PID/stat`).
+    public let startTime: UInt64
+
+    /// An identity that was read somewhere.
+    public init(pid: Int32, startTime: UInt64) {
+        self.pid = pid
+        self.startTime = startTime
+    }
+
+    /// The process that has this number now.
+    public init(of pid: Int32) throws(Errno) { self.init(try ProcFS.stat(pid)) }
+
+    init(_ stat: ProcessStat) { self.init(pid: stat.pid, startTime: stat.startTime) }
+
+    /// A pidfd for exactly this process. ESRCH when it is gone, also when its number is another's by now: the number
+    /// is opened first and looked at afterwards, so that both mean the same process.
+    public func open() throws(Errno) -> Descriptor {
+        let descriptor = try Pidfd.open(pid)
+        do throws(Errno) {
+            if try ProcFS.stat(pid).startTime == startTime { return descriptor }
+        } catch {
+            if !error.isGone { throw error }
+        }
+        throw .noSuchProcess
+    }
+}
+
+/// What marks a process as an app's: `TORPOR_APP` and `TORPOR_INCARNATION` in the environment it was started with.
+public struct AppTag: Hashable, Sendable {
+    /// The app.
+    public let app: String
+    /// The incarnation.
+    public let incarnation: UInt32
+
+    /// A tag.
+    public init(app: String, incarnation: UInt32) {
+        self.app = app
+        self.incarnation = incarnation
+    }
+
+    /// The tag of a process; nil when it has none or its environment cannot be read.
+    public init?(of pid: Int32) {
+        guard let bytes = try? File.read("/proc/\(pid)/environ", limit: 1 << 22) else { return nil }
+        var app: String?
+        var incarnation: UInt32?
+        for entry in bytes.split(separator: 0) where entry.starts(with: Self.prefix) {
+            let text = String(decoding: entry, as: UTF8.self)
+            if text.hasPrefix("TORPOR_APP=") { app = String(text.dropFirst(11)) }
+            if text.hasPrefix("TORPOR_INCARNATION=") { incarnation = UInt32(text.dropFirst(19)) }
+        }
+        guard let app, let incarnation else { return nil }
+        self.init(app: app, incarnation: incarnation)
+    }
+
+    private static let prefix = Array("TORPOR_".utf8)
+}

@@ -1,0 +1,50 @@
+public import Linux
+
+/// All processes at one moment, as one reading of /proc shows them (about 6 µs a process).
+public struct ProcessSnapshot {
+    /// The processes by number, zombies included.
+    public private(set) var byPid: [Int32: ProcessStat] = [:]
+    /// Numbers of children by number of parent.
+    public private(set) var children: [Int32: [Int32]] = [:]
+    /// Numbers by session.
+    public private(set) var sessions: [Int32: [Int32]] = [:]
+
+    /// Reads /proc now. What ends meanwhile is left out.
+    public init() {
+        let pids = (try? ProcFS.allPids()) ?? []
+        byPid.reserveCapacity(pids.count)
+        for pid in pids {
+            guard let stat = try? ProcFS.stat(pid) else { continue }
+            // The kernel's own threads and those below them are nobody's app.
+            if pid == 2 || stat.parent == 2 { continue }
+            byPid[pid] = stat
+            children[stat.parent, default: []].append(pid)
+            sessions[stat.session, default: []].append(pid)
+        }
+    }
+}
+
+/// What all apps' trees share: snapshots, and the tags that were read (an environment is read once for a process).
+public final class ProcessTable {
+    private var tags: [Identity: AppTag] = [:]
+
+    /// An empty one.
+    public init() {}
+
+    /// Reads /proc now.
+    public func snapshot() -> ProcessSnapshot {
+        let snapshot = ProcessSnapshot()
+        if tags.count > 2 * snapshot.byPid.count + 64 {
+            tags = tags.filter { snapshot.byPid[$0.key.pid]?.startTime == $0.key.startTime }
+        }
+        return snapshot
+    }
+
+    /// The tag of a process. That it has none is not remembered: between fork and exec it does not have it yet.
+    func tag(_ identity: Identity) -> AppTag? {
+        if let known = tags[identity] { return known }
+        guard let tag = AppTag(of: identity.pid) else { return nil }
+        tags[identity] = tag
+        return tag
+    }
+}

@@ -1,0 +1,207 @@
+public import Linux
+
+/// The processes of one incarnation of an app.
+///
+/// Who belongs to it: with a cgroup, who is in there. Without, four rules, each for what escapes the one before: the
+/// session that the app was launched into; descendants; who was seen to belong earlier; and orphans that the keeper
+/// has adopted (double fork and setsid) whose environment carries the app's name and incarnation. Only an orphan of a
+/// session of its own that also cleared its environment before anyone looked escapes: cgroups are for that.
+///
+/// No call waits. What takes time is a pass that the caller repeats: `stopPass`, `killPass`.
+public final class ProcessTree {
+    /// The app and incarnation.
+    public let tag: AppTag
+    /// The process that was launched, leader of the app's session.
+    public let leader: Identity
+    /// The main process: the leader, unless the app named another (MAINPID).
+    public private(set) var main: Identity
+    /// The main process, pinned; readable when it has ended.
+    public private(set) var pidfd: Descriptor
+    /// Its cgroup, an absolute path.
+    public let cgroupPath: String?
+
+    let table: ProcessTable
+    /// The keeper: orphans of the app become its children.
+    let adopter: Int32
+    /// Who was found to belong, without a cgroup: number to start time.
+    var known: [Int32: UInt64] = [:]
+
+    // Of stopping, in Stopping.swift.
+    var stopped: [Identity] = []
+    var stoppedByThemselves: Set<Identity> = []
+    // Of ending, in Ending.swift.
+    var killed: Set<Identity> = []
+
+    /// The tree of a launched process. `adopter`: the keeper's number; without it the process's parent is taken.
+    public init(
+        tag: AppTag, main: Identity, pidfd: Descriptor, cgroupPath: String? = nil, table: ProcessTable = ProcessTable(),
+        adopter: Int32? = nil
+    ) {
+        self.tag = tag
+        self.leader = main
+        self.main = main
+        self.pidfd = pidfd
+        self.cgroupPath = cgroupPath
+        self.table = table
+        self.adopter = adopter ?? (try? ProcFS.stat(main.pid).parent) ?? ThisProcess.parent
+        known[main.pid] = main.startTime
+    }
+
+    /// Whether the main process has ended; it may still wait to be reaped.
+    public var mainHasEnded: Bool { Pidfd.hasEnded(pidfd.raw) }
+
+    /// Makes another process of the app the main one (MAINPID); its pidfd is `pidfd` afterwards.
+    /// ESRCH when there is no such process, EPERM when it is not the app's.
+    public func changeMain(to pid: Int32) throws(Errno) {
+        let identity = try Identity(of: pid)
+        let descriptor = try identity.open()
+        guard contains(pid) else { throw .notPermitted }
+        main = identity
+        pidfd = descriptor
+        known[pid] = identity.startTime
+    }
+
+    // MARK: Members
+
+    /// The processes of the app that have not ended, parents before their children.
+    public func members() -> [Int32] { list().map(\.pid) }
+
+    /// Whether no process of the app is left; those that only wait to be reaped do not count.
+    public var isEmpty: Bool { list().isEmpty }
+
+    /// Whether a process belongs to the app. Cheap: looks at it and those above it only.
+    public func contains(_ pid: Int32) -> Bool {
+        if let cgroupPath {
+            return (try? ProcFS.cgroup(pid)).flatMap { $0 }.map { Self.isWithin($0, cgroupPath) } ?? false
+        }
+        var current = pid
+        for _ in 0..<64 {
+            guard current > 1, current != adopter, current != ThisProcess.pid, let stat = try? ProcFS.stat(current)
+            else { return false }
+            let identity = Identity(stat)
+            if known[current] == stat.startTime || isInSession(stat) { return true }
+            if stat.parent == adopter || stat.parent == 1 { return table.tag(identity) == tag }
+            current = stat.parent
+        }
+        return false
+    }
+
+    private func isInSession(_ stat: ProcessStat) -> Bool {
+        guard stat.session == leader.pid else { return false }
+        // As long as the session lives, its number is not given away: another process of that number means it is gone.
+        guard let now = try? ProcFS.stat(leader.pid) else { return true }
+        return now.startTime == leader.startTime
+    }
+
+    static func isWithin(_ relative: String, _ path: String) -> Bool {
+        guard let mount = Cgroup.mount else { return false }
+        let full = mount + relative
+        return full == path || full.hasPrefix(path + "/")
+    }
+
+    /// The members now, parents first, by cgroup or a full reading of /proc.
+    func list() -> [ProcessStat] {
+        if let cgroupPath {
+            var pids = (try? Cgroup.procs(cgroupPath)) ?? []
+            if !pids.contains(main.pid), !mainHasEnded { pids.append(main.pid) }
+            // A number that only now became another's is turned away when it is signalled (`pin`).
+            return ordered(pids.compactMap { try? ProcFS.stat($0) }.filter { !$0.hasEnded || $0.threads > 1 })
+        }
+        return list(in: table.snapshot())
+    }
+
+    /// The members in a snapshot, parents first, without a cgroup.
+    func list(in snapshot: ProcessSnapshot) -> [ProcessStat] {
+        var found: Set<Int32> = []
+        var queue: [Int32] = []
+        func add(_ pid: Int32) {
+            guard pid > 1, pid != adopter, pid != ThisProcess.pid, snapshot.byPid[pid] != nil,
+                found.insert(pid).inserted
+            else { return }
+            queue.append(pid)
+        }
+        for (pid, start) in known {
+            if snapshot.byPid[pid]?.startTime == start { add(pid) } else { known[pid] = nil }
+        }
+        if snapshot.byPid[leader.pid].map({ $0.startTime == leader.startTime }) ?? true {
+            for pid in snapshot.sessions[leader.pid] ?? [] { add(pid) }
+        }
+        for parent in Set([adopter, 1]) {
+            for pid in snapshot.children[parent] ?? [] where !found.contains(pid) {
+                if let stat = snapshot.byPid[pid], table.tag(Identity(stat)) == tag { add(pid) }
+            }
+        }
+        while let pid = queue.popLast() {
+            for child in snapshot.children[pid] ?? [] { add(child) }
+        }
+        var members: [ProcessStat] = []
+        for pid in found {
+            guard let stat = snapshot.byPid[pid] else { continue }
+            known[pid] = stat.startTime
+            // A leader that has ended while its threads run on shows Z.
+            if !stat.hasEnded || stat.threads > 1 { members.append(stat) }
+        }
+        return ordered(members)
+    }
+
+    /// Parents before children; the same order for the same processes.
+    private func ordered(_ members: [ProcessStat]) -> [ProcessStat] {
+        if members.count < 2 { return members }
+        let byPid = Dictionary(members.map { ($0.pid, $0) }, uniquingKeysWith: { first, _ in first })
+        func depth(_ stat: ProcessStat) -> Int {
+            var depth = 0
+            var parent = stat.parent
+            while let above = byPid[parent], depth < members.count {
+                depth += 1
+                parent = above.parent
+            }
+            return depth
+        }
+        return byPid.values.map { (depth($0), $0) }
+            .sorted { $0.0 != $1.0 ? $0.0 < $1.0 : ($0.1.startTime, $0.1.pid) < ($1.1.startTime, $1.1.pid) }
+            .map { $0.1 }
+    }
+
+    // MARK: Signals
+
+    /// A pidfd for a member, after looking again that it is one.
+    func pin(_ identity: Identity) throws(Errno) -> Descriptor {
+        if identity == main { return pidfd }
+        let descriptor = try identity.open()
+        if let cgroupPath {
+            guard let path = try ProcFS.cgroup(identity.pid), Self.isWithin(path, cgroupPath) else {
+                throw .noSuchProcess
+            }
+        }
+        return descriptor
+    }
+
+    /// Sends a signal to one member; false when it is gone.
+    func send(_ number: Int32, to identity: Identity) throws(Errno) -> Bool {
+        do throws(Errno) {
+            try Pidfd.sendSignal(try pin(identity).raw, number)
+            return true
+        } catch {
+            if error.isGone { return false }
+            throw error
+        }
+    }
+
+    /// Sends a signal to the main process or to all, parents first; returns how many got it.
+    /// ESRCH when nobody did; another error when somebody could not be reached (the rest are tried nevertheless).
+    @discardableResult
+    public func signal(_ number: Int32, toAll: Bool) throws(Errno) -> Int {
+        var reached = 0
+        var failure: Errno?
+        for identity in toAll ? list().map(Identity.init) : [main] {
+            do throws(Errno) {
+                if try send(number, to: identity) { reached += 1 }
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        if reached == 0 { throw .noSuchProcess }
+        return reached
+    }
+}

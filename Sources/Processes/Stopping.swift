@@ -1,0 +1,135 @@
+public import Linux
+
+/// How far stopping an app has come.
+public enum StopResult: Hashable, Sendable {
+    /// Every thread of every process is stopped, and no new process was found after that.
+    case stopped
+    /// Some are not stopped yet: look again soon (1 ms at first).
+    case again
+    /// No process is left.
+    case gone
+}
+
+/// What a process's threads are at, taken together.
+enum StopState {
+    case running
+    case stopped
+    case ended
+
+    /// Every thread is T or t, or D with SIGSTOP pending, or D beside stopped threads (lifecycle.md).
+    static func of(_ pid: Int32) -> StopState {
+        guard let tasks = try? ProcFS.tasks(pid) else { return .ended }
+        var stopped = 0
+        var waiting: [Int32] = []
+        for task in tasks {
+            guard let state = try? ProcFS.taskState(pid, task) else { continue }
+            switch state {
+            case "T", "t": stopped += 1
+            case "Z", "X": break
+            case "D": waiting.append(task)
+            default: return .running
+            }
+        }
+        if waiting.isEmpty { return stopped > 0 ? .stopped : .ended }
+        if stopped > 0 { return .stopped }
+        let stopBit = UInt64(1) << UInt64(Signal.stop - 1)
+        return waiting.allSatisfy { ((try? ProcFS.pendingSignals(pid, task: $0)) ?? 0) & stopBit != 0 }
+            ? .stopped : .running
+    }
+}
+
+extension ProcessTree {
+    /// One pass of stopping by SIGSTOP: parents before children, listed again until none is new and none runs.
+    /// Processes that had stopped of themselves before are remembered, and left so by `continue`.
+    public func stopPass() -> StopResult {
+        if stopped.isEmpty { stoppedByThemselves = [] }
+        // When the main process stands still already, an earlier supervisor may have stopped it: continue all then.
+        let isFirst = stopped.isEmpty && StopState.of(main.pid) == .running
+        var settled: Set<Identity> = []
+        for _ in 0..<16 {
+            let members = list()
+            if members.isEmpty { return .gone }
+            let unknown = members.filter { !settled.contains(Identity($0)) }
+            if unknown.isEmpty { return .stopped }
+            var waiting: [Identity] = []
+            for member in unknown {
+                let identity = Identity(member)
+                switch StopState.of(member.pid) {
+                case .ended: continue
+                case .stopped:
+                    settled.insert(identity)
+                    if isFirst, identity != main, !stopped.contains(identity) {
+                        stoppedByThemselves.insert(identity)
+                    }
+                case .running:
+                    if (try? send(Signal.stop, to: identity)) == true { waiting.append(identity) }
+                }
+                if !stopped.contains(identity) { stopped.append(identity) }
+            }
+            // The kernel takes microseconds, unless there is no free processor.
+            for _ in 0..<16 where !waiting.isEmpty {
+                waiting.removeAll { identity in
+                    guard StopState.of(identity.pid) == .stopped else { return false }
+                    settled.insert(identity)
+                    return true
+                }
+                if !waiting.isEmpty { ThisProcess.yield() }
+            }
+            waiting.removeAll { StopState.of($0.pid) == .ended }
+            if !waiting.isEmpty { return .again }
+        }
+        return .again
+    }
+
+    /// Whether every process is stopped. `thoroughly` looks for new processes too, which may mean reading all of
+    /// /proc; otherwise those that were stopped are looked at.
+    public func isStopped(thoroughly: Bool = true) -> Bool {
+        if !thoroughly, !stopped.isEmpty {
+            return stopped.allSatisfy { identity in
+                guard let stat = try? ProcFS.stat(identity.pid), stat.startTime == identity.startTime else { return true }
+                return StopState.of(identity.pid) != .running
+            }
+        }
+        let members = list()
+        return !members.isEmpty && members.allSatisfy { StopState.of($0.pid) != .running }
+    }
+
+    /// Lets the app go on: SIGCONT, children before parents. Those that had stopped of themselves stay so.
+    /// The order is that of stopping; a supervisor that did not do the stopping looks for the processes first.
+    /// EPERM when some could not be reached; the rest go on.
+    public func `continue`() throws(Errno) {
+        var order = stopped.isEmpty ? list().map(Identity.init) : stopped
+        if !order.contains(main) { order.insert(main, at: 0) }
+        var failure: Errno?
+        for identity in order.reversed() where !stoppedByThemselves.contains(identity) {
+            do throws(Errno) {
+                _ = try send(Signal.continue, to: identity)
+            } catch {
+                failure = error
+            }
+        }
+        stopped = []
+        stoppedByThemselves = []
+        if let failure { throw failure }
+    }
+
+    // MARK: The freezer
+
+    /// Freezes the app's cgroup (`suspend_with = "freezer"`); `isFrozen` says when it is done. ENOTSUP without one.
+    public func freeze() throws(Errno) {
+        guard let cgroupPath else { throw .notSupported }
+        try Cgroup.freeze(cgroupPath, true)
+    }
+
+    /// Thaws the app's cgroup. ENOTSUP without one.
+    public func thaw() throws(Errno) {
+        guard let cgroupPath else { throw .notSupported }
+        try Cgroup.freeze(cgroupPath, false)
+    }
+
+    /// Whether every process in the app's cgroup is frozen.
+    public var isFrozen: Bool {
+        guard let cgroupPath, let events = try? Cgroup.events(cgroupPath) else { return false }
+        return events.frozen && events.populated
+    }
+}
