@@ -1,1 +1,268 @@
+import EventLoop
+import Foundation
+import Linux
 import Testing
+
+@Suite(.serialized) struct EventLoopTests {
+    /// Turns until `done`, at most 10 s.
+    func turn(_ loop: EventLoop, until done: () -> Bool) throws {
+        let deadline = Clock.monotonic() + .seconds(10)
+        while !done(), Clock.monotonic() < deadline { try loop.runOnce(timeout: .milliseconds(100)) }
+        #expect(done(), "not done within 10 s")
+    }
+
+    @Test("descriptors come before timers, timers before later work")
+    func priorities() throws {
+        let loop = try EventLoop()
+        var order: [String] = []
+        let (read, write) = try Descriptor.pipe()
+        let (read2, write2) = try Descriptor.pipe()
+        let (read3, write3) = try Descriptor.pipe()
+        var sources: [IOSource] = []
+        loop.later { order.append("later") }
+        let timer = try loop.timer { order.append("timer") }
+        timer.arm(at: .zero)
+        for (fd, priority, name) in [
+            (read3.raw, EventLoop.Priority.last, "last"), (read.raw, .normal, "normal"), (read2.raw, .first, "first"),
+        ] {
+            sources.append(
+                try loop.watch(fd, .readable, priority: priority) { _ in
+                    order.append(name)
+                    _ = try? Descriptor.read(fd, maximum: 10)
+                })
+        }
+        for end in [write, write2, write3] { _ = try Descriptor.write(end.raw, [1]) }
+        try turn(loop) { order.count == 5 }
+        #expect(order == ["first", "normal", "timer", "last", "later"])
+    }
+
+    @Test("a source may cancel itself and others within its handler", arguments: [EventLoop.Priority.normal, .first])
+    func cancelWithin(priority: EventLoop.Priority) throws {
+        let loop = try EventLoop()
+        var calls = 0
+        var sources: [IOSource] = []
+        var pipes: [(read: Descriptor, write: Descriptor)] = []
+        for _ in 0..<3 {
+            let pipe = try Descriptor.pipe()
+            _ = try Descriptor.write(pipe.write.raw, [1])
+            sources.append(
+                try loop.watch(pipe.read.raw, .readable, priority: priority) { _ in
+                    calls += 1
+                    sources = []
+                })
+            pipes.append(pipe)
+        }
+        try turn(loop) { calls > 0 }
+        while try loop.runOnce(timeout: .zero) {}
+        #expect(calls == 1)
+        // The places are used again, and events meet the new owner only.
+        var later = 0
+        let again = try loop.watch(pipes[1].read.raw, .readable, priority: priority) { _ in later += 1 }
+        try loop.runOnce(timeout: .seconds(1))
+        #expect(later == 1 && calls == 1)
+        again.cancel()
+    }
+
+    @Test("closing a descriptor before cancelling leaves the next watch of that number alone")
+    func reuse() throws {
+        let loop = try EventLoop()
+        let first = try Descriptor.pipe()
+        let number = first.read.raw
+        let old = try loop.watch(number, .readable) { _ in Issue.record("the old watch fired") }
+        first.read.close()
+        let second = try Descriptor.pipe()
+        var fired = 0
+        let moved = try Descriptor.duplicate(second.read.raw, minimum: number)
+        #expect(moved.raw == number || second.read.raw == number || second.write.raw == number)
+        let fd = second.read.raw == number ? second.read.raw : moved.raw
+        let new = try loop.watch(fd, .readable) { _ in fired += 1 }
+        old.cancel()
+        _ = try Descriptor.write(second.write.raw, [1])
+        try loop.runOnce(timeout: .seconds(5))
+        #expect(fired == 1)
+        new.cancel()
+    }
+
+    @Test("a timer is accurate, never early, and fires once for each arming")
+    func timers() throws {
+        let loop = try EventLoop()
+        var fired: [Duration] = []
+        let timer = try loop.timer { fired.append(Clock.monotonic()) }
+        #expect(try !loop.runOnce(timeout: .milliseconds(1)), "disarmed at first")
+        let times = (1...5).map { Clock.monotonic() + .milliseconds(5 * $0) }
+        for time in times {
+            timer.arm(at: time)
+            try turn(loop) { fired.count == times.firstIndex(of: time)! + 1 }
+        }
+        #expect(zip(fired, times).allSatisfy { $0 >= $1 }, "never early")
+        // One of five may be late on a loaded machine; with an accuracy of 250 ms none would be this close.
+        #expect(zip(fired, times).map { $0 - $1 }.min()! < .milliseconds(3))
+        #expect(try !loop.runOnce(timeout: .milliseconds(10)), "once")
+        timer.arm(after: .milliseconds(1))
+        timer.disarm()
+        #expect(try !loop.runOnce(timeout: .milliseconds(10)), "disarmed")
+    }
+
+    @Test("a timer may re-arm, disarm and cancel itself")
+    func timerWithin() throws {
+        let loop = try EventLoop()
+        var count = 0
+        var timer: TimerSource?
+        timer = try loop.timer {
+            count += 1
+            if count < 3 { timer?.arm(after: .zero) } else { timer = nil }
+        }
+        timer?.arm(after: .zero)
+        try turn(loop) { count == 3 }
+        #expect(try !loop.runOnce(timeout: .milliseconds(5)))
+        #expect(count == 3 && timer == nil)
+    }
+
+    @Test("a signal is an event")
+    func signals() throws {
+        let loop = try EventLoop()
+        var count = 0
+        let source = try loop.signal(Signal.window) { count += 1 }
+        // To this thread: the others of the test's process do not block it (and its default is to be ignored).
+        pthread_kill(pthread_self(), Signal.window)
+        try turn(loop) { count == 1 }
+        source.cancel()
+    }
+
+    @Test("5,000 ready descriptors are handled within a fair time, each once")
+    func many() throws {
+        let limit = ThisProcess.raiseDescriptorLimit()
+        let count = Int(min(5_000, limit / 2 - 200))
+        let loop = try EventLoop()
+        var handled = 0
+        var events: [Descriptor] = []
+        var sources: [IOSource] = []
+        for _ in 0..<count {
+            let event = try Descriptor.event()
+            events.append(event)
+            let fd = event.raw
+            sources.append(
+                try loop.watch(fd, .readable) { _ in
+                    handled += 1
+                    _ = try? Descriptor.read(fd, maximum: 8)
+                })
+        }
+        for event in events { _ = try Descriptor.write(event.raw, [1, 0, 0, 0, 0, 0, 0, 0]) }
+        let start = Clock.monotonic()
+        try turn(loop) { handled >= count }
+        let elapsed = Clock.monotonic() - start
+        #expect(handled == count)
+        print("\(count) ready descriptors: \(elapsed.inSeconds * 1e6 / Double(count)) us each")
+        #expect(elapsed < .milliseconds(500), "one by one it would be 1.4 s")
+    }
+
+    @Test("a descriptor that is always ready starves neither timers nor later work")
+    func flood() throws {
+        let loop = try EventLoop()
+        let event = try Descriptor.event()
+        _ = try Descriptor.write(event.raw, [1, 0, 0, 0, 0, 0, 0, 0])
+        var floods = 0
+        let source = try loop.watch(event.raw, .readable) { _ in floods += 1 }
+        var timers = 0
+        var laters = 0
+        let timer = try loop.timer { timers += 1 }
+        timer.arm(at: .zero)
+        loop.later { laters += 1 }
+        for _ in 0..<60 { try loop.runOnce(timeout: .seconds(1)) }
+        #expect(timers == 1 && laters == 1)
+        #expect(floods > 50, "and goes on itself")
+        source.cancel()
+    }
+
+    @Test("later work that asks for later work runs a turn later, for ever if it likes, and starves nobody")
+    func laterAgain() throws {
+        let loop = try EventLoop()
+        var laters = 0
+        func again() {
+            laters += 1
+            loop.later(again)
+        }
+        loop.later(again)
+        var timers = 0
+        let timer = try loop.timer { timers += 1 }
+        timer.arm(after: .milliseconds(1))
+        try turn(loop) { timers == 1 && laters > 3 }
+    }
+
+    @Test("the hooks run around each wait, and nowhere else")
+    func hooks() throws {
+        let loop = try EventLoop()
+        var log: [String] = []
+        loop.beforeSleep = { log.append("sleep") }
+        loop.afterWake = { log.append("wake") }
+        let timer = try loop.timer { log.append("timer") }
+        timer.arm(after: .milliseconds(1))
+        try turn(loop) { log.contains("timer") }
+        #expect(log == ["sleep", "wake", "timer"])
+    }
+
+    @Test("an idle loop does not wake up")
+    func idle() throws {
+        let loop = try EventLoop()
+        let (read, _write) = try Descriptor.pipe()
+        let source = try loop.watch(read.raw, .readable) { _ in }
+        let timer = try loop.timer {}
+        timer.arm(after: .seconds(3600))
+        try loop.runOnce(timeout: .zero)
+        var waits = 0
+        loop.afterWake = { waits += 1 }
+        let start = Clock.monotonic()
+        #expect(try !loop.runOnce(timeout: .milliseconds(200)))
+        #expect(Clock.monotonic() - start >= .milliseconds(200))
+        #expect(waits == 1)
+        source.cancel()
+        _ = _write
+    }
+
+    @Test("events can be changed, and stop ends run")
+    func changing() throws {
+        let loop = try EventLoop()
+        let (one, two) = try Sockets.pair(.stream, nonBlocking: true)
+        var seen: [IOEvents] = []
+        var source: IOSource?
+        source = try loop.watch(one.raw, .writable) { events in
+            seen.append(events)
+            if seen.count == 1 { source?.setEvents(.readable) } else { loop.stop() }
+        }
+        try loop.runOnce(timeout: .seconds(1))
+        #expect(try !loop.runOnce(timeout: .zero), "no longer interested in writing")
+        _ = try Descriptor.write(two.raw, [1])
+        try loop.run()
+        #expect(seen == [.writable, .readable])
+        source?.cancel()
+    }
+
+    @Test("nothing is kept after a loop and its sources are gone")
+    func release() throws {
+        weak var weakLoop: EventLoop?
+        weak var weakPayload: AnyObject?
+        do {
+            let loop = try EventLoop()
+            let payload = Thread()
+            weakLoop = loop
+            weakPayload = payload
+            let (read, write) = try Descriptor.pipe()
+            let source = try loop.watch(read.raw, .readable) { _ in _ = payload }
+            let timer = try loop.timer { _ = payload }
+            _ = write
+            source.cancel()
+            timer.cancel()
+        }
+        #expect(weakLoop == nil && weakPayload == nil)
+    }
+
+    @Test("a regular file cannot be watched, and that is an error")
+    func regularFile() throws {
+        let loop = try EventLoop()
+        let file = try Memory.file(named: "x", size: 1)
+        #expect(throws: Errno.notPermitted) {
+            _ = try loop.watch(try File.open("/proc/self/exe").raw, .readable) { _ in }
+        }
+        _ = file
+    }
+}
