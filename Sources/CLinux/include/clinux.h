@@ -9,6 +9,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+// Named here so that a build that knows this header notices new ones.
+#include "clinux_datagram.h"
+#include "clinux_stream.h"
+
 /// The sender of a message or the other side of a connection (struct ucred needs _GNU_SOURCE).
 typedef struct {
     int32_t pid;
