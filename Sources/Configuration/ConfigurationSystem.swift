@@ -31,24 +31,32 @@ public struct ConfigurationSystem {
     /// This machine and this process.
     public static var live: ConfigurationSystem {
         ConfigurationSystem(
-            read: { path in
-                do throws(SmallFileError) {
-                    return .success(try SmallFile.read(path, limit: fileLimit))
-                } catch {
-                    switch error {
-                    case .missing: return .failure(.missing)
-                    case .notAFile: return .failure(.unusable("it is not a regular file"))
-                    case .tooLarge: return .failure(.unusable("it is larger than 4 MiB: split it with include"))
-                    case .other(let reason): return .failure(.unusable("it cannot be read: \(reason)"))
-                    }
-                }
-            },
-            names: SmallFile.names(in:),
-            userID: Accounts.userID,
-            groupID: Accounts.groupID,
-            effectiveUserID: Accounts.effectiveUserID,
-            effectiveGroupID: Accounts.effectiveGroupID,
-            workingDirectory: SmallFile.workingDirectory()
+            read: readFile,
+            names: { path in (try? File.list(path))?.sorted() },
+            userID: { name in Users.lookup(name)?.uid ?? UInt32(name) },
+            groupID: { name in Users.group(name) },
+            effectiveUserID: Users.effectiveUID,
+            effectiveGroupID: Users.effectiveGID,
+            workingDirectory: (try? File.realPath(".")) ?? "/"
         )
     }
+
+    private static func readFile(_ path: String) -> Result<[UInt8], ReadFailure> {
+        do throws(Errno) {
+            // Non-blocking: a FIFO without a writer would block the open.
+            let file = try File.open(path, [.read, .nonBlocking])
+            let status = try File.status(descriptor: file.raw)
+            guard status.kind == .regular else { return .failure(.unusable("it is not a regular file")) }
+            guard status.size <= fileLimit else { return .failure(tooLarge) }
+            return .success(try File.read(descriptor: file.raw, limit: fileLimit))
+        } catch {
+            switch error {
+            case .noSuchFileOrDirectory, .notDirectory: return .failure(.missing)
+            case .fileTooLarge: return .failure(tooLarge)
+            default: return .failure(.unusable("it cannot be read: \(error)"))
+            }
+        }
+    }
+
+    private static let tooLarge = ReadFailure.unusable("it is larger than 4 MiB: split it with include")
 }

@@ -1,4 +1,4 @@
-import Lifecycle
+import Linux
 
 /// A key of a table: its name, and how its value gets into what is being read.
 struct Key<Target>: Sendable {
@@ -257,12 +257,12 @@ enum Read {
                 return nil
             }
             guard let name = text(context, node) else { return nil }
-            guard let number = SignalNames.number(name) else {
-                context.error(
-                    "\(quoted(name)) is no signal\(Nearest.hint(name, among: SignalNames.names))", at: node.position)
+            guard let number = Signal.number(named: name) else {
+                let hint = Nearest.hint(name, among: (1...31).map(Signal.name))
+                context.error("\(quoted(name)) is no signal\(hint)", at: node.position)
                 return nil
             }
-            if number == SignalNames.stop || number == SignalNames.continue || (number == SignalNames.kill && !orKill) {
+            if number == Signal.stop || number == Signal.continue || (number == Signal.kill && !orKill) {
                 context.error("\(name) cannot be used here: Torpor itself needs it", at: node.position)
                 return nil
             }
