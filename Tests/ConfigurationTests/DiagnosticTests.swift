@@ -142,7 +142,7 @@ struct DiagnosticTests {
             ("[policies.a]\npath = \"a\"",
              "1:11: warning: policies.a: is not used: [supervisor] policies does not name \"a\""),
             ("[defaults]\nrestrat = 1", "2:1: defaults.restrat: there is no such key; did you mean \"restart\"?"),
-            ("a = 1\na = 2", "2:5: cannot redefine existing integer 'a' as integer"),
+            ("a = 1\na = 2", "2:5: Error while parsing key-value pair: cannot redefine existing integer 'a'"),
         ]
     )
     func wrongFile(text: String, complaint: String) {
