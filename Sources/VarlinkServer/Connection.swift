@@ -1,0 +1,192 @@
+import EventLoop
+import Linux
+import Varlink
+
+/// One client. It reads no call while one is in work: what a client sends too early waits in the kernel.
+final class Connection {
+    private let fd: Int32
+    private let peer: Peer
+    private weak var server: VarlinkServer?
+    private var source: IOSource?
+    private var framer: MessageFramer
+    /// The call in work.
+    private var current: Reply?
+    private var outbound = OutboundBuffer()
+    /// The client sends nothing more, but still reads.
+    private var isAtEnd = false
+    /// Closed as soon as everything is written.
+    private var isEnding = false
+    /// Calls wait until the client has read its replies.
+    private var isHeldBack = false
+    private var isPumping = false
+    private var isPumpScheduled = false
+    private var events: IOEvents = .readable
+
+    private static let readAhead = 256 << 10
+
+    init?(fd: Int32, peer: Peer, server: VarlinkServer) {
+        self.fd = fd
+        self.peer = peer
+        self.server = server
+        framer = MessageFramer(limit: server.limits.messageBytes)
+        let watch = try? server.loop.watch(fd, .readable) { [weak self] events in self?.handle(events) }
+        guard let watch else {
+            StreamSocket.close(fd)
+            return nil
+        }
+        source = watch
+    }
+
+    deinit { close() }
+
+    /// Ends it at once; the call in work hears of it.
+    func close() {
+        guard let source else { return }
+        source.cancel()
+        self.source = nil
+        StreamSocket.close(fd)
+        outbound = OutboundBuffer()
+        let reply = current
+        current = nil
+        server?.forget(self)
+        reply?.connectionClosed()
+    }
+
+    private func handle(_ events: IOEvents) {
+        // The server lets go of a closed connection, maybe in the middle of this.
+        withExtendedLifetime(self) {
+            if events.contains(.writable) { flush() }
+            if canRead, events.contains(.readable) { _ = read() }
+            if !events.isDisjoint(with: [.hangup, .error]) {
+                // What the client asked for before it went is done all the same.
+                while canRead, read() {}
+                close()
+            }
+            updateEvents()
+        }
+    }
+
+    private var canRead: Bool { source != nil && current == nil && !isAtEnd && !isEnding && !isHeldBack }
+
+    /// Reads once; false when there was nothing to read.
+    private func read() -> Bool {
+        guard let server, let outcome = try? StreamSocket.read(fd, into: server.buffer) else {
+            close()
+            return false
+        }
+        switch outcome {
+        case .wouldBlock: return false
+        case .closed: isAtEnd = true
+        case .bytes(let count): framer.append(UnsafeRawBufferPointer(rebasing: server.buffer[..<count]))
+        }
+        pump()
+        return true
+    }
+
+    /// Handles calls until one is left to be answered later, or nothing more is there.
+    private func pump() {
+        guard !isPumping else { return }
+        isPumping = true
+        while source != nil, current == nil, !isEnding {
+            guard outbound.count < Self.readAhead else {
+                isHeldBack = true
+                break
+            }
+            let message: ArraySlice<UInt8>?
+            do throws(MessageFramer.TooLong) {
+                message = try framer.next()
+            } catch {
+                refuse(FieldError(field: "", problem: "\(error)"))
+                break
+            }
+            guard let message else {
+                if isAtEnd { isEnding = true }
+                break
+            }
+            handle(message)
+        }
+        isPumping = false
+        flush()
+        updateEvents()
+    }
+
+    private func handle(_ message: ArraySlice<UInt8>) {
+        let call: VarlinkCall
+        do {
+            call = try VarlinkCall(json: JSON.parse(message))
+        } catch let error as FieldError {
+            return refuse(error)
+        } catch {
+            // Not even JSON: nobody there who would read an error in JSON.
+            return close()
+        }
+        let oneway = call.oneway
+        let reply = Reply(more: call.more && !oneway) { [weak self] response in
+            self?.respond(response, silently: oneway)
+        }
+        current = reply
+        server?.dispatch(call, from: peer, reply)
+    }
+
+    /// Says what is wrong and ends the connection.
+    private func refuse(_ error: FieldError) {
+        outbound.append(
+            VarlinkResponse(
+                parameters: ["parameter": .string(error.field), "message": .string("\(error)")],
+                error: VarlinkErrorName.invalidParameter
+            ).json)
+        isEnding = true
+    }
+
+    private func respond(_ response: VarlinkResponse, silently: Bool) {
+        guard source != nil else { return }
+        if !response.continues { current = nil }
+        if !silently {
+            let waiting = outbound.count
+            outbound.append(response.json)
+            if !isPumping { flush() }
+            // One reply may be large; a client that reads is given the time. One that leaves much behind is not.
+            if source != nil, waiting > 0, outbound.count > server?.limits.outboundBytes ?? 0 { return close() }
+        }
+        if current == nil, !isPumping { pumpSoon() }
+        updateEvents()
+    }
+
+    /// The next call waits until whoever answered this one is done.
+    private func pumpSoon() {
+        guard !isPumpScheduled else { return }
+        isPumpScheduled = true
+        server?.loop.later { [weak self] in
+            guard let self else { return }
+            isPumpScheduled = false
+            pump()
+        }
+    }
+
+    private func flush() {
+        guard source != nil else { return }
+        while !outbound.isEmpty {
+            let outcome = try? outbound.withBytes { bytes throws(Errno) in try StreamSocket.write(fd, bytes) }
+            guard case .bytes(let count) = outcome else {
+                if outcome == .wouldBlock { return }
+                return close()
+            }
+            outbound.drop(count)
+        }
+        if isEnding, current == nil { return close() }
+        if isHeldBack, current == nil, !isPumping {
+            isHeldBack = false
+            pumpSoon()
+        }
+    }
+
+    private func updateEvents() {
+        guard let source else { return }
+        var wanted: IOEvents = []
+        if canRead { wanted.insert(.readable) }
+        if !outbound.isEmpty { wanted.insert(.writable) }
+        guard wanted != events else { return }
+        events = wanted
+        source.setEvents(wanted)
+    }
+}

@@ -1,0 +1,42 @@
+import Linux
+import Varlink
+
+/// Bytes on their way to a client.
+struct OutboundBuffer {
+    private var bytes: [UInt8] = []
+    private var start = 0
+
+    /// Bytes that wait.
+    var count: Int { bytes.count - start }
+    var isEmpty: Bool { start == bytes.count }
+
+    /// Appends a message with its NUL.
+    mutating func append(_ message: JSON) {
+        message.append(to: &bytes)
+        bytes.append(0)
+    }
+
+    func withBytes<T>(_ body: (UnsafeRawBufferPointer) throws(Errno) -> T) throws(Errno) -> T {
+        let result: Result<T, Errno> = bytes.withUnsafeBytes { buffer in
+            do throws(Errno) {
+                return .success(try body(UnsafeRawBufferPointer(rebasing: buffer[start...])))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try result.get()
+    }
+
+    /// The first `count` bytes were written.
+    mutating func drop(_ count: Int) {
+        start += count
+        if start == bytes.count {
+            // A buffer that was large once is not kept for ever.
+            bytes.removeAll(keepingCapacity: bytes.capacity <= 1 << 16)
+            start = 0
+        } else if start > 1 << 20 {
+            bytes.removeFirst(start)
+            start = 0
+        }
+    }
+}

@@ -1,0 +1,170 @@
+public import EventLoop
+import Linux
+public import Varlink
+
+/// What the server says about itself in `org.varlink.service.GetInfo`.
+public struct VarlinkServiceInfo: Hashable, Sendable {
+    public var vendor: String
+    public var product: String
+    public var version: String
+    public var url: String
+
+    public init(vendor: String, product: String, version: String, url: String) {
+        self.vendor = vendor
+        self.product = product
+        self.version = version
+        self.url = url
+    }
+}
+
+/// The server cannot listen; the description says why and what to do.
+public struct VarlinkServerError: Error, Hashable, Sendable, CustomStringConvertible {
+    public var description: String
+}
+
+/// A Varlink server on a Unix socket (https://varlink.org), one among other things on an event loop.
+///
+/// It never blocks and trusts no client: every buffer and the number of connections are bounded. Calls of one
+/// connection are handled one after the other, in order; calls of different connections in any order.
+public final class VarlinkServer {
+    /// The bounds.
+    public struct Limits: Hashable, Sendable {
+        /// The longest message that a client may send, in bytes.
+        public var messageBytes = 1 << 20
+        /// What may wait for a client that does not read, in bytes; then it is dropped.
+        public var outboundBytes = 8 << 20
+        /// Connections at a time. Root and the server's own user may have 64 more, so that nobody shuts them out.
+        public var connections = 1024
+
+        public init() {}
+    }
+
+    /// Answers the calls of the registered interfaces' methods. It must finish each Reply, now or later.
+    public var handler: (VarlinkCall, Peer, Reply) -> Void = { call, _, reply in
+        reply.fail(VarlinkErrorName.methodNotImplemented, ["method": .string(call.method)])
+    }
+
+    /// The socket's path.
+    public let path: String
+    /// The bounds that it was made with.
+    public let limits: Limits
+
+    let loop: EventLoop
+    private let service: VarlinkServiceInterface
+    private let listener: Int32
+    private let ownUser: UInt32
+    private var source: IOSource?
+    private var pause: TimerSource?
+    private var connections: [ObjectIdentifier: Connection] = [:]
+    /// Shared by all connections: they read one at a time.
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+
+    /// Listens on `path`: the directory is made (0755) if need be, a socket that nobody answers on is replaced.
+    ///
+    /// Anybody may connect (0666); the handler decides by the peer what a call may do.
+    public init(
+        loop: EventLoop, path: String, info: VarlinkServiceInfo, interfaces: [VarlinkInterface],
+        limits: Limits = Limits()
+    ) throws(VarlinkServerError) {
+        self.loop = loop
+        self.path = path
+        self.limits = limits
+        self.service = VarlinkServiceInterface(info: info, interfaces: interfaces)
+        self.ownUser = Users.effectiveUID
+        self.listener = try Self.listen(path: path)
+        do throws(Errno) {
+            pause = try loop.timer { [weak self] in self?.source?.setEvents(.readable) }
+            source = try loop.watch(listener, .readable) { [weak self] _ in self?.acceptConnections() }
+        } catch {
+            StreamSocket.close(listener)
+            throw VarlinkServerError(description: "cannot watch the socket \(path): \(error)")
+        }
+    }
+
+    deinit {
+        close()
+        buffer.deallocate()
+    }
+
+    /// The number of clients.
+    public var connectionCount: Int { connections.count }
+
+    /// Stops listening, removes the socket and drops all clients. A second call does nothing.
+    public func close() {
+        guard let source else { return }
+        source.cancel()
+        self.source = nil
+        pause?.cancel()
+        pause = nil
+        StreamSocket.close(listener)
+        try? StreamSocket.remove(path: path)
+        for connection in connections.values { connection.close() }
+        connections = [:]
+    }
+
+    private static func listen(path: String) throws(VarlinkServerError) -> Int32 {
+        guard path.utf8.count <= StreamSocket.longestPath else {
+            throw VarlinkServerError(
+                description: "the socket's path is \(path.utf8.count) bytes long, \(StreamSocket.longestPath) is the "
+                    + "most that Linux takes: choose a shorter runtime_directory (\(path))")
+        }
+        let occupant: StreamSocket.Occupant
+        do throws(Errno) {
+            try StreamSocket.makeDirectory(of: path)
+            occupant = try StreamSocket.occupant(path: path)
+        } catch {
+            throw VarlinkServerError(description: "cannot listen on \(path): \(error)")
+        }
+        if occupant == .other {
+            throw VarlinkServerError(description: "\(path) is not a socket: remove it or choose another path")
+        }
+        if occupant == .socket, StreamSocket.isAnswered(path: path) {
+            throw VarlinkServerError(
+                description: "another supervisor answers at \(path): stop it first or choose another runtime_directory")
+        }
+        do throws(Errno) {
+            try StreamSocket.remove(path: path)
+            return try StreamSocket.listen(path: path, mode: 0o666)
+        } catch {
+            throw VarlinkServerError(description: "cannot listen on \(path): \(error)")
+        }
+    }
+
+    private func acceptConnections() {
+        // Not all at once: others have their turn as well, and what waits is reported again.
+        for _ in 0..<64 {
+            guard let accepted = try? StreamSocket.accept(listener) else { return pauseAccepting() }
+            switch accepted {
+            case .none: return
+            case .exhausted: return pauseAccepting()
+            case .connection(let fd): open(fd)
+            }
+        }
+    }
+
+    /// What waits stays readable: without a pause an accept that fails would be a busy loop.
+    private func pauseAccepting() {
+        source?.setEvents([])
+        pause?.arm(at: loop.now + .milliseconds(100))
+    }
+
+    private func open(_ fd: Int32) {
+        guard let credentials = try? Sockets.peer(fd) else { return StreamSocket.close(fd) }
+        let isTrusted = credentials.uid == 0 || credentials.uid == ownUser
+        guard connections.count < limits.connections + (isTrusted ? 64 : 0) else { return StreamSocket.close(fd) }
+        let peer = Peer(
+            pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: credentials.groups)
+        guard let connection = Connection(fd: fd, peer: peer, server: self) else { return }
+        connections[ObjectIdentifier(connection)] = connection
+    }
+
+    func forget(_ connection: Connection) {
+        connections[ObjectIdentifier(connection)] = nil
+    }
+
+    /// Answers what the standard asks of every service; leaves the rest to the handler.
+    func dispatch(_ call: VarlinkCall, from peer: Peer, _ reply: Reply) {
+        if service.answer(call, reply) { return }
+        handler(call, peer, reply)
+    }
+}
