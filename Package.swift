@@ -54,7 +54,14 @@ let package = Package(
                 .unsafeFlags(["-static-stdlib"], .when(configuration: .release)),
             ]
         ),
-        .executableTarget(name: "torpor-keeper", dependencies: ["CKeeperProtocol"]),
+        .executableTarget(
+            name: "torpor-keeper",
+            dependencies: ["CKeeperProtocol"],
+            linkerSettings: [
+                // Plain C, wholly static: no Swift start files.
+                .unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"], .when(configuration: .release))
+            ]
+        ),
         .executableTarget(
             name: "torpord",
             dependencies: ["Supervisor"],
