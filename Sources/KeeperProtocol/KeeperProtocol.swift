@@ -1,1 +1,61 @@
-// KeeperProtocol
+import CKeeperProtocol
+
+/// What both sides agreed on; the meaning of each is in `torpor_keeper_protocol.h`.
+public enum KeeperProtocol {
+    /// The version that this side speaks.
+    public static let version: UInt32 = 1
+    /// Descriptors that fit into one message (SCM_MAX_FD of Linux).
+    public static let descriptorLimit = 253
+    /// Bytes of a launch message at most.
+    public static let planLimit = 192 * 1024
+    /// Arguments, and environment entries, at most.
+    public static let stringLimit = 8192
+    /// Bytes of an app's name at most.
+    public static let appNameLimit = 63
+    /// Bytes of the name of held descriptors at most.
+    public static let heldNameLimit = 255
+    /// Bytes of a text for the service manager at most.
+    public static let managerTextLimit = 8192
+    /// Bytes of any message from the keeper at most.
+    public static let replyLimit = 32 * 1024
+    /// Launches that may wait for their exec at one time.
+    public static let launchesInFlight = 256
+    /// Where the number of the socket stands.
+    public static let socketVariable = "TORPOR_KEEPER_FD"
+    /// Where the keeper's pid stands.
+    public static let pidVariable = "TORPOR_KEEPER_PID"
+}
+
+/// A message from torpord to the keeper.
+public enum KeeperRequest: Hashable, Sendable {
+    case hello(version: UInt32)
+    case freeSlot(slot: UInt32, generation: UInt32)
+    case freeOrphans(upTo: UInt64)
+    case hold(name: String)
+    case release(name: String)
+    case take(name: String, offset: UInt32)
+    case list(cursor: UInt32)
+    case manager(text: String)
+    case bye
+
+    /// The message as it goes over the socket; `id` comes back in the answer.
+    public func encoded(id: UInt32) -> [UInt8] {
+        switch self {
+        case .hello(let version): head(TORPOR_KEEPER_HELLO, id) + bytes(version)
+        case .freeSlot(let slot, let generation): head(TORPOR_KEEPER_SLOT_FREE, id) + bytes(slot) + bytes(generation)
+        case .freeOrphans(let sequence): head(TORPOR_KEEPER_ORPHAN_FREE, id) + bytes(sequence)
+        case .hold(let name): head(TORPOR_KEEPER_HOLD, id) + name.utf8 + [0]
+        case .release(let name): head(TORPOR_KEEPER_RELEASE, id) + name.utf8 + [0]
+        case .take(let name, let offset): head(TORPOR_KEEPER_TAKE, id) + bytes(offset) + name.utf8 + [0]
+        case .list(let cursor): head(TORPOR_KEEPER_LIST, id) + bytes(cursor)
+        case .manager(let text): head(TORPOR_KEEPER_MANAGER, id) + text.utf8
+        case .bye: head(TORPOR_KEEPER_BYE, id)
+        }
+    }
+}
+
+func head(_ type: torpor_keeper_type, _ id: UInt32) -> [UInt8] { bytes(type.rawValue) + bytes(id) }
+
+func bytes<Value: BitwiseCopyable>(_ value: Value) -> [UInt8] {
+    withUnsafeBytes(of: value) { Array($0) }
+}

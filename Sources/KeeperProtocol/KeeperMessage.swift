@@ -1,0 +1,153 @@
+import CKeeperProtocol
+
+/// A message from the keeper to torpord.
+public enum KeeperMessage: Sendable {
+    case welcome(Welcome)
+    case table(ProcessRecord)
+    case tableEnd(count: UInt32)
+    case launched(ProcessRecord)
+    case launchFailed(stage: UInt32, errno: Int32)
+    case exited(ProcessRecord)
+    case orphan(OrphanWire)
+    case done(errno: Int32)
+    case taken(errno: Int32, total: UInt32)
+    case names(next: UInt32, [String])
+    case refused(errno: Int32)
+    /// From a newer keeper.
+    case unknown(type: UInt32)
+
+    /// What the keeper says first.
+    public struct Welcome: Hashable, Sendable {
+        public var version: UInt32
+        /// How many torpords this keeper has started.
+        public var instance: UInt32
+        /// After how long without a beat of the loop torpord is ended; 0: never.
+        public var watchMilliseconds: UInt32
+        public var isUnderManager: Bool
+        /// RLIMIT_NOFILE that apps get unless their plan says otherwise.
+        public var appDescriptorLimit: UInt64
+        public var keeperPid: Int32
+    }
+
+    /// A process that the keeper launched.
+    public struct ProcessRecord: Hashable, Sendable {
+        public var slot: UInt32
+        public var generation: UInt32
+        public var pid: Int32
+        public var incarnation: UInt32
+        public var startTime: UInt64
+        public var isHelper: Bool
+        public var end: End
+        /// Where its launch failed, if it failed while torpord was away; 0 otherwise.
+        public var failedStage: UInt32
+        public var failedErrno: Int32
+        public var app: String
+    }
+
+    /// How a process ended and what it used.
+    public struct End: Hashable, Sendable {
+        /// CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3; 0 while it lives.
+        public var code: Int32
+        public var status: Int32
+        public var userMicroseconds: UInt64
+        public var systemMicroseconds: UInt64
+        public var maxResidentBytes: UInt64
+    }
+
+    /// A process that nobody launched here.
+    public struct OrphanWire: Hashable, Sendable {
+        public var sequence: UInt64
+        public var pid: Int32
+        public var session: Int32
+        public var startTime: UInt64
+        public var end: End
+        public var app: String?
+        public var incarnation: UInt32
+        public var command: String
+        public var cgroup: String
+    }
+
+    /// Reads a message; nil when it is too short for what it says it is.
+    public static func decode(_ message: [UInt8]) -> (id: UInt32, message: KeeperMessage)? {
+        message.withUnsafeBytes { raw in
+            func load<Value: BitwiseCopyable>(_ type: Value.Type) -> Value? {
+                raw.count < MemoryLayout<Value>.size ? nil : raw.loadUnaligned(as: type)
+            }
+            guard let header = load(torpor_keeper_header.self) else { return nil }
+            let number = load(torpor_keeper_number.self)?.value
+            let pair = load(torpor_keeper_pair.self)
+            let record = load(torpor_keeper_record.self).map(ProcessRecord.init)
+            let decoded: KeeperMessage? =
+                switch torpor_keeper_type(rawValue: header.type) {
+                case TORPOR_KEEPER_WELCOME: load(torpor_keeper_welcome.self).map { .welcome(Welcome($0)) }
+                case TORPOR_KEEPER_TABLE: record.map { .table($0) }
+                case TORPOR_KEEPER_TABLE_END: number.map { .tableEnd(count: $0) }
+                case TORPOR_KEEPER_LAUNCHED: record.map { .launched($0) }
+                case TORPOR_KEEPER_LAUNCH_FAILED:
+                    pair.map { .launchFailed(stage: $0.first, errno: Int32(bitPattern: $0.second)) }
+                case TORPOR_KEEPER_EXITED: record.map { .exited($0) }
+                case TORPOR_KEEPER_ORPHAN: load(torpor_keeper_orphan_message.self).map { .orphan(OrphanWire($0.record)) }
+                case TORPOR_KEEPER_DONE: number.map { .done(errno: Int32(bitPattern: $0)) }
+                case TORPOR_KEEPER_TAKEN: pair.map { .taken(errno: Int32(bitPattern: $0.first), total: $0.second) }
+                case TORPOR_KEEPER_NAMES:
+                    pair.map { .names(next: $0.first, names(raw.dropFirst(MemoryLayout<torpor_keeper_pair>.size))) }
+                case TORPOR_KEEPER_REFUSED: number.map { .refused(errno: Int32(bitPattern: $0)) }
+                default: .unknown(type: header.type)
+                }
+            return decoded.map { (header.id, $0) }
+        }
+    }
+
+    private static func names(_ bytes: Slice<UnsafeRawBufferPointer>) -> [String] {
+        bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+extension KeeperMessage.Welcome {
+    init(_ raw: torpor_keeper_welcome) {
+        version = raw.version
+        instance = raw.instance
+        watchMilliseconds = raw.watch_milliseconds
+        isUnderManager = raw.under_manager != 0
+        appDescriptorLimit = raw.app_nofile_soft
+        keeperPid = raw.keeper_pid
+    }
+}
+
+extension KeeperMessage.ProcessRecord {
+    init(_ raw: torpor_keeper_record) {
+        slot = raw.slot
+        generation = raw.record.generation
+        pid = raw.record.pid
+        incarnation = raw.record.incarnation
+        startTime = raw.record.start_time
+        isHelper = raw.record.flags & UInt32(TORPOR_LAUNCH_HELPER.rawValue) != 0
+        end = KeeperMessage.End(
+            code: raw.record.code, status: raw.record.status, userMicroseconds: raw.record.user_microseconds,
+            systemMicroseconds: raw.record.system_microseconds, maxResidentBytes: raw.record.max_resident_bytes)
+        failedStage = raw.record.stage
+        failedErrno = Int32(bitPattern: raw.record.error)
+        app = text(raw.record.app)
+    }
+}
+
+extension KeeperMessage.OrphanWire {
+    init(_ raw: torpor_keeper_orphan) {
+        sequence = raw.sequence
+        pid = raw.pid
+        session = raw.session
+        startTime = raw.start_time
+        end = KeeperMessage.End(
+            code: raw.code, status: raw.status, userMicroseconds: raw.user_microseconds,
+            systemMicroseconds: raw.system_microseconds, maxResidentBytes: raw.max_resident_bytes)
+        app = raw.attributed != 0 ? text(raw.app) : nil
+        incarnation = raw.incarnation
+        command = text(raw.comm)
+        cgroup = text(raw.cgroup)
+    }
+}
+
+/// The text in an array of C characters, up to its NUL or its end.
+private func text<Characters: BitwiseCopyable>(_ characters: Characters) -> String {
+    withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+}

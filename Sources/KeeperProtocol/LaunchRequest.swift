@@ -1,0 +1,113 @@
+import CKeeperProtocol
+
+/// The wire form of a launch. Descriptors are numbers in this process; they go beside the message in the order of
+/// `descriptors`.
+public struct LaunchRequest: Sendable {
+    public var app = ""
+    public var incarnation: UInt32 = 0
+    public var executable = ""
+    public var arguments: [String] = []
+    public var environment: [String] = []
+    public var directory: String?
+    public var user: (uid: UInt32, gid: UInt32, groups: [UInt32])?
+    public var umask: UInt32?
+    public var nice: Int32?
+    public var oomScoreAdjust: Int32?
+    public var limits: [(resource: Int32, soft: UInt64, hard: UInt64)] = []
+    /// Standard input, output and error; negative: /dev/null.
+    public var standard: (Int32, Int32, Int32) = (-1, -1, -1)
+    public var passed: [Int32] = []
+    public var cgroup: Int32?
+    public var setListenPid = false
+    public var setWatchdogPid = false
+    public var isHelper = false
+
+    public init() {}
+
+    /// Why a plan cannot be sent.
+    public enum Refusal: Error, Hashable, CustomStringConvertible {
+        case name(String)
+        case noArguments
+        case nul
+        case tooLarge(bytes: Int)
+        case tooMany(what: String, count: Int, limit: Int)
+
+        public var description: String {
+            switch self {
+            case .name(let name):
+                "the app's name '\(name)' is empty or longer than \(KeeperProtocol.appNameLimit) bytes: shorten it"
+            case .noArguments: "there is no argument 0: exec needs at least the program's name"
+            case .nul: "a NUL stands in an argument, a path or the environment: remove it"
+            case .tooLarge(let bytes):
+                "arguments and environment are \(bytes) bytes, \(KeeperProtocol.planLimit) at most: "
+                    + "put long values into a file"
+            case .tooMany(let what, let count, let limit): "\(count) \(what), \(limit) at most"
+            }
+        }
+    }
+
+    /// The descriptors that must go beside the message.
+    public var descriptors: [Int32] {
+        [standard.0, standard.1, standard.2].filter { $0 >= 0 } + passed + (cgroup.map { [$0] } ?? [])
+    }
+
+    /// The message. Throws what the keeper would refuse, before it has to.
+    public func encoded(id: UInt32) throws(Refusal) -> [UInt8] {
+        guard !app.isEmpty, app.utf8.count <= KeeperProtocol.appNameLimit else { throw .name(app) }
+        guard !arguments.isEmpty else { throw .noArguments }
+        let environment = environmentWithRoomForPids
+        try check("arguments", arguments.count, KeeperProtocol.stringLimit)
+        try check("environment entries", environment.count, KeeperProtocol.stringLimit)
+        try check("limits", limits.count, Int(TORPOR_KEEPER_LIMIT_LIMIT))
+        try check("groups", user?.groups.count ?? 0, Int(TORPOR_KEEPER_GROUP_LIMIT))
+        try check("descriptors", descriptors.count, KeeperProtocol.descriptorLimit)
+
+        var message = bytes(
+            torpor_keeper_launch(
+                header: torpor_keeper_header(type: TORPOR_KEEPER_LAUNCH.rawValue, id: id), incarnation: incarnation,
+                flags: flags, user: user?.uid ?? 0, group: user?.gid ?? 0, umask: umask ?? 0, nice: nice ?? 0,
+                oom_score_adjust: oomScoreAdjust ?? 0, passed_count: UInt32(passed.count),
+                limit_count: UInt32(limits.count), group_count: UInt32(user?.groups.count ?? 0),
+                argument_count: UInt32(arguments.count), environment_count: UInt32(environment.count)))
+        for limit in limits {
+            message += bytes(
+                torpor_keeper_limit(
+                    resource: UInt32(bitPattern: limit.resource), reserved: 0, soft: limit.soft, hard: limit.hard))
+        }
+        for group in user?.groups ?? [] { message += bytes(group) }
+        for text in [app, executable, directory ?? ""] + arguments + environment {
+            if text.utf8.contains(0) { throw .nul }
+            message += text.utf8
+            message.append(0)
+            if message.count > 64 * KeeperProtocol.planLimit { break }
+        }
+        guard message.count <= KeeperProtocol.planLimit else { throw .tooLarge(bytes: message.count) }
+        return message
+    }
+
+    private func check(_ what: String, _ count: Int, _ limit: Int) throws(Refusal) {
+        if count > limit { throw .tooMany(what: what, count: count, limit: limit) }
+    }
+
+    private var flags: UInt32 {
+        let all: [(Bool, torpor_keeper_launch_flags)] = [
+            (isHelper, TORPOR_LAUNCH_HELPER), (standard.0 >= 0, TORPOR_LAUNCH_STDIN),
+            (standard.1 >= 0, TORPOR_LAUNCH_STDOUT), (standard.2 >= 0, TORPOR_LAUNCH_STDERR),
+            (cgroup != nil, TORPOR_LAUNCH_CGROUP), (directory != nil, TORPOR_LAUNCH_DIRECTORY),
+            (user != nil, TORPOR_LAUNCH_USER), (umask != nil, TORPOR_LAUNCH_UMASK), (nice != nil, TORPOR_LAUNCH_NICE),
+            (oomScoreAdjust != nil, TORPOR_LAUNCH_OOM), (setListenPid, TORPOR_LAUNCH_LISTEN_PID),
+            (setWatchdogPid, TORPOR_LAUNCH_WATCHDOG_PID),
+        ]
+        return all.reduce(0) { $1.0 ? $0 | UInt32($1.1.rawValue) : $0 }
+    }
+
+    /// The child knows its pid only after the fork and must not allocate: it writes over ten zeros.
+    private var environmentWithRoomForPids: [String] {
+        var result = environment
+        for (wanted, name) in [(setListenPid, "LISTEN_PID="), (setWatchdogPid, "WATCHDOG_PID=")] where wanted {
+            result.removeAll { $0.hasPrefix(name) }
+            result.append(name + "0000000000")
+        }
+        return result
+    }
+}

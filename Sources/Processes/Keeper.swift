@@ -1,0 +1,318 @@
+public import EventLoop
+import KeeperProtocol
+public import Linux
+
+/// torpord's side of the keeper: it launches, reaps and holds for us. Everything is answered through the loop; only
+/// `init`, `held` and `takeHeld`, which recovery needs before the loop runs, wait for their answer.
+///
+/// Exits that were not seen (because torpord was away) are handed to `onExit` again after the start. An exit is kept
+/// by the keeper until `onExit` has returned, or, with `keepsExits`, until `forget`.
+public final class Keeper {
+    /// Every end of what was launched, once; set it before the loop runs.
+    public var onExit: ((ExitRecord) -> Void)? { didSet { deliverLater() } }
+    /// Ends of descendants that lost their parent.
+    public var onOrphan: ((OrphanRecord) -> Void)? { didSet { deliverLater() } }
+    /// The keeper is gone: nothing can be launched any more.
+    public var onLost: (() -> Void)?
+    /// Whether an exit stays in the keeper until `forget(_:)` says that it is committed.
+    public var keepsExits = false
+    /// What an earlier torpord launched and still lives, helpers excepted.
+    public private(set) var leftOver: [LeftOver] = []
+    /// How many torpords this keeper has started, this one included: more than 1 is a recovery.
+    public let instance: UInt32
+    /// Whether a service manager listens to `tellManager`.
+    public let isUnderManager: Bool
+    /// The soft limit of descriptors that apps get unless their plan says otherwise.
+    public let appDescriptorLimit: UInt64
+    /// The keeper's pid.
+    public let pid: Int32
+    /// The table of processes, readable when the keeper is gone (torpor_keeper_protocol.h).
+    public let table: Descriptor
+    /// Whether the keeper is gone.
+    public private(set) var isLost = false
+
+    let channel: KeeperChannel
+    private let loop: EventLoop
+    private var launches: [UInt32: (executable: String, completion: (Result<Launched, LaunchFailure>) -> Void)] = [:]
+    private var holds: [UInt32: (Errno?) -> Void] = [:]
+    private var undelivered: [KeeperChannel.Received] = []
+    private var deliveryAsked = false
+    private var watch: KeeperWatch?
+
+    /// Greets the keeper at the other end of `descriptor` (TORPOR_KEEPER_FD) and takes over what it has.
+    /// Errors: a keeper of another version, none that answers within 10 s.
+    public init(descriptor: Descriptor, loop: EventLoop) throws(Errno) {
+        self.loop = loop
+        channel = KeeperChannel(socket: descriptor)
+        let id = channel.nextId()
+        try channel.send(KeeperRequest.hello(version: KeeperProtocol.version).encoded(id: id))
+        let answer = try channel.wait(for: id)
+        guard case .welcome(let welcome) = answer.message else { throw .protocolNotSupported }
+        guard welcome.version == KeeperProtocol.version, answer.descriptors.count == 2 else {
+            throw .protocolNotSupported
+        }
+        instance = welcome.instance
+        isUnderManager = welcome.isUnderManager
+        appDescriptorLimit = welcome.appDescriptorLimit
+        pid = welcome.keeperPid
+        table = answer.descriptors[0]
+
+        var entries: [LeftOver] = []
+        while true {
+            let next = try channel.waitForNext()
+            if case .tableEnd = next.message { break }
+            if case .table(let record) = next.message, let pidfd = next.descriptors.first, !record.isHelper {
+                entries.append(
+                    LeftOver(
+                        app: record.app, incarnation: record.incarnation, pid: record.pid,
+                        startTime: record.startTime, pidfd: pidfd))
+            } else if case .table = next.message {
+                continue
+            } else {
+                undelivered.append(next)
+            }
+        }
+        leftOver = entries
+        watch = KeeperWatch(timer: answer.descriptors[1], milliseconds: welcome.watchMilliseconds, loop: loop)
+        channel.onBlocked = { [weak self] in self?.updateEvents() }
+        channel.source = try loop.watch(channel.socket.raw, .readable) { [weak self] _ in self?.socketIsReady() }
+    }
+
+    // MARK: Launching
+
+    /// Starts a program; `completion` runs in a later turn, exactly once.
+    public func launch(_ plan: LaunchPlan, completion: @escaping (Result<Launched, LaunchFailure>) -> Void) {
+        func fail(_ stage: LaunchStage, _ errno: Errno, _ detail: String = "") {
+            let failure = LaunchFailure(stage: stage, errno: errno, executable: plan.executable, detail: detail)
+            loop.later { completion(.failure(failure)) }
+        }
+        if isLost { return fail(.keeper, .brokenPipe, "the keeper is gone") }
+        let id = channel.nextId()
+        let request = plan.request
+        let message: [UInt8]
+        do {
+            message = try request.encoded(id: id)
+        } catch {
+            return fail(.plan, .argListTooLong, error.description)
+        }
+        launches[id] = (plan.executable, completion)
+        do throws(Errno) {
+            try channel.send(message, descriptors: request.descriptors)
+        } catch {
+            launches[id] = nil
+            fail(.keeper, error)
+        }
+    }
+
+    // MARK: Descriptors
+
+    /// Gives the keeper duplicates of `descriptors` under `name` (1 to 255 bytes), added to what it has under it.
+    /// `completion` gets the error: ENOSPC when its table is full, EMFILE when it may open no more.
+    public func hold(_ name: String, _ descriptors: [Int32], completion: ((Errno?) -> Void)? = nil) {
+        guard KeeperChannel.isName(name), !descriptors.isEmpty else {
+            loop.later { completion?(.invalidArgument) }
+            return
+        }
+        let batches = stride(from: 0, to: descriptors.count, by: KeeperProtocol.descriptorLimit).map {
+            Array(descriptors[$0..<min($0 + KeeperProtocol.descriptorLimit, descriptors.count)])
+        }
+        let progress = HoldProgress(waiting: batches.count, completion: completion)
+        for batch in batches { ask(.hold(name: name), descriptors: batch) { progress.done($0) } }
+    }
+
+    /// Lets go of all that is held under `name`. ENOENT when there is nothing.
+    public func release(_ name: String, completion: ((Errno?) -> Void)? = nil) {
+        guard KeeperChannel.isName(name) else {
+            loop.later { completion?(.invalidArgument) }
+            return
+        }
+        ask(.release(name: name)) { completion?($0) }
+    }
+
+    /// The names under which descriptors are held. Waits for the answer.
+    public func held() throws(Errno) -> [String] {
+        var names: [String] = []
+        var cursor: UInt32 = 0
+        repeat {
+            guard case .names(let next, let some) = try roundTrip(.list(cursor: cursor)).message else {
+                throw .protocolError
+            }
+            names += some
+            cursor = next
+        } while cursor != 0
+        return names
+    }
+
+    /// Duplicates of the descriptors under `name`, in the order in which they came; the keeper keeps its own. Empty
+    /// when there are none. Waits for the answer.
+    public func takeHeld(_ name: String) throws(Errno) -> [Descriptor] {
+        var result: [Descriptor] = []
+        while true {
+            let answer = try roundTrip(.take(name: name, offset: UInt32(result.count)))
+            guard case .taken(let errno, let total) = answer.message else { throw .protocolError }
+            if errno == Errno.noSuchFileOrDirectory.rawValue { return [] }
+            if errno != 0 { throw Errno(rawValue: errno) }
+            result += answer.descriptors
+            if result.count >= Int(total) { return result }
+            if answer.descriptors.isEmpty { throw .tooManyOpenFiles }
+        }
+    }
+
+    // MARK: The rest
+
+    /// Tells the service manager, if there is one: `READY=1`, `STATUS=…`; at most 8 KiB.
+    public func tellManager(_ state: String) {
+        guard isUnderManager, !isLost, state.utf8.count <= KeeperProtocol.managerTextLimit else { return }
+        try? channel.send(KeeperRequest.manager(text: state).encoded(id: 0))
+    }
+
+    /// Says that the exit that follows is meant: the keeper then exits with the same status. Nothing else is sent after
+    /// it.
+    public func sayBye() {
+        guard !isLost else { return }
+        try? channel.send(KeeperRequest.bye.encoded(id: 0))
+    }
+
+    /// The exit is committed: its slot in the keeper is free again. Only with `keepsExits`.
+    public func forget(_ record: ExitRecord) {
+        try? channel.send(KeeperRequest.freeSlot(slot: record.slot, generation: record.generation).encoded(id: 0))
+    }
+
+    private func ask(_ request: KeeperRequest, descriptors: [Int32] = [], _ completion: @escaping (Errno?) -> Void) {
+        let id = channel.nextId()
+        holds[id] = completion
+        do throws(Errno) {
+            if isLost { throw .brokenPipe }
+            try channel.send(request.encoded(id: id), descriptors: descriptors)
+        } catch {
+            holds[id] = nil
+            loop.later { completion(error) }
+        }
+    }
+
+    private func roundTrip(_ request: KeeperRequest) throws(Errno) -> KeeperChannel.Received {
+        if isLost { throw .brokenPipe }
+        let id = channel.nextId()
+        try channel.send(request.encoded(id: id))
+        let answer = try channel.wait(for: id)
+        if !channel.backlog.isEmpty { deliverLater() }
+        if case .refused(let errno) = answer.message { throw Errno(rawValue: errno) }
+        return answer
+    }
+
+    // MARK: Receiving
+
+    private func socketIsReady() {
+        do throws(Errno) {
+            try channel.flush()
+            deliver()
+            for _ in 0..<64 {
+                guard let received = try channel.receive() else { break }
+                handle(received)
+            }
+        } catch {
+            lose()
+        }
+        updateEvents()
+    }
+
+    private func updateEvents() {
+        channel.source?.setEvents(channel.isBlocked ? [.readable, .writable] : .readable)
+    }
+
+    private func deliverLater() {
+        guard !deliveryAsked else { return }
+        deliveryAsked = true
+        loop.later { [weak self] in
+            self?.deliveryAsked = false
+            self?.deliver()
+        }
+    }
+
+    private func deliver() {
+        let waiting = undelivered + channel.takeBacklog()
+        undelivered = []
+        for received in waiting { handle(received) }
+    }
+
+    private func handle(_ received: KeeperChannel.Received) {
+        switch received.message {
+        case .launched(let record):
+            guard let launch = launches.removeValue(forKey: received.id) else { return }
+            if let pidfd = received.descriptors.first {
+                launch.completion(.success(Launched(pid: record.pid, startTime: record.startTime, pidfd: pidfd)))
+            } else {
+                try? Signal.send(Signal.kill, to: record.pid)  // our keeper has not reaped it: its exit comes after
+                launch.completion(
+                    .failure(
+                        LaunchFailure(
+                            stage: .keeper, errno: .tooManyOpenFiles, executable: launch.executable,
+                            detail: "torpord may open no more files: raise LimitNOFILE")))
+            }
+        case .launchFailed(let stage, let errno):
+            guard let launch = launches.removeValue(forKey: received.id) else { return }
+            launch.completion(
+                .failure(
+                    LaunchFailure(
+                        stage: LaunchStage(rawValue: stage) ?? .unknown, errno: Errno(rawValue: errno),
+                        executable: launch.executable)))
+        case .exited(let wire):
+            guard let onExit else { return undelivered.append(received) }
+            let record = ExitRecord(wire)
+            onExit(record)
+            if !keepsExits { forget(record) }
+        case .orphan(let wire):
+            guard let onOrphan else { return undelivered.append(received) }
+            onOrphan(OrphanRecord(wire))
+            try? channel.send(KeeperRequest.freeOrphans(upTo: wire.sequence).encoded(id: 0))
+        case .done(let errno):
+            holds.removeValue(forKey: received.id)?(errno == 0 ? nil : Errno(rawValue: errno))
+        case .refused(let errno):
+            holds.removeValue(forKey: received.id)?(Errno(rawValue: errno))
+            if let launch = launches.removeValue(forKey: received.id) {
+                launch.completion(
+                    .failure(
+                        LaunchFailure(stage: .plan, errno: Errno(rawValue: errno), executable: launch.executable)))
+            }
+        case .welcome, .table, .tableEnd, .taken, .names, .unknown:
+            break
+        }
+    }
+
+    private func lose() {
+        guard !isLost else { return }
+        isLost = true
+        channel.close()
+        watch?.cancel()
+        let launches = launches, holds = holds
+        self.launches = [:]
+        self.holds = [:]
+        for launch in launches.values {
+            launch.completion(
+                .failure(
+                    LaunchFailure(
+                        stage: .keeper, errno: .brokenPipe, executable: launch.executable,
+                        detail: "the keeper is gone")))
+        }
+        for completion in holds.values { completion(.brokenPipe) }
+        onLost?()
+    }
+}
+
+/// Several messages, one answer: the first error, or none.
+private final class HoldProgress {
+    private var waiting: Int
+    private var error: Errno?
+    private let completion: ((Errno?) -> Void)?
+
+    init(waiting: Int, completion: ((Errno?) -> Void)?) {
+        self.waiting = waiting
+        self.completion = completion
+    }
+
+    func done(_ error: Errno?) {
+        waiting -= 1
+        self.error = self.error ?? error
+        if waiting == 0 { completion?(self.error) }
+    }
+}

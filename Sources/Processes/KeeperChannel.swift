@@ -1,0 +1,110 @@
+import EventLoop
+import KeeperProtocol
+import Linux
+
+/// The socket to the keeper: what waits to be sent, and what came while somebody waited for another answer.
+final class KeeperChannel {
+    /// A message with its descriptors.
+    struct Received {
+        var id: UInt32
+        var message: KeeperMessage
+        var descriptors: [Descriptor]
+    }
+
+    let socket: Descriptor
+    var source: IOSource?
+    var onBlocked: (() -> Void)?
+    private(set) var backlog: [Received] = []
+    private var outbox: [(bytes: [UInt8], descriptors: [Descriptor])] = []
+    private var lastId: UInt32 = 0
+    private static let patience = Duration.seconds(10)
+
+    init(socket: Descriptor) { self.socket = socket }
+
+    var isBlocked: Bool { !outbox.isEmpty }
+
+    static func isName(_ name: String) -> Bool {
+        !name.isEmpty && name.utf8.count <= KeeperProtocol.heldNameLimit && !name.utf8.contains(0)
+    }
+
+    /// 0 is for messages that nobody answers.
+    func nextId() -> UInt32 {
+        lastId = lastId == .max ? 1 : lastId + 1
+        return lastId
+    }
+
+    /// Sends now, or in order as soon as there is room; the descriptors may be closed after it in both cases.
+    func send(_ bytes: [UInt8], descriptors: [Int32] = []) throws(Errno) {
+        if outbox.isEmpty, try sendNow(bytes, descriptors) { return }
+        var kept: [Descriptor] = []
+        for descriptor in descriptors { kept.append(try Descriptor.duplicate(descriptor)) }
+        outbox.append((bytes, kept))
+        onBlocked?()
+    }
+
+    /// Sends what waits, as far as there is room.
+    func flush() throws(Errno) {
+        while let first = outbox.first {
+            guard try sendNow(first.bytes, first.descriptors.map(\.raw)) else { return }
+            outbox.removeFirst()
+        }
+    }
+
+    private func sendNow(_ bytes: [UInt8], _ descriptors: [Int32]) throws(Errno) -> Bool {
+        do throws(Errno) {
+            return try Sockets.send(socket.raw, bytes, descriptors: descriptors) != nil
+        } catch {
+            // Too many descriptors under way: the keeper will take them out.
+            if error == .tooManyReferences { return false }
+            throw error
+        }
+    }
+
+    /// The next message; nil when none waits. Throws EPIPE at the end.
+    func receive() throws(Errno) -> Received? {
+        guard let raw = try Sockets.receive(socket.raw, maximum: KeeperProtocol.replyLimit) else { return nil }
+        if raw.bytes.isEmpty { throw .brokenPipe }
+        guard let decoded = KeeperMessage.decode(raw.bytes) else {
+            return Received(id: 0, message: .unknown(type: 0), descriptors: raw.descriptors)
+        }
+        return Received(id: decoded.id, message: decoded.message, descriptors: raw.descriptors)
+    }
+
+    /// The next message, waited for.
+    func waitForNext() throws(Errno) -> Received {
+        let deadline = Clock.monotonic() + Self.patience
+        while true {
+            if let received = try receive() { return received }
+            try flush()
+            let step = min(deadline - Clock.monotonic(), isBlocked ? .milliseconds(10) : Self.patience)
+            if step <= .zero { throw .timedOut }
+            _ = try Poll.readable(socket.raw, within: step)
+        }
+    }
+
+    /// The answer to `id`, waited for; what comes meanwhile goes to the backlog.
+    func wait(for id: UInt32) throws(Errno) -> Received {
+        while true {
+            let received = try waitForNext()
+            if received.id == id { return received }
+            backlog.append(received)
+        }
+    }
+
+    func takeBacklog() -> [Received] {
+        defer { backlog = [] }
+        return backlog
+    }
+
+    func close() {
+        source?.cancel()
+        source = nil
+        outbox = []
+        socket.close()
+    }
+}
+
+extension Errno {
+    /// ETOOMANYREFS: more descriptors under way than this user may have open.
+    fileprivate static var tooManyReferences: Errno { Errno(rawValue: 109) }
+}
