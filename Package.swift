@@ -73,7 +73,10 @@ let package = Package(
             name: "Integration",
             dependencies: ["Linux", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpord"]
         ),
-        .testTarget(name: "KeeperTests", dependencies: ["KeeperProtocol", "Linux", "torpor-keeper"]),
+        .testTarget(
+            name: "KeeperTests",
+            dependencies: ["EventLoop", "KeeperProtocol", "Linux", "Processes", "torpor-keeper"]
+        ),
         .testTarget(name: "LifecycleTests", dependencies: ["Lifecycle"]),
         .testTarget(name: "LinuxTests", dependencies: ["Linux"]),
         .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),

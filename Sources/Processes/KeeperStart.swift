@@ -38,7 +38,8 @@ extension Keeper {
             .first(where: File.isExecutable)
     }
 
-    /// Becomes the keeper, which starts this program again below itself. Returns only with the reason why not.
+    /// Becomes the keeper, which starts this program again below itself, with `arguments` (without argument 0).
+    /// Returns only with the reason why not.
     public static func become(arguments: [String]) -> String {
         guard let own = ThisProcess.executable else { return "cannot find the path of this program: mount /proc" }
         guard let keeper = findProgram() else {
