@@ -11,6 +11,14 @@ public final class Descriptor {
 
     deinit { close() }
 
+    /// Keeps it open while `body` uses the number. `open(…).raw` alone is closed again before anyone can use it.
+    public func withRaw<Result, Failure: Error>(
+        _ body: (Int32) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        defer { withExtendedLifetime(self) {} }
+        return try body(raw)
+    }
+
     /// Closes it now; a second call does nothing. Cancel watches of it first: epoll keeps what was duplicated.
     public func close() {
         guard raw >= 0 else { return }

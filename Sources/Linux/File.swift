@@ -83,7 +83,7 @@ public enum File {
 
     /// The whole content of a small file; EFBIG when it is larger than `limit` bytes.
     public static func read(_ path: String, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
-        try read(descriptor: open(path).raw, limit: limit)
+        try open(path).withRaw { raw throws(Errno) in try read(descriptor: raw, limit: limit) }
     }
 
     /// What can be read from here to the end; EFBIG when that is more than `limit` bytes.
@@ -104,8 +104,9 @@ public enum File {
 
     /// Writes the whole content, making or emptying the file.
     public static func write(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
-        let file = try open(path, [.write, .create, .truncate], mode: mode)
-        try Descriptor.writeAll(file.raw, bytes)
+        try open(path, [.write, .create, .truncate], mode: mode).withRaw { raw throws(Errno) in
+            try Descriptor.writeAll(raw, bytes)
+        }
     }
 
     /// Writes the whole content, making or emptying the file.
@@ -115,24 +116,27 @@ public enum File {
 
     /// Writes to a file that must exist, in one write(2): for control files in /proc, /sys and cgroups.
     public static func writeControl(_ path: String, _ text: String) throws(Errno) {
-        let file = try open(path, .write)
         let bytes = Array(text.utf8)
-        try call { Glibc.write(file.raw, bytes, bytes.count) }
+        try open(path, .write).withRaw { raw throws(Errno) in
+            _ = try call { Glibc.write(raw, bytes, bytes.count) }
+        }
     }
 
     /// Adds to the end, making the file if needed.
     public static func append(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644) throws(Errno) {
-        let file = try open(path, [.write, .create, .append], mode: mode)
-        try Descriptor.writeAll(file.raw, bytes)
+        try open(path, [.write, .create, .append], mode: mode).withRaw { raw throws(Errno) in
+            try Descriptor.writeAll(raw, bytes)
+        }
     }
 
     /// Replaces the content as one step: readers see the old or the new. Durable only with `sync`.
     public static func replace(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644, sync: Bool = false) throws(Errno) {
         let temporary = path + ".tmp\(getpid())"
         do throws(Errno) {
-            let file = try open(temporary, [.write, .create, .truncate, .noFollow], mode: mode)
-            try Descriptor.writeAll(file.raw, bytes)
-            if sync { try call { fsync(file.raw) } }
+            try open(temporary, [.write, .create, .truncate, .noFollow], mode: mode).withRaw { raw throws(Errno) in
+                try Descriptor.writeAll(raw, bytes)
+                if sync { try call { fsync(raw) } }
+            }
             try rename(temporary, path)
         } catch {
             try? remove(temporary)

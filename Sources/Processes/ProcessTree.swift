@@ -179,7 +179,7 @@ public final class ProcessTree {
     /// Sends a signal to one member; false when it is gone.
     func send(_ number: Int32, to identity: Identity) throws(Errno) -> Bool {
         do throws(Errno) {
-            try Pidfd.sendSignal(try pin(identity).raw, number)
+            try pin(identity).withRaw { raw throws(Errno) in try Pidfd.sendSignal(raw, number) }
             return true
         } catch {
             if error.isGone { return false }
