@@ -1,1 +1,257 @@
-// Supervisor
+public import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Output
+import Processes
+import SystemPackage
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// The shell around the pure core: facts go in through the loop, actions come out and are carried out.
+///
+/// Everything runs on one thread. A fact that arises while actions are carried out waits in `facts` until they are
+/// done, so that the core is never entered twice and order is that of what happened.
+public final class Supervisor {
+    let configuration: TorporConfiguration
+    let loop: EventLoop
+    let keeper: Keeper
+    let log: DaemonLog
+    let runtime: RuntimeDirectory
+    let events = EventLog()
+    let processes = ProcessTable()
+    let batch: OutputBatch
+    let policy: any LifecyclePolicy = DefaultPolicy()
+    var cgroups: CgroupTree?
+    var cgroupTrouble: String?
+    var coordinator: Coordinator
+    var apps: [AppRuntime] = []
+    var server: VarlinkServer?
+    var waiters: [Waiter] = []
+    /// Commands that run for the supervisor, by process.
+    var helpers: [Int32: (ExitStatus) -> Void] = [:]
+    var sampledAt: Duration?
+    /// What a torpord before this one left running, until it is gone.
+    var leftOver: [LeftOverApp] = []
+
+    var leftOverTimer: TimerSource?
+    /// How each app's last incarnation ended, for those who wait.
+    var lastEndings: [AppID: (ending: Ending, text: String)] = [:]
+
+    private enum Fact {
+        case event(AppEvent, AppID)
+        case work(() -> Void)
+    }
+    private var facts: [Fact] = []
+    private var isDraining = false
+    private var isFinishing = false
+    private var signals: [SignalSource] = []
+    private var finishTimer: TimerSource?
+
+    /// Takes the directory and the socket, and nothing else yet.
+    ///
+    /// - Throws: ``StartError`` with a sentence.
+    public init(_ configuration: TorporConfiguration, keeperDescriptor: Int32) throws(StartError) {
+        self.configuration = configuration
+        log = DaemonLog(level: configuration.supervisor.logLevel)
+        do {
+            loop = try EventLoop()
+            batch = try OutputBatch()
+            _ = ThisProcess.raiseDescriptorLimit()
+            try Signal.ignore(Signal.pipe)
+            keeper = try Keeper(descriptor: Descriptor(owning: keeperDescriptor), loop: loop)
+        } catch {
+            throw StartError("could not start: \(error)")
+        }
+        runtime = try RuntimeDirectory(configuration.supervisor)
+        do throws(DependencyError) {
+            coordinator = try Coordinator(configuration.apps.map(Self.definition))
+        } catch {
+            throw StartError("\(error)")
+        }
+        do throws(CgroupsUnavailable) {
+            cgroups = try CgroupTree(instance: runtime.instance)
+        } catch {
+            cgroupTrouble = error.description
+        }
+        for (id, app) in configuration.apps.enumerated() {
+            apps.append(AppRuntime(id: id, specification: app, directory: runtime.apps + "/" + app.name))
+        }
+    }
+
+    private static func definition(_ app: AppSpecification) -> AppDefinition {
+        AppDefinition(
+            name: app.name,
+            rules: app.rules,
+            requires: app.requires,
+            after: app.after,
+            launchesIntoForeground: app.launch == .foreground
+        )
+    }
+
+    /// Runs until a signal ends it and every app is gone.
+    public func run() throws(StartError) {
+        keeper.onExit = { [weak self] record in self?.exited(record) }
+        keeper.onOrphan = { [weak self] record in self?.orphanExited(record) }
+        keeper.onLost = { [weak self] in self?.keeperLost() }
+        do throws(VarlinkServerError) {
+            let info = VarlinkServiceInfo(
+                vendor: "Torpor",
+                product: "torpord",
+                version: Supervisor.version,
+                url: "https://torpor.io"
+            )
+            let interface = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description)
+            server = try VarlinkServer(loop: loop, path: runtime.socket, info: info, interfaces: [interface])
+        } catch {
+            throw StartError(error.description)
+        }
+        server?.handler = { [weak self] call, peer, reply in self?.serve(call, peer, reply) }
+        do {
+            for number in [Signal.terminate, Signal.interrupt] {
+                signals.append(try loop.signal(number) { [weak self] in self?.askToFinish() })
+            }
+        } catch {
+            throw StartError("could not listen for signals: \(error)")
+        }
+        if let cgroupTrouble { log.info(cgroupTrouble) }
+        for warning in configuration.warnings { log.warning(warning.description) }
+        endLeftOver { [weak self] in self?.launchAtStart() }
+        do {
+            try loop.run()
+        } catch {
+            throw StartError("the event loop failed: \(error)")
+        }
+        cleanUp()
+    }
+
+    private func launchAtStart() {
+        let now = loop.now
+        for app in apps {
+            switch app.specification.launch {
+            case .foreground: perform(coordinator.launch(app.id, foreground: true, now: now))
+            case .background: perform(coordinator.launch(app.id, foreground: false, now: now))
+            case .onDemand: break
+            }
+        }
+        note(kind: "supervisor", text: "torpord \(Supervisor.version) supervises \(apps.count) apps")
+        keeper.tellManager("READY=1\nSTATUS=\(apps.count) apps")
+        settle()
+    }
+
+    // MARK: Facts in, actions out
+
+    /// Hands a fact to the core, after all that came before it.
+    func deliver(_ event: AppEvent, to app: AppID) {
+        facts.append(.event(event, app))
+        drain()
+    }
+
+    /// Asks the core for something on behalf of a person or a policy.
+    func request(_ request: Request, of app: AppID) throws(RequestError) {
+        perform(try coordinator.request(request, of: app, now: loop.now))
+        settle()
+    }
+
+    private func drain() {
+        guard !isDraining else { return }
+        isDraining = true
+        var index = 0
+        while index < facts.count {
+            let fact = facts[index]
+            index += 1
+            switch fact {
+            case .event(let event, let app):
+                rememberMissedDeadline(event, app)
+                perform(coordinator.handle(event, of: app, now: loop.now))
+            case .work(let work): work()
+            }
+        }
+        facts.removeAll(keepingCapacity: true)
+        isDraining = false
+        settle()
+    }
+
+    /// After the core has spoken: timers, announcements and those who wait, for every app that was touched.
+    private func settle() {
+        guard !isDraining else { return }
+        let touched = coordinator.takeTouched()
+        for id in touched {
+            announceTransition(apps[id])
+            armDeadline(apps[id])
+        }
+        if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
+        if isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) { loop.stop() }
+    }
+
+    private func armDeadline(_ app: AppRuntime) {
+        let next = coordinator.nextDeadline(app.id)
+        guard next != app.armedFor else { return }
+        app.armedFor = next
+        guard let next else {
+            app.deadlineTimer?.disarm()
+            return
+        }
+        if app.deadlineTimer == nil {
+            let id = app.id
+            app.deadlineTimer = try? loop.timer { [weak self] in
+                guard let self else { return }
+                self.apps[id].armedFor = nil
+                // What the app has said already counts before any deadline is judged.
+                self.hear(self.apps[id])
+                self.deliver(.deadline, to: id)
+            }
+        }
+        app.deadlineTimer?.arm(at: next)
+    }
+
+    private func rememberMissedDeadline(_ event: AppEvent, _ id: AppID) {
+        guard event == .deadline else { return }
+        let now = loop.now
+        apps[id].missedDeadline = coordinator.machine(id).deadlines.first { $0.at <= now }
+    }
+
+    // MARK: The end
+
+    /// SIGTERM or SIGINT: everything is terminated in its order. A second one hurries.
+    private func askToFinish() {
+        let now = loop.now
+        if isFinishing {
+            log.info("asked again to stop: ending what is left at once")
+            for app in apps where coordinator.machine(app.id).isAlive {
+                if let outputs = try? coordinator.request(.forceQuit, of: app.id, now: now) { perform(outputs) }
+            }
+        } else {
+            isFinishing = true
+            note(kind: "supervisor", text: "stopping: every app is terminated")
+            keeper.tellManager("STOPPING=1")
+            perform(coordinator.shutDown(now: now))
+        }
+        settle()
+    }
+
+    private func keeperLost() {
+        log.error("torpor-keeper is gone: nothing can be launched any more; ending")
+        loop.stop()
+    }
+
+    private func cleanUp() {
+        server?.close()
+        for app in apps {
+            app.capture?.close(remove: true)
+            app.notifySocket?.close()
+        }
+        cgroups?.removeAll()
+        runtime.remove(apps: apps.map(\.directory))
+        keeper.goodbye()
+    }
+}
+
+/// Why the supervisor could not start, in a sentence.
+public struct StartError: Error, CustomStringConvertible {
+    /// The sentence.
+    public let description: String
+
+    init(_ description: String) { self.description = description }
+}

@@ -1,0 +1,62 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Notify
+import Output
+import Processes
+import TorporAPI
+
+/// What the shell holds for one app: its place in the outside world. Its state is the coordinator's.
+final class AppRuntime {
+    let id: AppID
+    let specification: AppSpecification
+    /// `<runtime>/apps/<name>`.
+    let directory: String
+
+    /// The processes of the incarnation, from the exec to the end.
+    var tree: ProcessTree?
+    /// Wakes the machine at its next deadline.
+    var deadlineTimer: TimerSource?
+    var armedFor: Duration?
+    /// Repeats stop and kill passes while they are under way.
+    var passTimer: TimerSource?
+    var passDelay: Duration = .milliseconds(1)
+    var isStopping = false
+
+    var notifySocket: NotifySocket?
+    var notifySource: IOSource?
+    var store = FDStore()
+    var capture: OutputCapture?
+    var probe: ReadinessProbe?
+    var hooks: HookRun?
+
+    var launchedAt: Duration?
+    var usage = Usage.none
+    var statusText: String?
+    var saidErrno: Int32?
+    var lastExit: LastExit?
+    var launchFailure: LaunchFailure?
+    /// Why the last launch came to nothing, in a sentence.
+    var refusal: String?
+    var exitRecord: ExitRecord?
+    /// The deadline that was missed when the ending began, for the report.
+    var missedDeadline: Deadline?
+    var reports: [Report] = []
+    /// What was last announced, so that a change of it is.
+    var announced: Transition?
+    /// A process of the app stopped it from inside or outside, and the supervisor did not.
+    var foundStopped = false
+    /// RELOADING=1 was said, and READY=1 not yet after it.
+    var isReloading = false
+    /// Where its threads stood when a deadline was missed.
+    var stacks: [ThreadStack] = []
+
+    var name: String { specification.name }
+
+    init(id: AppID, specification: AppSpecification, directory: String) {
+        self.id = id
+        self.specification = specification
+        self.directory = directory
+    }
+}

@@ -1,0 +1,136 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import SystemPackage
+
+/// Tries again and again whether an app is ready, and says so to the core; it ends with its last reference.
+final class ReadinessProbe {
+    private let probe: Probe
+    private weak var app: AppRuntime?
+    private weak var supervisor: Supervisor?
+    private var timer: TimerSource?
+    private var limit: TimerSource?
+    private var socket: Descriptor?
+    private var source: IOSource?
+    private var answer: [UInt8] = []
+    private var command: Descriptor?
+    /// Tells answers to an earlier try from those to this one.
+    private var attempt = 0
+
+    init(_ probe: Probe, app: AppRuntime, supervisor: Supervisor) {
+        self.probe = probe
+        self.app = app
+        self.supervisor = supervisor
+    }
+
+    deinit {
+        if let command { try? Pidfd.sendSignal(command.raw, Signal.kill) }
+    }
+
+    func start() {
+        timer = try? supervisor?.loop.timer { [weak self] in self?.tryOnce() }
+        limit = try? supervisor?.loop.timer { [weak self] in self?.failed() }
+        tryOnce()
+    }
+
+    private func tryOnce() {
+        guard let supervisor, let app, coordinatorSaysLaunching(supervisor, app) else { return }
+        attempt += 1
+        limit?.arm(after: probe.timeout)
+        switch probe.kind {
+        case .file(let path): File.exists(path) ? succeeded() : failed()
+        case .tcp(let host, let port): connect(host, port) { [weak self] in self?.succeeded() }
+        case .http(let host, let port, let path):
+            connect(host, port) { [weak self] in self?.ask(host, port, path) }
+        case .command(let words): run(words, app, supervisor)
+        }
+    }
+
+    private func coordinatorSaysLaunching(_ supervisor: Supervisor, _ app: AppRuntime) -> Bool {
+        supervisor.coordinator.machine(app.id).transition == .launching
+    }
+
+    private func succeeded() {
+        stopTry()
+        timer?.cancel()
+        limit?.cancel()
+        guard let supervisor, let app else { return }
+        supervisor.deliver(.ready, to: app.id)
+    }
+
+    private func failed() {
+        stopTry()
+        timer?.arm(after: probe.interval)
+    }
+
+    private func stopTry() {
+        attempt += 1
+        limit?.disarm()
+        source?.cancel()
+        source = nil
+        socket = nil
+        answer = []
+        if let command { try? Pidfd.sendSignal(command.raw, Signal.kill) }
+        command = nil
+    }
+
+    // MARK: TCP and HTTP
+
+    private func connect(_ host: String, _ port: UInt16, _ connected: @escaping () -> Void) {
+        do throws(Errno) {
+            let address = host == "localhost" ? "127.0.0.1" : host
+            let socket = try Sockets.connectTCP(address: address, port: port)
+            self.socket = socket
+            source = try supervisor?.loop.watch(socket.raw, .writable) { [weak self] _ in
+                guard let self, let socket = self.socket else { return }
+                guard Sockets.pendingError(socket.raw) == nil else { return self.failed() }
+                self.source?.cancel()
+                connected()
+            }
+        } catch {
+            failed()
+        }
+    }
+
+    private func ask(_ host: String, _ port: UInt16, _ path: String) {
+        guard let socket else { return failed() }
+        let request = "GET \(path) HTTP/1.0\r\nHost: \(host):\(port)\r\nUser-Agent: torpor\r\n\r\n"
+        do throws(Errno) {
+            // A request this short fits into the buffer of a fresh connection.
+            _ = try Descriptor.write(socket.raw, Array(request.utf8))
+            source = try supervisor?.loop.watch(socket.raw, .readable) { [weak self] _ in self?.readAnswer() }
+        } catch {
+            failed()
+        }
+    }
+
+    private func readAnswer() {
+        guard let socket else { return }
+        guard let bytes = try? Descriptor.read(socket.raw, maximum: 256), !bytes.isEmpty else { return failed() }
+        answer += bytes
+        // "HTTP/1.1 200": twelve bytes tell.
+        guard answer.count >= 12 else { return }
+        let line = String(decoding: answer.prefix(12), as: UTF8.self)
+        guard line.hasPrefix("HTTP/1."), let status = Int(line.suffix(3)) else { return failed() }
+        (200..<400).contains(status) ? succeeded() : failed()
+    }
+
+    // MARK: Commands
+
+    private func run(_ words: [String], _ app: AppRuntime, _ supervisor: Supervisor) {
+        let mine = attempt
+        supervisor.runCommand(app, words) { [weak self] pidfd in
+            guard let self, self.attempt == mine else {
+                try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
+                return
+            }
+            self.command = pidfd
+        } completion: { [weak self] result in
+            guard let self, self.attempt == mine else { return }
+            self.command = nil
+            if case .success(.exited(0)) = result { self.succeeded() } else { self.failed() }
+        }
+    }
+}

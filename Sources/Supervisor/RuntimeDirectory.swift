@@ -1,0 +1,62 @@
+import Configuration
+import Linux
+import SystemPackage
+
+/// The directories of one supervisor, and the lock that says who is in charge of them.
+final class RuntimeDirectory {
+    let path: String
+    let apps: String
+    let socket: String
+    let logs: String
+    let state: String
+    private let lock: Descriptor
+
+    /// Tells supervisors of one machine apart, the same after a restart.
+    var instance: String {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in path.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        return String(hash, radix: 36)
+    }
+
+    /// Makes the directories and takes the lock.
+    init(_ specification: SupervisorSpecification) throws(StartError) {
+        path = specification.runtimeDirectory
+        apps = path + "/apps"
+        socket = path + "/io.torpor"
+        logs = specification.logDirectory
+        state = specification.stateDirectory
+        for directory in [path, apps, logs, state] {
+            do throws(Errno) {
+                try File.makeDirectories(directory)
+            } catch {
+                throw StartError(
+                    "cannot make the directory \(directory) (\(error)): choose another one under [supervisor], "
+                        + "or make it writable for this user"
+                )
+            }
+        }
+        let lockPath = path + "/lock"
+        do throws(Errno) {
+            lock = try File.open(lockPath, [.readWrite, .create], mode: 0o644)
+            guard try Locks.tryLock(lock.raw) else { throw .resourceTemporarilyUnavailable }
+            try File.truncate(lock.raw, to: 0)
+            _ = try Descriptor.write(lock.raw, Array("\(ThisProcess.pid)\n".utf8))
+        } catch {
+            if error == .resourceTemporarilyUnavailable {
+                let pid = (try? File.readString(lockPath))?.split(separator: "\n").first.map(String.init) ?? "unknown"
+                throw StartError(
+                    "another torpord (process \(pid)) is in charge of \(path): stop it first, or give this one a "
+                        + "runtime_directory of its own"
+                )
+            }
+            throw StartError("cannot lock \(lockPath): \(error)")
+        }
+    }
+
+    /// Removes what belongs to the run; logs and state stay.
+    func remove(apps directories: [String]) {
+        for directory in directories { try? File.removeTree(directory) }
+        try? File.removeDirectory(apps)
+        try? File.remove(path + "/lock")
+    }
+}

@@ -1,0 +1,213 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import SystemPackage
+import TorporAPI
+
+/// Carries out what the core decided.
+extension Supervisor {
+    /// The version that clients are told.
+    public static let version = "0.1.0"
+
+    func perform(_ outputs: [Lifecycle.Output]) {
+        for output in outputs { perform(output.action, of: apps[output.app]) }
+    }
+
+    private func perform(_ action: Action, of app: AppRuntime) {
+        switch action {
+        case .launch(let order): launch(app, order)
+        case .tell(let message): tell(app, message)
+        case .signalStop:
+            cancelHooks(app)
+            signal(app, app.specification.stopSignal, toAll: app.specification.killMode == .all)
+        case .signalWatchdog: signal(app, app.specification.watchdogSignal, toAll: false)
+        case .stopProcesses: beginStopping(app)
+        case .continueProcesses: continueProcesses(app)
+        case .killProcesses:
+            cancelHooks(app)
+            app.passDelay = .milliseconds(1)
+            sweep(app)
+        case .endRemains: endRemains(app)
+        case .entered(let state): entered(app, state)
+        case .ended(let ending): ended(app, ending)
+        case .report(let notice): report(app, notice)
+        case .requestLaunch: break  // The coordinator keeps it to itself.
+        }
+    }
+
+    private func signal(_ app: AppRuntime, _ number: Int32, toAll: Bool) {
+        guard let tree = app.tree else { return }
+        do throws(Errno) {
+            let count = try tree.signal(number, toAll: toAll)
+            note(app, kind: "signal", text: "sent \(Signal.name(number)) to \(count) process\(count == 1 ? "" : "es")")
+        } catch {
+            if !error.isGone { log.warning("\(app.name): could not send \(Signal.name(number)): \(error)") }
+        }
+    }
+
+    private func tell(_ app: AppRuntime, _ message: Message) {
+        guard let number = app.specification.signals[message] else { return }
+        note(app, kind: "message", text: "told \(message.rawValue) by \(Signal.name(number))")
+        _ = try? app.tree?.signal(number, toAll: false)
+    }
+
+    // MARK: Stopping and continuing
+
+    private func beginStopping(_ app: AppRuntime) {
+        app.isStopping = true
+        app.passDelay = .milliseconds(1)
+        if usesFreezer(app) {
+            do throws(Errno) { try app.tree?.freeze() } catch { log.warning("\(app.name): cannot freeze: \(error)") }
+        }
+        stopPass(app)
+    }
+
+    private func usesFreezer(_ app: AppRuntime) -> Bool {
+        app.specification.suspendWith == .freezer && app.tree?.cgroupPath != nil
+    }
+
+    private func stopPass(_ app: AppRuntime) {
+        guard app.isStopping, let tree = app.tree else { return }
+        let result: StopResult = usesFreezer(app) ? (tree.isFrozen ? .stopped : .again) : tree.stopPass()
+        switch result {
+        case .stopped:
+            app.isStopping = false
+            // Heartbeats that were sent before the stop are read, and count for nothing after it.
+            hear(app)
+            deliver(.stopConfirmed, to: app.id)
+        case .gone: app.isStopping = false  // Its exit is on the way.
+        case .again: again(app) { supervisor, app in supervisor.stopPass(app) }
+        }
+    }
+
+    private func continueProcesses(_ app: AppRuntime) {
+        app.isStopping = false
+        guard let tree = app.tree else { return }
+        do throws(Errno) {
+            if usesFreezer(app) { try tree.thaw() }
+            try tree.continue()
+        } catch {
+            if !error.isGone { log.warning("\(app.name): could not continue every process: \(error)") }
+        }
+    }
+
+    /// Looks whether somebody else continued a suspended app; called when it shows a sign of life, and by `list`.
+    func checkStillSuspended(_ app: AppRuntime) {
+        let machine = coordinator.machine(app.id)
+        guard machine.state == .suspended, machine.transition == nil, let tree = app.tree else { return }
+        let isStill = usesFreezer(app) ? tree.isFrozen : tree.isStopped(thoroughly: false)
+        if !isStill, !tree.isEmpty { deliver(.foundRunning, to: app.id) }
+    }
+
+    // MARK: Ending
+
+    private func endRemains(_ app: AppRuntime) {
+        app.isStopping = false
+        app.passDelay = .milliseconds(1)
+        guard let tree = app.tree, !tree.isEmpty else {
+            gone(app)
+            return
+        }
+        _ = try? tree.signal(app.specification.stopSignal, toAll: true)
+        if usesFreezer(app) { try? tree.thaw() }
+        try? tree.continue()
+        sweep(app)
+    }
+
+    /// Looks whether an ending app is gone, and kills on when it is past its grace.
+    private func sweep(_ app: AppRuntime) {
+        let machine = coordinator.machine(app.id)
+        guard machine.transition == .terminating, let tree = app.tree else { return }
+        let isPastGrace = machine.deadlines.contains { $0.kind == .kill }
+        let isGone = isPastGrace ? tree.killPass() == .gone : tree.mainHasEnded && tree.isEmpty
+        if isGone { gone(app) } else { again(app) { supervisor, app in supervisor.sweep(app) } }
+    }
+
+    /// Looks again at an app one of whose processes was reaped.
+    func sweepSoon(_ app: AppRuntime) {
+        guard coordinator.machine(app.id).transition == .terminating, app.tree?.mainHasEnded ?? false else { return }
+        sweep(app)
+    }
+
+    private func gone(_ app: AppRuntime) {
+        // The keeper's word on how the main process ended may still be on its way: then that brings us here again.
+        guard app.exitRecord != nil else { return again(app) { supervisor, app in supervisor.sweep(app) } }
+        guard app.hooks == nil else { return }
+        app.passTimer?.disarm()
+        runHooks(app, app.specification.afterStop, named: "after_stop") { [weak self] failure in
+            if let failure { self?.log.warning("\(app.name): \(failure)") }
+            self?.deliver(.allGone, to: app.id)
+        }
+    }
+
+    /// Repeats a pass after a delay that grows from 1 to 100 ms.
+    private func again(_ app: AppRuntime, _ pass: @escaping (Supervisor, AppRuntime) -> Void) {
+        app.passTimer = try? loop.timer { [weak self, weak app] in
+            guard let self, let app else { return }
+            pass(self, app)
+        }
+        app.passTimer?.arm(after: app.passDelay)
+        app.passDelay = min(app.passDelay * 2, .milliseconds(100))
+    }
+
+    // MARK: What is to be told
+
+    private func entered(_ app: AppRuntime, _ state: AppState) {
+        let machine = coordinator.machine(app.id)
+        note(app, kind: "state", to: state.rawValue, text: "is \(state.rawValue)")
+        log.debug("\(app.name): \(state.rawValue) (incarnation \(machine.incarnation))")
+        if state == .active || state == .background { app.probe = nil }
+    }
+
+    /// Events tell of transitions that last; those that are over at once show as states only.
+    func announceTransition(_ app: AppRuntime) {
+        let transition = coordinator.machine(app.id).transition
+        guard transition != app.announced else { return }
+        app.announced = transition
+        guard let transition else { return }
+        note(app, kind: "transition", to: transition.rawValue, text: "is \(transition.rawValue)")
+    }
+
+    private func report(_ app: AppRuntime, _ notice: Notice) {
+        let text: String
+        switch notice {
+        case .missed(let kind, let transition):
+            text = "did not answer within its \(kind.rawValue) deadline while \(transition?.rawValue ?? "running"); "
+                + "it goes on"
+        case .suspendFailed: text = "could not be stopped in time and was continued"
+        case .stoppedAgain(let time):
+            text = "was continued by somebody else while suspended; stopped again (\(time) of 3)"
+        case .keepsRunning: text = "is continued by somebody else again and again: it is left running in the background"
+        case .killed: text = "did not end within its grace: sent SIGKILL"
+        case .backgroundTimeUsed:
+            switch policy.advice(on: .backgroundTimeUsed(app: app.name)) {
+            case .leave: return
+            case .request(let request, let reason):
+                note(app, kind: "policy", text: reason)
+                let id = app.id
+                loop.later { [weak self] in try? self?.request(request, of: id) }
+                return
+            }
+        }
+        log.warning("\(app.name) \(text)")
+        note(app, kind: "notice", text: text)
+    }
+
+    /// Adds to the event log.
+    func note(_ app: AppRuntime? = nil, kind: String, to: String? = nil, text: String, reason: String? = nil) {
+        let incarnation = app.map { Int64(coordinator.machine($0.id).incarnation) }
+        events.append(
+            EventRecord(
+                at: Clock.realtimeMicroseconds(),
+                app: app?.name,
+                incarnation: incarnation,
+                kind: kind,
+                to: to,
+                text: text,
+                reason: reason
+            )
+        )
+    }
+}

@@ -1,0 +1,167 @@
+import Configuration
+import Lifecycle
+import Linux
+import Processes
+import SystemPackage
+import TorporAPI
+
+/// What the keeper reaped.
+extension Supervisor {
+    func exited(_ record: ExitRecord) {
+        if let completion = helpers.removeValue(forKey: record.pid) { return completion(record.status) }
+        if leftOverExited(pid: record.pid) { return }
+        guard let id = coordinator.id(of: record.app) else { return }
+        let app = apps[id]
+        guard coordinator.machine(id).incarnation == record.incarnation, let tree = app.tree else { return }
+        guard tree.main.pid == record.pid else {
+            // MAINPID has moved on: the first process may go.
+            return sweepSoon(app)
+        }
+        mainExited(app, record)
+    }
+
+    func orphanExited(_ record: OrphanRecord) {
+        for app in apps {
+            guard let tree = app.tree else { continue }
+            if tree.main.pid == record.pid, tree.main.startTime == record.startTime {
+                return mainExited(
+                    app,
+                    ExitRecord(
+                        app: app.name,
+                        incarnation: coordinator.machine(app.id).incarnation,
+                        pid: record.pid,
+                        status: record.status,
+                        userTime: record.userTime,
+                        systemTime: record.systemTime,
+                        maxResidentBytes: record.maxResidentBytes,
+                        startTime: record.startTime,
+                        isHelper: false,
+                        launchFailure: nil
+                    )
+                )
+            }
+        }
+        if let name = record.app, let id = coordinator.id(of: name) { sweepSoon(apps[id]) }
+    }
+
+    private func mainExited(_ app: AppRuntime, _ record: ExitRecord) {
+        guard app.exitRecord == nil else { return }
+        app.exitRecord = record
+        // What it said before it went counts before that it went.
+        hear(app)
+        app.capture?.drain()
+        deliver(.mainExited(cause(record, app)), to: app.id)
+    }
+
+    private func cause(_ record: ExitRecord, _ app: AppRuntime) -> ExitCause {
+        switch record.status {
+        case .exited(let code): return .exited(code: code)
+        case .signaled(let signal, let coreDumped):
+            if signal == Signal.kill, let path = app.tree?.cgroupPath,
+                (Cgroup.value(path, "memory.events", key: "oom_kill") ?? 0) > 0
+            {
+                return .outOfMemory
+            }
+            return .signaled(signal, coreDumped: coreDumped)
+        }
+    }
+
+    /// An incarnation is over: it is recorded, reported, and what it held is let go.
+    func ended(_ app: AppRuntime, _ ending: Ending) {
+        let at = Clock.realtimeMicroseconds()
+        var exit = LastExit(reason: ending.reason.rawValue, at: at)
+        switch ending.cause {
+        case .exited(let code): exit.code = code
+        case .signaled(let signal, _): exit.signal = Signal.name(signal)
+        case .outOfMemory: exit.signal = Signal.name(Signal.kill)
+        case .unknown, nil: break
+        }
+        app.lastExit = exit
+        let text = EndingText.describe(ending, refusal: app.refusal)
+        note(app, kind: "exit", to: AppState.notRunning.rawValue, text: text, reason: ending.reason.rawValue)
+        if ending.reason.wasAskedFor || ending.reason == .exitSuccess {
+            log.debug("\(app.name) \(text)")
+        } else {
+            log.warning("\(app.name) \(text)")
+            file(makeReport(app, ending, exit, text), app)
+        }
+        app.probe = nil
+        app.passTimer?.cancel()
+        app.passTimer = nil
+        app.isStopping = false
+        app.isReloading = false
+        app.statusText = nil
+        app.refusal = nil
+        app.usage = .none
+        if app.tree?.cgroupPath != nil { try? cgroups?.remove(app.name) }
+        app.tree = nil
+        lastEndings[app.id] = (ending, text)
+    }
+
+    private func file(_ report: Report, _ app: AppRuntime) {
+        app.reports.append(report)
+        if app.reports.count > 10 { app.reports.removeFirst() }
+    }
+
+    private func makeReport(_ app: AppRuntime, _ ending: Ending, _ exit: LastExit, _ text: String) -> Report {
+        var report = Report(
+            app: app.name,
+            incarnation: Int64(ending.incarnation),
+            at: exit.at ?? 0,
+            reason: ending.reason.rawValue,
+            state: ending.state.rawValue
+        )
+        report.code = ending.reason.code.map(Int64.init)
+        report.text = text
+        report.exitCode = exit.code
+        report.signal = exit.signal
+        report.transition = ending.transition?.rawValue
+        report.status = app.statusText
+        report.errno = app.saidErrno
+        if case .signaled(_, let coreDumped) = ending.cause { report.coreDumped = coreDumped }
+        if let failure = app.launchFailure {
+            report.stage = "\(failure.stage)"
+            report.errno = failure.errno.rawValue
+        }
+        if let deadline = app.missedDeadline {
+            report.deadline = deadline.kind.rawValue
+            report.deadlineMilliseconds = (deadline.at - deadline.started).microseconds / 1000
+            report.usedMilliseconds = report.deadlineMilliseconds
+        }
+        if let launched = app.launchedAt { report.wallSeconds = (loop.now - launched).inSeconds }
+        if let record = app.exitRecord {
+            report.pid = record.pid
+            report.cpuSeconds = (record.userTime + record.systemTime).inSeconds
+            report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
+        }
+        report.threads = app.stacks
+        app.stacks = []
+        report.log = (app.capture?.lastLines(10) ?? []).map { TorporAPI.LogLine(at: $0.time, text: $0.text) }
+        return report
+    }
+}
+
+/// Endings in words.
+enum EndingText {
+    static func describe(_ ending: Ending, refusal: String?) -> String {
+        var text: String
+        switch ending.cause {
+        case .exited(let code): text = "exited with status \(code)"
+        case .signaled(let signal, let coreDumped):
+            text = "was ended by \(Signal.name(signal))" + (coreDumped ? " and left a core" : "")
+        case .outOfMemory: text = "was ended by the kernel for want of memory"
+        case .unknown: text = "ended, nobody saw how"
+        case nil:
+            text = ending.reason == .dependencyFailed ? "was not launched: what it requires failed" : "was not launched"
+        }
+        if let refusal, ending.cause == nil { text = refusal }
+        text += " (\(ending.reason.rawValue))"
+        switch ending.next {
+        case .rest: break
+        case .relaunch: text += "; launched again at once"
+        case .restart(let delay): text += "; starts again in \(max(0, delay.microseconds / 1000)) ms"
+        case .gaveUp: text += "; it was restarted too often and is given up until somebody starts or resets it"
+        }
+        return text
+    }
+}

@@ -1,0 +1,277 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Notify
+import Output
+import Processes
+import SystemPackage
+
+/// Launching: everything that an incarnation needs is made ready, then the keeper is asked.
+extension Supervisor {
+    func launch(_ app: AppRuntime, _ order: LaunchOrder) {
+        app.launchFailure = nil
+        app.exitRecord = nil
+        app.missedDeadline = nil
+        app.statusText = nil
+        app.saidErrno = nil
+        app.launchedAt = loop.now
+        app.tree = nil
+        app.isStopping = false
+        let first = app.specification.beforeStart
+        guard !first.isEmpty else { return launchMain(app, order) }
+        runHooks(app, first, named: "before_start") { [weak self] failure in
+            guard let self else { return }
+            guard self.coordinator.machine(app.id).transition == .launching, failure == nil else {
+                if let failure { self.launchRefused(app, failure) } else { self.deliver(.launchFailed, to: app.id) }
+                return
+            }
+            self.launchMain(app, order)
+        }
+    }
+
+    private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
+        let user = identity(of: app)
+        do throws(LaunchTrouble) {
+            try prepare(app, user)
+            let environment = try environment(of: app, order, user)
+            var plan = try plan(app, order, environment, user)
+            let output = try outputs(of: app)
+            plan.standardInput = output.input.raw
+            plan.standardOutput = output.output.raw
+            plan.standardError = output.error.raw
+            let stored = app.store.entries
+            plan.passed = stored.map(\.descriptor.raw)
+            plan.setListenPid = !stored.isEmpty
+            plan.setWatchdogPid = app.specification.rules.watchdog != nil
+            var cgroup: (path: String, directory: Descriptor)?
+            if let cgroups {
+                do throws(Errno) {
+                    cgroup = try cgroups.create(app.name)
+                } catch {
+                    log.warning("\(app.name): no cgroup of its own (\(error)); following it by session")
+                }
+            }
+            plan.cgroup = cgroup?.directory.raw
+            keeper.launch(plan) { [weak self] result in
+                // The descriptors live until the keeper has them.
+                withExtendedLifetime((output, cgroup?.directory)) {}
+                self?.launched(app, order, result, cgroupPath: cgroup?.path)
+            }
+        } catch {
+            launchRefused(app, error.description)
+        }
+    }
+
+    private func launched(
+        _ app: AppRuntime,
+        _ order: LaunchOrder,
+        _ result: Result<Launched, LaunchFailure>,
+        cgroupPath: String?
+    ) {
+        switch result {
+        case .success(let launched):
+            app.tree = ProcessTree(
+                tag: AppTag(app: app.name, incarnation: order.incarnation),
+                main: Identity(pid: launched.pid, startTime: launched.startTime),
+                pidfd: launched.pidfd,
+                cgroupPath: cgroupPath,
+                table: processes,
+                adopter: ThisProcess.parent
+            )
+            note(app, kind: "launch", text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
+            deliver(.launched, to: app.id)
+            if case .probe(let probe) = app.specification.ready,
+                coordinator.machine(app.id).transition == .launching
+            {
+                app.probe = ReadinessProbe(probe, app: app, supervisor: self)
+                app.probe?.start()
+            }
+        case .failure(let failure):
+            app.launchFailure = failure
+            launchRefused(app, failure.description)
+        }
+    }
+
+    /// No process came to be: said, and handed to the core.
+    private func launchRefused(_ app: AppRuntime, _ sentence: String) {
+        log.error("\(app.name): \(sentence)")
+        note(app, kind: "notice", text: sentence)
+        app.refusal = sentence
+        deliver(.launchFailed, to: app.id)
+    }
+
+    // MARK: Parts of a plan
+
+    private func identity(of app: AppRuntime) -> User? {
+        app.specification.user.flatMap { Users.lookup($0) }
+    }
+
+    private func plan(
+        _ app: AppRuntime,
+        _ order: LaunchOrder,
+        _ environment: [String],
+        _ user: User?
+    ) throws(LaunchTrouble) -> LaunchPlan {
+        let specification = app.specification
+        let path = environment.last { $0.hasPrefix("PATH=") }.map { String($0.dropFirst(5)) }
+        let executable = try Executable.find(specification.exec[0], path: path, directory: specification.directory)
+        var plan = LaunchPlan(
+            app: app.name,
+            incarnation: order.incarnation,
+            executable: executable,
+            arguments: specification.exec,
+            environment: environment
+        )
+        plan.directory = specification.directory ?? user?.home ?? "/"
+        plan.umask = specification.umask
+        plan.nice = specification.nice
+        plan.limits = specification.limits.map { ($0.resource, $0.soft, $0.hard) }
+        if specification.user != nil || specification.group != nil || specification.supplementaryGroups != nil {
+            let uid = user?.uid ?? Users.effectiveUID
+            let gid = specification.group.flatMap { Users.group($0) } ?? user?.gid ?? Users.effectiveGID
+            let groups =
+                specification.supplementaryGroups.map { $0.compactMap { Users.group($0) } + [gid] }
+                ?? user.map { Users.groups(of: $0.name, primary: gid) } ?? [gid]
+            // Asking for what we are already needs no right.
+            if Users.isRoot || uid != Users.effectiveUID || gid != Users.effectiveGID {
+                plan.user = (uid, gid, groups)
+            }
+        }
+        return plan
+    }
+
+    private func environment(
+        of app: AppRuntime,
+        _ order: LaunchOrder,
+        _ user: User?
+    ) throws(LaunchTrouble) -> [String] {
+        let specification = app.specification
+        var variables = LaunchEnvironment.inherited(ThisProcess.environment)
+        if let user {
+            variables["HOME"] = user.home
+            variables["USER"] = user.name
+            variables["LOGNAME"] = user.name
+            variables["SHELL"] = user.shell
+        }
+        if variables["PATH"] == nil { variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" }
+        for reference in specification.environmentFiles {
+            do throws(EnvironmentFileError) {
+                for (key, value) in try EnvironmentFile.read(reference) { variables[key] = value }
+            } catch {
+                throw LaunchTrouble(error.description)
+            }
+        }
+        for (key, value) in specification.environment { variables[key] = value }
+        variables["NOTIFY_SOCKET"] = app.notifySocket?.path
+        if let watchdog = specification.rules.watchdog { variables["WATCHDOG_USEC"] = "\(watchdog.microseconds)" }
+        if !app.store.isEmpty {
+            variables["LISTEN_FDS"] = "\(app.store.count)"
+            variables["LISTEN_FDNAMES"] = app.store.names
+        }
+        variables["TORPOR_APP"] = app.name
+        variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
+        variables["TORPOR_LAUNCH_REASON"] = order.reason.rawValue
+        variables["TORPOR_LAUNCH_OPTIONS"] = LaunchEnvironment.options(order)
+        variables["TORPOR_STATE_DIRECTORY"] = runtime.state + "/apps/" + app.name
+        return variables.map { "\($0.key)=\($0.value)" }
+    }
+
+    /// Directories and sockets, made at the first launch and kept for the later ones.
+    private func prepare(_ app: AppRuntime, _ user: User?) throws(LaunchTrouble) {
+        let state = runtime.state + "/apps/" + app.name
+        do throws(Errno) {
+            try File.makeDirectories(app.directory)
+            try File.makeDirectories(state, mode: 0o755)
+            if let user, Users.isRoot { try File.setOwner(state, uid: user.uid, gid: user.gid) }
+        } catch {
+            throw LaunchTrouble("cannot make the directories of \(app.name) (\(app.directory), \(state)): \(error)")
+        }
+        guard app.notifySocket == nil else { return }
+        do throws(NotifySocketError) {
+            let owner = user.map { (uid: $0.uid, gid: $0.gid) }
+            let socket = try NotifySocket(path: app.directory + "/notify", mode: 0o600, owner: owner)
+            do throws(Errno) {
+                app.notifySource = try loop.watch(socket.descriptor.raw, .readable) { [weak self, weak app] _ in
+                    guard let self, let app else { return }
+                    self.hear(app)
+                }
+            } catch {
+                throw LaunchTrouble("cannot watch the notify socket of \(app.name): \(error)")
+            }
+            app.notifySocket = socket
+        } catch let error as NotifySocketError {
+            throw LaunchTrouble(error.description)
+        } catch let error as LaunchTrouble {
+            throw error
+        } catch {
+            throw LaunchTrouble("\(error)")
+        }
+    }
+
+    // MARK: Output
+
+    private func outputs(
+        of app: AppRuntime
+    ) throws(LaunchTrouble) -> (input: Descriptor, output: Descriptor, error: Descriptor) {
+        let specification = app.specification
+        do {
+            let input: Descriptor =
+                switch specification.standardInput {
+                case .null: try OutputTarget.null()
+                case .file(let path): try File.open(path, .read)
+                }
+            let output: Descriptor
+            switch specification.log {
+            case .file: output = try capture(app).writerForApp()
+            case .journal: output = try OutputTarget.journal(app: app.name)
+            case .inherit: output = try OutputTarget.inherit(1)
+            case .null: output = try OutputTarget.null()
+            }
+            let error: Descriptor
+            switch specification.standardError {
+            case .log: error = specification.log == .inherit ? try OutputTarget.inherit(2) : output
+            case .file(let path):
+                let full = path.hasPrefix("/") ? path : runtime.logs + "/" + path
+                error = try File.open(full, [.write, .create, .append], mode: 0o640)
+            }
+            return (input, output, error)
+        } catch {
+            throw LaunchTrouble("the output of \(app.name) cannot be set up: \(error)")
+        }
+    }
+
+    private func capture(_ app: AppRuntime) throws -> OutputCapture {
+        if let capture = app.capture { return capture }
+        let specification = app.specification
+        let limits = LogLimits(
+            maxSize: specification.logMaxSize,
+            maxFiles: specification.logMaxFiles,
+            maxAge: specification.logMaxAge
+        )
+        let file = LogFile(path: logPath(of: app), limits: limits)
+        let name = app.name
+        file.onTrouble = { [weak self] sentence in self?.log.warning("\(name): \(sentence)") }
+        let user = identity(of: app)
+        let capture = OutputCapture(
+            app: name,
+            fifoPath: app.directory + "/out",
+            log: file,
+            batch: batch,
+            loop: loop,
+            owner: user.map { ($0.uid, $0.gid) }
+        )
+        capture.onTrouble = { [weak self] sentence in self?.log.warning("\(name): \(sentence)") }
+        try capture.start()
+        app.capture = capture
+        return capture
+    }
+
+    func logPath(of app: AppRuntime) -> String { runtime.logs + "/" + app.name + ".log" }
+}
+
+/// What kept a launch from being tried, in a sentence.
+struct LaunchTrouble: Error, CustomStringConvertible {
+    let description: String
+    init(_ description: String) { self.description = description }
+}

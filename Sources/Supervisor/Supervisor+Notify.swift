@@ -1,0 +1,91 @@
+import Configuration
+import Lifecycle
+import Linux
+import Notify
+import Processes
+import SystemPackage
+
+/// What apps say by sd_notify.
+extension Supervisor {
+    /// Reads what waits in the app's notify socket, bounded, so that a flood cannot hold the loop.
+    func hear(_ app: AppRuntime) {
+        guard let socket = app.notifySocket else { return }
+        for received in socket.receive(upTo: 64) {
+            guard isHeard(received, app) else {
+                if !received.message.barrier {
+                    note(app, kind: "notice", text: "ignored a notification from process \(received.pid), not its own")
+                }
+                continue
+            }
+            checkStillSuspended(app)
+            for warning in received.message.warnings { note(app, kind: "notice", text: warning) }
+            take(received, app)
+        }
+    }
+
+    private func isHeard(_ received: NotifySocket.Received, _ app: AppRuntime) -> Bool {
+        guard let tree = app.tree else { return false }
+        if received.pid == tree.main.pid { return true }
+        switch app.specification.notifyAccess {
+        case .main: return false
+        case .all:
+            if tree.contains(received.pid) { return true }
+            // It may have ended by now. The socket is open to the app's user only, so who could write was one of his.
+            return !File.exists("/proc/\(received.pid)")
+        }
+    }
+
+    private func take(_ received: NotifySocket.Received, _ app: AppRuntime) {
+        let id = app.id
+        for field in received.message.fields {
+            switch field {
+            case .ready:
+                if case .notify = app.specification.ready { deliver(.ready, to: id) }
+                if app.isReloading {
+                    app.isReloading = false
+                    note(app, kind: "notice", text: "has reloaded")
+                }
+            case .reloading:
+                app.isReloading = true
+                note(app, kind: "notice", text: "is reloading")
+            case .stopping:
+                note(app, kind: "notice", text: "says that it is stopping")
+                deliver(.stopping, to: id)
+            case .status(let text): app.statusText = text
+            case .errno(let number): app.saidErrno = number
+            case .exitStatus(let status): note(app, kind: "notice", text: "says that it will exit with \(status)")
+            case .mainPID(let pid): changeMain(app, pid)
+            case .watchdogPing: deliver(.heartbeat, to: id)
+            case .watchdogTrigger: deliver(.watchdogTriggered, to: id)
+            case .watchdogUsec(let microseconds):
+                let interval = microseconds == 0 ? nil : Duration.microseconds(Int64(clamping: microseconds))
+                deliver(.watchdogInterval(interval), to: id)
+            case .extendTimeoutUsec(let microseconds):
+                deliver(.extendTimeout(.microseconds(Int64(clamping: microseconds))), to: id)
+            case .done(let name):
+                guard let message = Message(rawValue: name) else {
+                    note(app, kind: "notice", text: "answered \(name), which is no message")
+                    continue
+                }
+                deliver(.answered(message), to: id)
+            case .fdStore, .fdStoreRemove: store(received, app)
+            case .barrier, .monotonicUsec, .busError, .fdName, .fdPoll, .taskBegin, .taskEnd, .unknown: break
+            }
+        }
+    }
+
+    private func store(_ received: NotifySocket.Received, _ app: AppRuntime) {
+        let change = app.store.apply(received.message, received.descriptors)
+        for warning in change.warnings { note(app, kind: "notice", text: warning) }
+    }
+
+    private func changeMain(_ app: AppRuntime, _ pid: Int32) {
+        guard let tree = app.tree, pid != tree.main.pid else { return }
+        do throws(Errno) {
+            try tree.changeMain(to: pid)
+            note(app, kind: "notice", text: "its main process is \(pid) now")
+        } catch {
+            note(app, kind: "notice", text: "named process \(pid) as its main one, which is not a process of it")
+        }
+    }
+}
