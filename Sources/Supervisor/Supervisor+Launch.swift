@@ -127,18 +127,23 @@ extension Supervisor {
         plan.umask = specification.umask
         plan.nice = specification.nice
         plan.limits = specification.limits.map { ($0.resource, $0.soft, $0.hard) }
-        if specification.user != nil || specification.group != nil || specification.supplementaryGroups != nil {
-            let uid = user?.uid ?? Users.effectiveUID
-            let gid = specification.group.flatMap { Users.group($0) } ?? user?.gid ?? Users.effectiveGID
-            let groups =
-                specification.supplementaryGroups.map { $0.compactMap { Users.group($0) } + [gid] }
-                ?? user.map { Users.groups(of: $0.name, primary: gid) } ?? [gid]
-            // Asking for what we are already needs no right.
-            if Users.isRoot || uid != Users.effectiveUID || gid != Users.effectiveGID {
-                plan.user = (uid, gid, groups)
-            }
-        }
+        plan.user = credentials(of: app, user)
         return plan
+    }
+
+    /// Whom it runs as; nil for the supervisor's own user.
+    private func credentials(of app: AppRuntime, _ user: User?) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
+        let specification = app.specification
+        guard specification.user != nil || specification.group != nil || specification.supplementaryGroups != nil
+        else { return nil }
+        let uid = user?.uid ?? Users.effectiveUID
+        let gid = specification.group.flatMap { Users.group($0) } ?? user?.gid ?? Users.effectiveGID
+        let groups =
+            specification.supplementaryGroups.map { $0.compactMap { Users.group($0) } + [gid] }
+            ?? user.map { Users.groups(of: $0.name, primary: gid) } ?? [gid]
+        // Asking for what we are already needs no right.
+        guard Users.isRoot || uid != Users.effectiveUID || gid != Users.effectiveGID else { return nil }
+        return (uid, gid, groups)
     }
 
     private func environment(
@@ -274,4 +279,48 @@ extension Supervisor {
 struct LaunchTrouble: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
+}
+
+extension Supervisor {
+    /// The plan of a command that runs for an app (a hook, a probe): as its user, in its directory, into its log.
+    func commandPlan(
+        _ app: AppRuntime,
+        _ command: [String]
+    ) throws(LaunchTrouble) -> (LaunchPlan, (Descriptor, Descriptor)) {
+        let user = identity(of: app)
+        let machine = coordinator.machine(app.id)
+        let order = (app: app.name, incarnation: machine.incarnation)
+        try prepare(app, user)
+        var variables = LaunchEnvironment.inherited(ThisProcess.environment)
+        for (key, value) in app.specification.environment { variables[key] = value }
+        variables["TORPOR_APP"] = order.app
+        variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
+        let executable = try Executable.find(
+            command[0],
+            path: variables["PATH"],
+            directory: app.specification.directory
+        )
+        var plan = LaunchPlan(
+            app: order.app,
+            incarnation: order.incarnation,
+            executable: executable,
+            arguments: command,
+            environment: variables.map { "\($0.key)=\($0.value)" }
+        )
+        plan.directory = app.specification.directory ?? user?.home ?? "/"
+        plan.isHelper = true
+        plan.user = credentials(of: app, user)
+        let output: Descriptor
+        let input: Descriptor
+        do {
+            input = try OutputTarget.null()
+            output = app.specification.log == .file ? try capture(app).writerForApp() : try OutputTarget.null()
+        } catch {
+            throw LaunchTrouble("the output of \(command[0]) cannot be set up: \(error)")
+        }
+        plan.standardInput = input.raw
+        plan.standardOutput = output.raw
+        plan.standardError = output.raw
+        return (plan, (input, output))
+    }
 }

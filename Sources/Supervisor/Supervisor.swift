@@ -52,19 +52,20 @@ public final class Supervisor {
     /// Takes the directory and the socket, and nothing else yet.
     ///
     /// - Throws: ``StartError`` with a sentence.
-    public init(_ configuration: TorporConfiguration, keeperDescriptor: Int32) throws(StartError) {
+    public init(_ configuration: TorporConfiguration) throws(StartError) {
         self.configuration = configuration
         log = DaemonLog(level: configuration.supervisor.logLevel)
-        do {
+        runtime = try RuntimeDirectory(configuration.supervisor)
+        do throws(Errno) {
             loop = try EventLoop()
             batch = try OutputBatch()
             _ = ThisProcess.raiseDescriptorLimit()
             try Signal.ignore(Signal.pipe)
-            keeper = try Keeper(descriptor: Descriptor(owning: keeperDescriptor), loop: loop)
+            guard let keeper = try Keeper.fromEnvironment(loop: loop) else { throw .protocolNotSupported }
+            self.keeper = keeper
         } catch {
-            throw StartError("could not start: \(error)")
+            throw StartError("could not start under torpor-keeper: \(error)")
         }
-        runtime = try RuntimeDirectory(configuration.supervisor)
         do throws(DependencyError) {
             coordinator = try Coordinator(configuration.apps.map(Self.definition))
         } catch {
@@ -244,7 +245,7 @@ public final class Supervisor {
         }
         cgroups?.removeAll()
         runtime.remove(apps: apps.map(\.directory))
-        keeper.goodbye()
+        keeper.sayBye()
     }
 }
 

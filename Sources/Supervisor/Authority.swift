@@ -1,0 +1,44 @@
+import Configuration
+import Linux
+import TorporAPI
+import VarlinkServer
+
+/// Who may ask what: root and the supervisor's own user everything, `readers` may look, `operators` may also act.
+struct Authority {
+    private let readers: [String]
+    private let operators: [String]
+
+    init(_ specification: SupervisorSpecification) {
+        readers = specification.readers
+        operators = specification.operators
+    }
+
+    /// Why the peer may not ask that, in a sentence; nil when it may.
+    func refusal(of request: ManagerRequest, to peer: Peer) -> String? {
+        if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
+        let groups = Set(peer.groups + [peer.gid])
+        if isMember(groups, of: operators) { return nil }
+        if request.onlyLooks {
+            if isMember(groups, of: readers) { return nil }
+            return "user \(peer.uid) may not look at this supervisor: it needs to be in one of the groups named by "
+                + "readers or operators under [supervisor]"
+        }
+        return "user \(peer.uid) may not change apps of this supervisor: it needs to be in one of the groups named by "
+            + "operators under [supervisor]"
+    }
+
+    private func isMember(_ groups: Set<UInt32>, of names: [String]) -> Bool {
+        names.contains { Users.group($0).map(groups.contains) ?? false }
+    }
+}
+
+extension ManagerRequest {
+    /// Whether it changes nothing.
+    var onlyLooks: Bool {
+        switch self {
+        case .list, .status, .logs, .events, .reports, .doctor: true
+        case .verb(let request): request.verb == .wait
+        case .signal: false
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import Configuration
+import Lifecycle
+
+/// Finds apps by what people type: a name, a glob, `tag:NAME`.
+struct Selection {
+    let apps: [AppRuntime]
+
+    /// What was typed and fits nothing.
+    struct Unknown: Error {
+        let name: String
+        let nearest: String?
+    }
+
+    /// The apps in the order typed, each once.
+    func resolve(_ patterns: [String]) throws(Unknown) -> [AppRuntime] {
+        var found: [AppRuntime] = []
+        var seen: Set<AppID> = []
+        for pattern in patterns {
+            let matches = match(pattern)
+            if matches.isEmpty { throw Unknown(name: pattern, nearest: nearest(pattern)) }
+            for app in matches where seen.insert(app.id).inserted { found.append(app) }
+        }
+        return found
+    }
+
+    /// The one app of that name.
+    func one(_ name: String) throws(Unknown) -> AppRuntime {
+        guard let app = apps.first(where: { $0.name == name }) else {
+            throw Unknown(name: name, nearest: nearest(name))
+        }
+        return app
+    }
+
+    private func match(_ pattern: String) -> [AppRuntime] {
+        if pattern.hasPrefix("tag:") {
+            let tag = String(pattern.dropFirst(4))
+            return apps.filter { $0.specification.tags.contains(tag) }
+        }
+        if pattern.contains("*") || pattern.contains("?") {
+            let bytes = Array(pattern.utf8)
+            return apps.filter { Self.matches(Array($0.name.utf8)[...], bytes[...]) }
+        }
+        if let exact = apps.first(where: { $0.name == pattern }) { return [exact] }
+        // The name of a template stands for all its instances.
+        return apps.filter { $0.specification.template == pattern && $0.specification.instance != nil }
+    }
+
+    private static func matches(_ name: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
+        guard let first = pattern.first else { return name.isEmpty }
+        switch first {
+        case UInt8(ascii: "*"):
+            let rest = pattern.dropFirst()
+            if matches(name, rest) { return true }
+            return !name.isEmpty && matches(name.dropFirst(), pattern)
+        case UInt8(ascii: "?"): return !name.isEmpty && matches(name.dropFirst(), pattern.dropFirst())
+        default: return name.first == first && matches(name.dropFirst(), pattern.dropFirst())
+        }
+    }
+
+    private func nearest(_ name: String) -> String? {
+        NearestName.find(name, among: apps.map(\.name))
+    }
+}

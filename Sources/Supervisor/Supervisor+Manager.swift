@@ -1,0 +1,225 @@
+import Configuration
+import Lifecycle
+import Linux
+import Output
+import Processes
+import SystemPackage
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// What clients of `io.torpor.Manager` are answered.
+extension Supervisor {
+    func serve(_ call: VarlinkCall, _ peer: Peer, _ reply: Reply) {
+        do throws(FieldError) {
+            guard let request = try ManagerRequest(call: call) else {
+                return reply.fail(VarlinkErrorName.methodNotFound, ["method": .string(call.method)])
+            }
+            if let refusal = Authority(configuration.supervisor).refusal(of: request, to: peer) {
+                return reply.fail(ManagerInterface.ErrorName.notPermitted, ["message": .string(refusal)])
+            }
+            answer(request, reply)
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    private func answer(_ request: ManagerRequest, _ reply: Reply) {
+        let selection = Selection(apps: apps)
+        do throws(Selection.Unknown) {
+            switch request {
+            case .list:
+                sampleUsage()
+                reply.send(Replies.list(apps.map(summary)))
+            case .status(let name): reply.send(Replies.status(status(try selection.one(name))))
+            case .verb(let verb):
+                if let state = verb.state, AppState(rawValue: state) == nil {
+                    let names = AppState.allCases.map(\.rawValue).joined(separator: ", ")
+                    return fail(reply, "there is no state \(state): choose one of \(names)")
+                }
+                carryOut(verb, try selection.resolve(verb.apps), reply)
+            case .signal(let name, let signal): send(signal, to: try selection.one(name), reply)
+            case .logs(let request): logs(request, try selection.one(request.app), reply)
+            case .events(let request):
+                if let name = request.app { _ = try selection.one(name) }
+                follow(request, reply)
+            case .reports(let name):
+                let chosen = try name.map { name throws(Selection.Unknown) in [try selection.one(name)] } ?? apps
+                reply.send(Replies.reports(chosen.flatMap(\.reports).sorted { $0.at > $1.at }))
+            case .doctor: reply.send(Replies.doctor(Doctor(self).checks()))
+            }
+        } catch {
+            reply.fail(
+                ManagerInterface.ErrorName.unknownApp,
+                ["name": .string(error.name), "nearest": .optional(error.nearest)]
+            )
+        }
+    }
+
+    private func fail(_ reply: Reply, _ sentence: String) {
+        reply.fail(ManagerInterface.ErrorName.failed, ["message": .string(sentence)])
+    }
+
+    private func send(_ signal: String, to app: AppRuntime, _ reply: Reply) {
+        guard let number = Signal.number(named: signal) else {
+            return fail(reply, "there is no signal \(signal): write a name such as SIGUSR1, or a number")
+        }
+        guard let tree = app.tree else { return fail(reply, "\(app.name) is not running: start it first") }
+        do throws(Errno) {
+            _ = try tree.signal(number, toAll: false)
+            note(app, kind: "signal", text: "sent \(Signal.name(number)) to its main process, as asked")
+            reply.send()
+        } catch {
+            fail(reply, "could not send \(Signal.name(number)) to \(app.name): \(error)")
+        }
+    }
+
+    // MARK: Views
+
+    /// Reads memory and processor time of every app, at most once a second.
+    private func sampleUsage() {
+        let now = loop.now
+        if let sampledAt, now - sampledAt < .seconds(1) { return }
+        sampledAt = now
+        let living = apps.filter { $0.tree != nil }
+        let trees = living.compactMap(\.tree)
+        for (app, usage) in zip(living, ProcessTree.usage(of: trees)) { app.usage = usage }
+        for app in living { checkStillSuspended(app) }
+    }
+
+    private func summary(_ app: AppRuntime) -> AppSummary {
+        let machine = coordinator.machine(app.id)
+        let isAlive = app.tree != nil
+        return AppSummary(
+            name: app.name,
+            state: machine.state.rawValue,
+            transition: machine.transition?.rawValue,
+            goal: machine.goal.rawValue,
+            pid: app.tree?.main.pid,
+            incarnation: machine.incarnation == 0 ? nil : Int64(machine.incarnation),
+            uptime: isAlive ? app.launchedAt.map { (loop.now - $0).inSeconds } : nil,
+            restarts: Int64(machine.restarts),
+            failed: machine.failed,
+            memoryBytes: isAlive ? Int64(clamping: app.usage.memoryBytes) : nil,
+            cpuSeconds: isAlive ? app.usage.processorTime.inSeconds : nil,
+            status: app.statusText,
+            lastExit: app.lastExit
+        )
+    }
+
+    private func status(_ app: AppRuntime) -> AppStatus {
+        if let tree = app.tree { app.usage = tree.usage() }
+        checkStillSuspended(app)
+        let machine = coordinator.machine(app.id)
+        let specification = app.specification
+        let now = loop.now
+        var status = AppStatus(summary: summary(app))
+        status.exec = specification.exec
+        status.tags = specification.tags
+        status.ready = specification.ready.text
+        status.requires = specification.requires
+        status.after = specification.after
+        status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
+        status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
+        status.deadlines = machine.deadlines.map { deadline in
+            DeadlineInfo(
+                name: deadline.kind.rawValue,
+                limitMilliseconds: (deadline.at - deadline.started).microseconds / 1000,
+                remainingMilliseconds: machine.isTraced ? nil : max(0, (deadline.at - now).microseconds / 1000)
+            )
+        }
+        if let restart = machine.deadlines.first(where: { $0.kind == .restart }) {
+            status.nextRestartMilliseconds = max(0, (restart.at - now).microseconds / 1000)
+        }
+        status.traced = machine.isTraced
+        status.cgroup = app.tree?.cgroupPath
+        if let tree = app.tree {
+            status.processes = tree.members().compactMap(Self.processInfo)
+            status.stopped = machine.state != .suspended && status.processes.first?.state == "T"
+        }
+        app.capture?.drain()
+        status.log = LogReader(path: logPath(of: app)).read(LogQuery(count: 10)).lines.map(Self.line)
+        status.reports = app.reports.reversed()
+        return status
+    }
+
+    private static func processInfo(_ pid: Int32) -> ProcessInfo? {
+        guard let stat = try? ProcFS.stat(pid) else { return nil }
+        let words = (try? ProcFS.cmdline(pid)) ?? []
+        return ProcessInfo(
+            pid: pid,
+            parent: stat.parent,
+            state: String(stat.state),
+            command: words.isEmpty ? stat.comm : words.joined(separator: " "),
+            threads: Int64(stat.threads)
+        )
+    }
+
+    private static func line(_ line: Output.LogLine) -> TorporAPI.LogLine {
+        TorporAPI.LogLine(at: line.time, text: line.text)
+    }
+
+    // MARK: Streams
+
+    private func logs(_ request: LogsRequest, _ app: AppRuntime, _ reply: Reply) {
+        guard app.specification.log == .file else {
+            let place = app.specification.log == .journal ? "the journal: journalctl -t \(app.name)" : "no file"
+            return fail(reply, "\(app.name) logs to \(place), so there is nothing to show here")
+        }
+        app.capture?.drain()
+        let reader = LogReader(path: logPath(of: app))
+        let count = request.lines.map { Int(clamping: $0) } ?? (request.since == nil ? 100 : nil)
+        let page = reader.read(LogQuery(count: count, since: request.since, grep: request.grep))
+        guard request.follow, reply.more else { return reply.send(Replies.logs(page.lines.map(Self.line))) }
+        reply.send(Replies.logs(page.lines.map(Self.line)), continues: true)
+        guard let capture = app.capture else {
+            return fail(reply, "\(app.name) has not run yet, so there is nothing to follow: start it first")
+        }
+        var position = page.next
+        let query = LogQuery(since: request.since, grep: request.grep)
+        let token = capture.observe { [weak reply] in
+            while let reply, !reply.isClosed {
+                let page = reader.follow(from: position, query)
+                position = page.next
+                if !page.lines.isEmpty { reply.send(Replies.logs(page.lines.map(Self.line)), continues: true) }
+                if !page.more { break }
+            }
+        }
+        reply.onClosed = { [weak capture, reply] in
+            _ = reply
+            capture?.removeObserver(token)
+        }
+    }
+
+    private func follow(_ request: EventsRequest, _ reply: Reply) {
+        let past = events.records(app: request.app, since: request.since)
+        guard request.follow, reply.more else { return reply.send(Replies.events(past)) }
+        reply.send(Replies.events(request.since == nil ? past.suffix(20) : past), continues: true)
+        let name = request.app
+        let token = events.follow { [weak reply] record in
+            guard name == nil || record.app == name else { return }
+            reply?.send(Replies.events([record]), continues: true)
+        }
+        reply.onClosed = { [weak self, reply] in
+            _ = reply
+            self?.events.unfollow(token)
+        }
+    }
+}
+
+extension ReadySpecification {
+    /// As `status` shows it.
+    var text: String {
+        switch self {
+        case .exec: "exec"
+        case .notify: "notify"
+        case .probe(let probe):
+            switch probe.kind {
+            case .tcp(let host, let port): "tcp \(host):\(port)"
+            case .http(let host, let port, let path): "http://\(host):\(port)\(path)"
+            case .command(let words): "command \(words.joined(separator: " "))"
+            case .file(let path): "file \(path)"
+            }
+        }
+    }
+}

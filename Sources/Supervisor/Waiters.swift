@@ -1,0 +1,267 @@
+import EventLoop
+import Lifecycle
+import Linux
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// A call that waits until its apps are where it wants them.
+final class Waiter {
+    struct Item {
+        let app: AppID
+        let target: Target
+        /// Endings up to this incarnation do not concern the call, unless it is to end that one.
+        let incarnation: UInt32
+        let generation: Int
+        var last: (AppState, Transition?)?
+        var result: VerbResult?
+    }
+
+    /// What the call waits for.
+    enum Target: Hashable {
+        /// Launched and in that goal's state.
+        case goal(Goal)
+        /// No process is left.
+        case gone
+        /// A later incarnation than this is where the goal is.
+        case newIncarnation(after: UInt32)
+        /// In that state, however it came there.
+        case state(AppState)
+        /// Nothing: the answer is ready.
+        case done
+    }
+
+    let reply: Reply
+    var items: [Item]
+    var timer: TimerSource?
+
+    init(reply: Reply, items: [Item]) {
+        self.reply = reply
+        self.items = items
+    }
+
+    var isDone: Bool { items.allSatisfy { $0.result != nil } }
+}
+
+extension Supervisor {
+    /// Carries out a verb and answers it, at once or when its apps are there.
+    func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], _ reply: Reply) {
+        var items: [Waiter.Item] = []
+        for app in selected {
+            let before = coordinator.machine(app.id)
+            lastEndings[app.id] = nil
+            var item: Waiter.Item
+            do throws(RequestError) {
+                if let asked = Self.request(for: request) { try self.request(asked, of: app.id) }
+                let machine = coordinator.machine(app.id)
+                item = Waiter.Item(
+                    app: app.id,
+                    target: target(of: request, app, before),
+                    incarnation: before.incarnation,
+                    generation: machine.goalGeneration
+                )
+            } catch {
+                item = Waiter.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
+                item.result = VerbResult(
+                    app: app.name,
+                    ok: false,
+                    state: before.state.rawValue,
+                    pid: app.tree?.main.pid,
+                    message: "\(app.name) \(error)",
+                    error: "refused"
+                )
+            }
+            if !request.wait, item.result == nil {
+                item.result = result(app, ok: true, "is on its way")
+            }
+            items.append(item)
+        }
+        let waiter = Waiter(reply: reply, items: items)
+        waiters.append(waiter)
+        check(waiter, nil)
+        guard !waiter.isDone else { return }
+        reply.onClosed = { [weak self, weak waiter] in
+            guard let self, let waiter else { return }
+            self.waiters.removeAll { $0 === waiter }
+        }
+        if let milliseconds = request.timeoutMilliseconds {
+            waiter.timer = try? loop.timer { [weak self, weak waiter] in
+                guard let self, let waiter else { return }
+                self.timeOut(waiter, milliseconds)
+            }
+            waiter.timer?.arm(after: .milliseconds(milliseconds))
+        }
+    }
+
+    private static func request(for request: VerbRequest) -> Request? {
+        switch request.verb {
+        case .start: .start(background: request.background)
+        case .stop: .stop(.stopped)
+        case .restart: .restart
+        case .foreground: .foreground
+        case .background: .background
+        case .suspend: .suspend
+        case .resume: .resume
+        case .interrupt: .interrupt(begin: !request.end)
+        case .kill: .forceQuit
+        case .reset: .reset
+        case .wait: nil
+        }
+    }
+
+    private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> Waiter.Target {
+        switch request.verb {
+        case .start:
+            return request.background && before.isAlive && before.transition != .terminating
+                ? .goal(before.goal) : .goal(request.background ? .background : .active)
+        case .foreground: return .goal(.active)
+        case .stop, .kill: return .gone
+        case .restart: return .newIncarnation(after: before.incarnation)
+        case .background, .resume: return .goal(.background)
+        case .suspend: return .goal(.suspended)
+        case .interrupt: return .goal(before.goal)
+        case .reset: return .done
+        case .wait: return request.state.flatMap(AppState.init).map(Waiter.Target.state) ?? .done
+        }
+    }
+
+    /// Looks at everybody who waits for one of the apps.
+    func checkWaiters(_ touched: Set<AppID>) {
+        for waiter in waiters where waiter.items.contains(where: { touched.contains($0.app) }) {
+            check(waiter, touched)
+        }
+    }
+
+    private func check(_ waiter: Waiter, _ touched: Set<AppID>?) {
+        for index in waiter.items.indices where waiter.items[index].result == nil {
+            let item = waiter.items[index]
+            if let touched, !touched.contains(item.app) { continue }
+            let app = apps[item.app]
+            waiter.items[index].result = judge(item, app)
+            progress(waiter, index, app)
+        }
+        if waiter.isDone { finish(waiter) }
+    }
+
+    private func progress(_ waiter: Waiter, _ index: Int, _ app: AppRuntime) {
+        guard waiter.reply.more else { return }
+        let machine = coordinator.machine(app.id)
+        let now = (machine.state, machine.transition)
+        if let last = waiter.items[index].last, last == now { return }
+        waiter.items[index].last = now
+        guard waiter.items[index].result == nil else { return }
+        let blockers = coordinator.blockers(app.id)
+        let text =
+            blockers.isEmpty
+            ? "is \(machine.transition?.rawValue ?? machine.state.rawValue)"
+            : "waits for \(blockers.joined(separator: ", "))"
+        let step = VerbProgress(
+            app: app.name,
+            state: machine.state.rawValue,
+            transition: machine.transition?.rawValue,
+            text: "\(app.name) \(text)"
+        )
+        waiter.reply.send(step.json, continues: true)
+    }
+
+    private func judge(_ item: Waiter.Item, _ app: AppRuntime) -> VerbResult? {
+        let machine = coordinator.machine(app.id)
+        switch item.target {
+        case .done: return result(app, ok: true, "was reset")
+        case .gone:
+            if !machine.isAlive, !coordinator.isHeld(app.id) {
+                return machine.isWaitingToLaunch
+                    ? overtaken(app, machine) : result(app, ok: true, endingText(app, item) ?? "is not running")
+            }
+            return machine.goalGeneration != item.generation && machine.goal != .notRunning
+                && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
+        case .state(let state):
+            return machine.state == state && machine.transition == nil
+                ? result(app, ok: true, "is \(state.rawValue)") : nil
+        case .newIncarnation(let old):
+            if let failure = endedInstead(item, app, machine, after: old) { return failure }
+            guard machine.incarnation > old else {
+                return machine.goal == .notRunning && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
+            }
+            return isAtGoal(machine) ? result(app, ok: true, "was restarted and is \(machine.state.rawValue)") : nil
+        case .goal(let goal):
+            if app.specification.rules.isOneshot, machine.isDone { return result(app, ok: true, "has done its work") }
+            if let failure = endedInstead(item, app, machine, after: nil) { return failure }
+            if coordinator.isHeld(app.id) { return nil }
+            if machine.goal != goal {
+                if goal == .suspended, machine.goal == .background {
+                    return machine.transition == nil
+                        ? result(app, ok: false, "could not be stopped in time and goes on in the background", "failed")
+                        : nil
+                }
+                return overtaken(app, machine)
+            }
+            return isAtGoal(machine) ? result(app, ok: true, "is \(machine.state.rawValue)") : nil
+        }
+    }
+
+    private func isAtGoal(_ machine: AppMachine) -> Bool {
+        guard machine.transition == nil else { return false }
+        switch machine.goal {
+        case .active: return machine.state == (machine.interruptions > 0 ? .inactive : .active)
+        case .inactive: return machine.state == .inactive
+        case .background: return machine.state == .background
+        case .suspended: return machine.state == .suspended
+        case .notRunning: return machine.state == .notRunning
+        }
+    }
+
+    /// An incarnation that ended while the call waited for it to get somewhere.
+    private func endedInstead(
+        _ item: Waiter.Item,
+        _ app: AppRuntime,
+        _ machine: AppMachine,
+        after old: UInt32?
+    ) -> VerbResult? {
+        guard let (ending, text) = lastEndings[app.id] else { return nil }
+        if let old, ending.incarnation <= old, ending.reason != .dependencyFailed { return nil }
+        if case .relaunch = ending.next { return nil }
+        if ending.reason == .exitsOnSuspend { return result(app, ok: true, "opts out of the background: it was ended") }
+        return result(app, ok: false, text, ending.reason.rawValue)
+    }
+
+    private func endingText(_ app: AppRuntime, _ item: Waiter.Item) -> String? {
+        lastEndings[app.id].map { $0.text }
+    }
+
+    private func overtaken(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult {
+        result(app, ok: false, "was asked for something else meanwhile: it goes to \(machine.goal.rawValue)", "overtaken")
+    }
+
+    private func result(_ app: AppRuntime, ok: Bool, _ text: String, _ error: String? = nil) -> VerbResult {
+        VerbResult(
+            app: app.name,
+            ok: ok,
+            state: coordinator.machine(app.id).state.rawValue,
+            pid: app.tree?.main.pid,
+            message: "\(app.name) \(text)",
+            error: error
+        )
+    }
+
+    private func timeOut(_ waiter: Waiter, _ milliseconds: Int64) {
+        for index in waiter.items.indices where waiter.items[index].result == nil {
+            let app = apps[waiter.items[index].app]
+            let machine = coordinator.machine(app.id)
+            let at = machine.transition?.rawValue ?? machine.state.rawValue
+            waiter.items[index].result = result(
+                app,
+                ok: false,
+                "is still \(at) after \(milliseconds) ms; it goes on towards \(machine.goal.rawValue)",
+                "timeout"
+            )
+        }
+        finish(waiter)
+    }
+
+    private func finish(_ waiter: Waiter) {
+        waiter.timer?.cancel()
+        waiters.removeAll { $0 === waiter }
+        waiter.reply.send(Replies.results(waiter.items.compactMap(\.result)))
+    }
+}
