@@ -117,9 +117,9 @@ func quoted(_ text: String) -> String {
 }
 
 /// Finds the name that was probably meant.
-enum Nearest {
+public enum Nearest {
     /// The closest of the names, where one is close.
-    static func name(to text: String, among names: some Sequence<String>) -> String? {
+    public static func name(to text: String, among names: some Sequence<String>) -> String? {
         let wanted = Array(text.lowercased().utf8)
         guard !wanted.isEmpty, wanted.count <= 64 else { return nil }
         let bound = wanted.count < 3 ? 0 : max(1, wanted.count / 3)

@@ -31,7 +31,7 @@ public struct AppDefinition: Sendable, Hashable {
 public typealias AppID = Int
 
 /// Something to do for an app.
-public struct Output: Sendable, Hashable {
+public struct AppAction: Sendable, Hashable {
     /// Which app.
     public let app: AppID
     /// What.
@@ -47,7 +47,7 @@ public struct Coordinator: Sendable {
     private var nodes: [Node]
     private let graph: DependencyGraph
     private var ids: [String: AppID] = [:]
-    private var outputs: [Output] = []
+    private var outputs: [AppAction] = []
     private var touched: Set<AppID> = []
     private var changed: [AppID] = []
     /// Whether everything is being ended for good.
@@ -117,7 +117,7 @@ public struct Coordinator: Sendable {
     // MARK: What comes in
 
     /// Takes in a fact about an app.
-    public mutating func handle(_ event: AppEvent, of app: AppID, now: Duration) -> [Output] {
+    public mutating func handle(_ event: AppEvent, of app: AppID, now: Duration) -> [AppAction] {
         absorb(nodes[app].machine.handle(event, now: now), of: app, now: now)
         return finish(now: now)
     }
@@ -125,7 +125,7 @@ public struct Coordinator: Sendable {
     /// Takes in a request.
     ///
     /// - Throws: ``RequestError`` when it is not legal now; nothing has changed then.
-    public mutating func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [Output] {
+    public mutating func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         switch request {
         case .start, .foreground, .restart, .wake:
             if isShuttingDown { throw RequestError("is not started: the supervisor is shutting down") }
@@ -147,13 +147,13 @@ public struct Coordinator: Sendable {
     }
 
     /// Launches an app because the supervisor starts.
-    public mutating func launch(_ app: AppID, foreground: Bool, now: Duration) -> [Output] {
+    public mutating func launch(_ app: AppID, foreground: Bool, now: Duration) -> [AppAction] {
         absorb(nodes[app].machine.launch(foreground: foreground, reason: .boot, now: now), of: app, now: now)
         return finish(now: now)
     }
 
     /// Terminates every app, dependents first.
-    public mutating func shutDown(now: Duration) -> [Output] {
+    public mutating func shutDown(now: Duration) -> [AppAction] {
         isShuttingDown = true
         for app in nodes.indices {
             nodes[app].retry = nil
@@ -173,13 +173,13 @@ public struct Coordinator: Sendable {
             if action == .requestLaunch {
                 tryLaunch(app, now: now)
             } else {
-                outputs.append(Output(app: app, action: action))
+                outputs.append(AppAction(app: app, action: action))
             }
         }
     }
 
     /// Looks again at everything that may have waited for what changed.
-    private mutating func finish(now: Duration) -> [Output] {
+    private mutating func finish(now: Duration) -> [AppAction] {
         while let app = changed.popLast() {
             let up = isUp(app)
             let resting = isResting(app)

@@ -39,7 +39,7 @@ final class AppRuntime {
     var launchFailure: LaunchFailure?
     /// Why the last launch came to nothing, in a sentence.
     var refusal: String?
-    var exitRecord: ExitRecord?
+    var exitRecord: MainExit?
     /// The deadline that was missed when the ending began, for the report.
     var missedDeadline: Deadline?
     var reports: [Report] = []

@@ -38,7 +38,7 @@ extension Supervisor {
         guard !run.isCancelled else { return finishHooks(app, run, "\(run.names) was given up") }
         guard let hook = run.remaining.popFirst() else { return finishHooks(app, run, nil) }
         let name = hook.command.first ?? ""
-        let started = runCommand(app, hook.command) { [weak self] pidfd in
+        runCommand(app, hook.command) { [weak self] pidfd in
             run.current = pidfd
             guard let self, let deadline = hook.deadline else { return }
             run.timer = try? self.loop.timer {
@@ -61,7 +61,6 @@ extension Supervisor {
             case .failure(let trouble): self.finishHooks(app, run, "\(run.names): \(trouble)")
             }
         }
-        _ = started
     }
 
     private func finishHooks(_ app: AppRuntime, _ run: HookRun, _ failure: String?) {

@@ -58,6 +58,6 @@ struct Selection {
     }
 
     private func nearest(_ name: String) -> String? {
-        NearestName.find(name, among: apps.map(\.name))
+        Nearest.name(to: name, among: apps.map(\.name))
     }
 }

@@ -11,7 +11,7 @@ extension Supervisor {
     /// The version that clients are told.
     public static let version = "0.1.0"
 
-    func perform(_ outputs: [Lifecycle.Output]) {
+    func perform(_ outputs: [AppAction]) {
         for output in outputs { perform(output.action, of: apps[output.app]) }
     }
 

@@ -1,6 +1,8 @@
 import Configuration
+import EventLoop
 import Lifecycle
 import Linux
+import Output
 import Processes
 import SystemPackage
 import TorporAPI
@@ -17,34 +19,20 @@ extension Supervisor {
             // MAINPID has moved on: the first process may go.
             return sweepSoon(app)
         }
-        mainExited(app, record)
+        mainExited(app, MainExit(record))
     }
 
     func orphanExited(_ record: OrphanRecord) {
         for app in apps {
             guard let tree = app.tree else { continue }
             if tree.main.pid == record.pid, tree.main.startTime == record.startTime {
-                return mainExited(
-                    app,
-                    ExitRecord(
-                        app: app.name,
-                        incarnation: coordinator.machine(app.id).incarnation,
-                        pid: record.pid,
-                        status: record.status,
-                        userTime: record.userTime,
-                        systemTime: record.systemTime,
-                        maxResidentBytes: record.maxResidentBytes,
-                        startTime: record.startTime,
-                        isHelper: false,
-                        launchFailure: nil
-                    )
-                )
+                return mainExited(app, MainExit(record))
             }
         }
         if let name = record.app, let id = coordinator.id(of: name) { sweepSoon(apps[id]) }
     }
 
-    private func mainExited(_ app: AppRuntime, _ record: ExitRecord) {
+    private func mainExited(_ app: AppRuntime, _ record: MainExit) {
         guard app.exitRecord == nil else { return }
         app.exitRecord = record
         // What it said before it went counts before that it went.
@@ -53,7 +41,7 @@ extension Supervisor {
         deliver(.mainExited(cause(record, app)), to: app.id)
     }
 
-    private func cause(_ record: ExitRecord, _ app: AppRuntime) -> ExitCause {
+    private func cause(_ record: MainExit, _ app: AppRuntime) -> ExitCause {
         switch record.status {
         case .exited(let code): return .exited(code: code)
         case .signaled(let signal, let coreDumped):
@@ -131,13 +119,35 @@ extension Supervisor {
         if let launched = app.launchedAt { report.wallSeconds = (loop.now - launched).inSeconds }
         if let record = app.exitRecord {
             report.pid = record.pid
-            report.cpuSeconds = (record.userTime + record.systemTime).inSeconds
+            report.cpuSeconds = record.processorTime.inSeconds
             report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
         }
         report.threads = app.stacks
         app.stacks = []
         report.log = (app.capture?.lastLines(10) ?? []).map { TorporAPI.LogLine(at: $0.time, text: $0.text) }
         return report
+    }
+}
+
+/// How a main process ended, whether the keeper launched it or adopted it (MAINPID).
+struct MainExit {
+    let pid: Int32
+    let status: ExitStatus
+    let processorTime: Duration
+    let maxResidentBytes: UInt64
+
+    init(_ record: ExitRecord) {
+        pid = record.pid
+        status = record.status
+        processorTime = record.userTime + record.systemTime
+        maxResidentBytes = record.maxResidentBytes
+    }
+
+    init(_ record: OrphanRecord) {
+        pid = record.pid
+        status = record.status
+        processorTime = record.userTime + record.systemTime
+        maxResidentBytes = record.maxResidentBytes
     }
 }
 

@@ -160,18 +160,16 @@ extension Supervisor {
             variables["SHELL"] = user.shell
         }
         if variables["PATH"] == nil { variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" }
-        for reference in specification.environmentFiles {
-            do throws(EnvironmentFileError) {
-                for (key, value) in try EnvironmentFile.read(reference) { variables[key] = value }
-            } catch {
-                throw LaunchTrouble(error.description)
-            }
+        do throws(EnvironmentFileError) {
+            for (key, value) in try EnvironmentFile.load(specification.environmentFiles) { variables[key] = value }
+        } catch {
+            throw LaunchTrouble(error.description)
         }
         for (key, value) in specification.environment { variables[key] = value }
         variables["NOTIFY_SOCKET"] = app.notifySocket?.path
         if let watchdog = specification.rules.watchdog { variables["WATCHDOG_USEC"] = "\(watchdog.microseconds)" }
-        if !app.store.isEmpty {
-            variables["LISTEN_FDS"] = "\(app.store.count)"
+        if !app.store.entries.isEmpty {
+            variables["LISTEN_FDS"] = "\(app.store.entries.count)"
             variables["LISTEN_FDNAMES"] = app.store.names
         }
         variables["TORPOR_APP"] = app.name
@@ -193,25 +191,22 @@ extension Supervisor {
             throw LaunchTrouble("cannot make the directories of \(app.name) (\(app.directory), \(state)): \(error)")
         }
         guard app.notifySocket == nil else { return }
+        let socket: NotifySocket
         do throws(NotifySocketError) {
             let owner = user.map { (uid: $0.uid, gid: $0.gid) }
-            let socket = try NotifySocket(path: app.directory + "/notify", mode: 0o600, owner: owner)
-            do throws(Errno) {
-                app.notifySource = try loop.watch(socket.descriptor.raw, .readable) { [weak self, weak app] _ in
-                    guard let self, let app else { return }
-                    self.hear(app)
-                }
-            } catch {
-                throw LaunchTrouble("cannot watch the notify socket of \(app.name): \(error)")
-            }
-            app.notifySocket = socket
-        } catch let error as NotifySocketError {
-            throw LaunchTrouble(error.description)
-        } catch let error as LaunchTrouble {
-            throw error
+            socket = try NotifySocket(path: app.directory + "/notify", mode: 0o600, owner: owner)
         } catch {
-            throw LaunchTrouble("\(error)")
+            throw LaunchTrouble(error.description)
         }
+        do throws(Errno) {
+            app.notifySource = try loop.watch(socket.descriptor.raw, .readable) { [weak self, weak app] _ in
+                guard let self, let app else { return }
+                self.hear(app)
+            }
+        } catch {
+            throw LaunchTrouble("cannot watch the notify socket of \(app.name): \(error)")
+        }
+        app.notifySocket = socket
     }
 
     // MARK: Output

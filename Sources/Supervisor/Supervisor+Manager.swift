@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import Lifecycle
 import Linux
 import Output

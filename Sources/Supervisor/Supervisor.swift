@@ -2,6 +2,7 @@ public import Configuration
 import EventLoop
 import Lifecycle
 import Linux
+import Notify
 import Output
 import Processes
 import SystemPackage

@@ -1,6 +1,8 @@
+import Configuration
 import EventLoop
 import Lifecycle
 import Linux
+import Processes
 import TorporAPI
 import Varlink
 import VarlinkServer
