@@ -1,1 +1,201 @@
+import Foundation
+import KeeperProtocol
+import Linux
+import Processes
 import Testing
+
+@Suite("The keeper", .serialized)
+struct KeeperTests {
+    @Test("an app starts with nothing of the keeper's")
+    func cleanStart() throws {
+        try withBench { bench in
+            let extra = try File.open("/dev/zero")
+            let (output, exit) = try bench.run {
+                var plan = bench.shell(
+                    """
+                    for fd in /proc/$$/fd/*; do echo fd ${fd##*/}; done
+                    grep -E 'Sig(Blk|Ign)|^NSsid' /proc/$$/status; echo pid $$
+                    readlink /proc/$$/fd/0 /proc/$$/fd/3; echo soft $(ulimit -n)
+                    echo LISTEN_PID $LISTEN_PID WATCHDOG_PID $WATCHDOG_PID; umask; pwd; env
+                    """, output: $0)
+                plan.passed = [extra.raw]
+                plan.setListenPid = true
+                plan.setWatchdogPid = true
+                plan.environment.append("LISTEN_PID=1")
+                plan.umask = 0o27
+                plan.directory = "/usr"
+                return plan
+            }
+            let lines = output.split(separator: "\n").map(String.init)
+            // dash keeps 10 and above for itself.
+            #expect(lines.filter { $0.hasPrefix("fd ") && $0.count == 4 } == ["fd 0", "fd 1", "fd 2", "fd 3"], "\(output)")
+            #expect(lines.contains("SigBlk:\t0000000000000000") && lines.contains("SigIgn:\t0000000000000000"))
+            #expect(lines.contains("/dev/null") && lines.contains("/dev/zero"))
+            #expect(lines.contains("pid \(exit.pid)") && lines.contains("NSsid:\t\(exit.pid)"), "\(output)")
+            #expect(lines.contains("LISTEN_PID \(exit.pid) WATCHDOG_PID \(exit.pid)"))
+            #expect(lines.contains("soft \(bench.keeper.appDescriptorLimit)"))
+            #expect(lines.contains("0027") && lines.contains("/usr"))
+            #expect(!output.contains("TORPOR_KEEPER"))
+            #expect(exit.status == .exited(0))
+        }
+    }
+
+    @Test("a launch that fails names the stage and the reason")
+    func failures() throws { try withBench(Scenarios.launchFailures) }
+
+    @Test("an app runs as the user that it was given, or says that it may not")
+    func user() throws {
+        try withBench { bench in
+            var plan = bench.shell("id -u; id -g; id -G")
+            plan.user = (uid: 65534, gid: 65534, groups: [65534, 4242])
+            if ThisProcess.isRoot {
+                let (output, _) = try bench.run {
+                    plan.standardOutput = $0
+                    return plan
+                }
+                #expect(output == "65534\n65534\n65534 4242\n")
+            } else {
+                guard case .failure(let failure) = try bench.launch(plan) else {
+                    Issue.record("an ordinary user became another")
+                    return
+                }
+                #expect(failure.stage == .groups && failure.errno == .notPermitted)
+            }
+        }
+    }
+
+    @Test("exit codes and signals arrive as they were")
+    func exits() throws { try withBench(Scenarios.exitsAndSignals) }
+
+    @Test("an orphan of an app is reaped and attributed")
+    func orphans() throws { try withBench(Scenarios.orphans) }
+
+    @Test("an exit while torpord is dead is found by the next one, with what lives")
+    func exitWhileAway() throws { try withBench(Scenarios.exitWhileAway) }
+
+    @Test("held descriptors outlive torpord")
+    func holding() throws { try withBench(Scenarios.holding) }
+
+    @Test("garbage from torpord does not hurt the keeper")
+    func garbage() throws { try withBench(Scenarios.garbage) }
+
+    @Test("launches that hang hold up nobody, and too many are refused")
+    func inFlight() throws { try withBench(Scenarios.inFlight) }
+
+    @Test("torpord is started again, at once and then ever later")
+    func backOff() throws {
+        try withBench { bench in
+            for _ in 0..<3 {
+                try bench.killTorpord()
+                try bench.becomeTorpord()
+            }
+            #expect(bench.keeper.instance == 4)
+            #expect(bench.log.contains("starting it again in 100 ms"))
+            #expect(bench.log.contains("starting it again in 200 ms"))
+            #expect(bench.log.components(separatedBy: "starting it again").count == 3, "the first is immediate")
+        }
+    }
+
+    @Test("a loop that does not move is replaced, one that sleeps is left alone")
+    func stuckLoop() throws {
+        try withBench(watch: 300) { bench in
+            try bench.loop.runOnce(timeout: .milliseconds(900))
+            #expect(!bench.log.contains("has not moved"), "an idle loop is no stuck loop")
+            let old = bench.standIn.pid
+            _ = try bench.launch(bench.shell("exit 0")).get()
+            // Nobody turns the loop any more.
+            try bench.becomeTorpord()
+            #expect(bench.standIn.pid != old && bench.keeper.instance == 2)
+            #expect(bench.log.contains("has not moved for 300 ms"))
+        }
+    }
+
+    @Test("an end that was meant ends the keeper with the same status")
+    func bye() throws {
+        try withBench { bench in
+            bench.keeper.sayBye()
+            try Sockets.send(bench.standIn.connection.raw, Array("3".utf8))
+            #expect(try bench.status() == 3)
+        }
+    }
+
+    @Test("a torpord that cannot start is not started again")
+    func firstStart() throws {
+        try withBench(greet: false) { bench in
+            try Sockets.send(bench.standIn.connection.raw, Array("2".utf8))
+            #expect(try bench.status() == 2)
+        }
+    }
+
+    @Test("signals to the keeper reach torpord")
+    func forwarding() throws {
+        try withBench { bench in
+            for name in ["USR2", "TERM"] {
+                try Signal.send(try #require(Signal.number(named: name)), to: bench.process.processIdentifier)
+                #expect(try Poll.readable(bench.standIn.connection.raw, within: .seconds(10)))
+                let heard = try Sockets.receive(bench.standIn.connection.raw, maximum: 16)
+                #expect(heard?.bytes == Array(name.utf8))
+            }
+        }
+    }
+
+    @Test("without a torpord, SIGTERM ends the apps and the keeper")
+    func termination() throws {
+        try withBench { bench in
+            let one = try bench.launch(bench.shell("exec sleep 60")).get()
+            // The third death is answered only 200 ms later.
+            for _ in 0..<2 {
+                try bench.killTorpord()
+                try bench.becomeTorpord()
+            }
+            try bench.killTorpord()
+            let deadline = Clock.monotonic() + .seconds(10)
+            while !bench.log.contains("in 200 ms"), Clock.monotonic() < deadline {
+                try bench.loop.runOnce(timeout: .milliseconds(5))
+            }
+            try Signal.send(Signal.terminate, to: bench.process.processIdentifier)
+            #expect(try bench.status() == 0)
+            #expect(Pidfd.hasEnded(one.pidfd.raw))
+        }
+    }
+
+    @Test("only the keeper speaks to the service manager")
+    func manager() throws {
+        let path = NSTemporaryDirectory() + "torpor-notify-\(UUID().uuidString.prefix(8))"
+        let socket = try Sockets.bindDatagram(path: path)
+        defer { try? File.remove(path) }
+        try withBench(environment: ["NOTIFY_SOCKET": path, "WATCHDOG_USEC": "100000"]) { bench in
+            #expect(bench.keeper.isUnderManager)
+            let names = bench.standIn.environment.split(separator: "\n")
+            #expect(!names.contains("NOTIFY_SOCKET") && !names.contains("WATCHDOG_USEC"))
+            bench.keeper.tellManager("READY=1\nSTATUS=here")
+            var heard: Set<String> = []
+            while heard.count < 2, try Poll.readable(socket.raw, within: .seconds(10)) {
+                let message = try #require(try Sockets.receive(socket.raw, maximum: 4096))
+                #expect(message.sender?.pid == bench.process.processIdentifier)
+                heard.insert(String(decoding: message.bytes, as: UTF8.self))
+            }
+            #expect(heard == ["READY=1\nSTATUS=here", "WATCHDOG=1"])
+        }
+    }
+
+    @Test("torpord learns at once that the keeper is gone")
+    func lost() throws {
+        try withBench { bench in
+            var isLost = false
+            bench.keeper.onLost = { isLost = true }
+            try Signal.send(Signal.kill, to: bench.process.processIdentifier)
+            #expect(try bench.turn { isLost })
+            guard case .failure(let failure) = try bench.launch(bench.shell("exit 0")) else {
+                Issue.record("launched without a keeper")
+                return
+            }
+            #expect(failure.stage == .keeper)
+            #expect(failure.description == "could not run /bin/sh (keeper): the keeper is gone")
+        }
+    }
+}
+
+extension ThisProcess {
+    static var isRoot: Bool { geteuid() == 0 }
+}

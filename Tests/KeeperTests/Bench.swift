@@ -1,0 +1,157 @@
+import EventLoop
+import Foundation
+import Linux
+import Processes
+import Testing
+
+/// A real keeper with a stand-in for torpord below it: a small script that hands its end of the socket to the test,
+/// which then plays torpord with the real client, and that dies when it is told to.
+final class Bench {
+    let loop: EventLoop
+    let folder: String
+    let process: Process
+    /// The stand-in that lives now.
+    private(set) var standIn: (pid: Int32, connection: Descriptor, environment: String)!
+    /// Its end of the socket.
+    private(set) var socket: Descriptor!
+    private(set) var keeper: Keeper!
+    private(set) var exits: [ExitRecord] = []
+    private(set) var orphans: [OrphanRecord] = []
+    private var launched: [Launched] = []
+    private let listener: Descriptor
+    private let pidfd: Descriptor
+
+    static let program: String = {
+        let places = [ThisProcess.executable, CommandLine.arguments.first].compactMap { $0 }
+        return places.compactMap { File.parent(of: $0) }.map { $0 + "/torpor-keeper" }
+            .first(where: File.isExecutable) ?? ThisProcess.directory + "/.build/debug/torpor-keeper"
+    }()
+
+    private static let script = """
+        import os, signal, socket, sys
+        c = socket.socket(socket.AF_UNIX); c.connect(sys.argv[1])
+        signal.signal(signal.SIGUSR2, lambda *_: c.send(b"USR2"))
+        signal.signal(signal.SIGTERM, lambda *_: c.send(b"TERM"))
+        text = "%d\\n%s" % (os.getpid(), "\\n".join(os.environ))
+        socket.send_fds(c, [text.encode()], [int(os.environ["TORPOR_KEEPER_FD"])])
+        sys.exit(int(c.recv(16) or b"99"))
+        """
+
+    init(program: String = Bench.program, watch: Int = 0, environment: [String: String] = [:]) throws {
+        loop = try EventLoop()
+        folder = NSTemporaryDirectory() + "torpor-keeper-\(UUID().uuidString.prefix(8))"
+        try File.makeDirectories(folder)
+        try File.write(folder + "/stand-in.py", Self.script)
+        try File.write(folder + "/log", "")
+        listener = try Sockets.listen(path: folder + "/socket")
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = ["/usr/bin/python3", folder + "/stand-in.py", folder + "/socket"]
+        process.environment = ProcessInfo.processInfo.environment
+            .merging(["TORPOR_LOOP_WATCHDOG_MS": String(watch)]) { $1 }.merging(environment) { $1 }
+        process.standardInput = FileHandle.nullDevice
+        process.standardError = FileHandle(forWritingAtPath: folder + "/log")
+        try process.run()
+        pidfd = try Pidfd.open(process.processIdentifier)
+    }
+
+    /// What the keeper has complained of.
+    var log: String { (try? File.readString(folder + "/log")) ?? "" }
+
+    /// Takes the next stand-in's place, and greets the keeper as torpord does.
+    func becomeTorpord(greet: Bool = true) throws {
+        try #require(try Poll.readable(listener.raw, within: .seconds(20)), "no torpord was started: \(log)")
+        let connection = try #require(try Sockets.accept(listener.raw))
+        _ = try Poll.readable(connection.raw, within: .seconds(5))
+        let hello = try #require(try Sockets.receive(connection.raw, maximum: 65536))
+        let parts = String(decoding: hello.bytes, as: UTF8.self).split(separator: "\n", maxSplits: 1)
+        standIn = (try #require(Int32(parts[0])), connection, String(parts[1]))
+        socket = try #require(hello.descriptors.first)
+        keeper = nil
+        guard greet else { return }
+        keeper = try Keeper(descriptor: try socket.duplicate(), loop: loop)
+        keeper.onExit = { [unowned self] in exits.append($0) }
+        keeper.onOrphan = { [unowned self] in orphans.append($0) }
+    }
+
+    /// torpord dies, as by the OOM killer.
+    func killTorpord() throws {
+        keeper = nil
+        try Signal.send(Signal.kill, to: standIn.pid)
+        socket = nil
+    }
+
+    /// Turns the loop until it is so; false after 20 s.
+    func turn(until condition: () -> Bool) throws -> Bool {
+        let deadline = Clock.monotonic() + .seconds(20)
+        while !condition() {
+            if Clock.monotonic() > deadline { return false }
+            try loop.runOnce(timeout: .milliseconds(20))
+        }
+        return true
+    }
+
+    /// A shell's plan whose output goes to `output`.
+    func shell(_ text: String, app: String = "web", output: Int32 = -1) -> LaunchPlan {
+        var plan = LaunchPlan(
+            app: app, incarnation: 1, executable: "/bin/sh", arguments: ["sh", "-c", text],
+            environment: ["PATH=/usr/bin:/bin"])
+        plan.standardOutput = output
+        plan.standardError = output
+        return plan
+    }
+
+    /// Launches and waits for what became of it.
+    func launch(_ plan: LaunchPlan) throws -> Result<Launched, LaunchFailure> {
+        var result: Result<Launched, LaunchFailure>?
+        start(plan) { result = $0 }
+        try #require(try turn { result != nil }, "no answer to a launch: \(log)")
+        return result!
+    }
+
+    /// Launches.
+    func start(_ plan: LaunchPlan, _ completion: @escaping (Result<Launched, LaunchFailure>) -> Void) {
+        keeper.launch(plan) { [unowned self] in
+            if case .success(let one) = $0 { launched.append(one) }
+            completion($0)
+        }
+    }
+
+    /// Runs a shell to its end: what it wrote, and how it ended.
+    func run(_ plan: (Int32) -> LaunchPlan) throws -> (output: String, exit: ExitRecord) {
+        let path = folder + "/output"
+        let output = try File.open(path, [.write, .create, .truncate])
+        let before = exits.count
+        let one = try launch(plan(output.raw)).get()
+        try #require(try turn { exits.count > before }, "no exit: \(log)")
+        let exit = try #require(exits.last { $0.pid == one.pid })
+        return (try File.readString(path), exit)
+    }
+
+    /// The keeper's exit status, once it is gone.
+    func status() throws -> Int32 {
+        try #require(try Poll.readable(pidfd.raw, within: .seconds(20)), "the keeper does not end: \(log)")
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+
+    func close() {
+        keeper = nil
+        for one in launched { try? Pidfd.sendSignal(one.pidfd.raw, Signal.kill) }
+        try? Signal.send(Signal.kill, to: process.processIdentifier)
+        if standIn != nil { try? Signal.send(Signal.kill, to: standIn.pid) }
+        _ = try? Poll.readable(pidfd.raw, within: .seconds(5))
+        process.waitUntilExit()
+        try? File.removeTree(folder)
+    }
+}
+
+func withBench(
+    program: String = Bench.program, watch: Int = 0, environment: [String: String] = [:], greet: Bool = true,
+    _ body: (Bench) throws -> Void
+) throws {
+    let bench = try Bench(program: program, watch: watch, environment: environment)
+    defer { bench.close() }
+    try bench.becomeTorpord(greet: greet)
+    try body(bench)
+}
