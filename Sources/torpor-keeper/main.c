@@ -64,12 +64,12 @@ _Noreturn void keeper_exit(int status)
 /// Every signal to its default and none blocked: what was ignored stays ignored across exec otherwise.
 void keeper_reset_signals(void)
 {
-    struct sigaction plain;
-    memset(&plain, 0, sizeof plain);
-    plain.sa_handler = SIG_DFL;
-    for (int signo = 1; signo < NSIG; signo++)
+    // The kernel's own call: sigaction() leaves out 32 and 33, which may have come ignored from whoever started us.
+    // All zero means SIG_DFL, no flags, no mask, on every architecture.
+    static const uint64_t plain[8];
+    for (int signo = 1; signo < 65; signo++)
         if (signo != SIGKILL && signo != SIGSTOP)
-            sigaction(signo, &plain, NULL);  // glibc's own two refuse: they are not set either
+            syscall(SYS_rt_sigaction, signo, plain, NULL, sizeof(uint64_t));
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

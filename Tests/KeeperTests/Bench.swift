@@ -66,7 +66,8 @@ final class Bench {
         let hello = try #require(try Sockets.receive(connection.raw, maximum: 65536))
         let parts = String(decoding: hello.bytes, as: UTF8.self).split(separator: "\n", maxSplits: 1)
         standIn = (try #require(Int32(parts[0])), connection, String(parts[1]))
-        socket = try #require(hello.descriptors.first)
+        let sent = try #require(hello.descriptors.first)
+        socket = sent
         keeper = nil
         guard greet else { return }
         keeper = try Keeper(descriptor: try socket.duplicate(), loop: loop)
@@ -121,11 +122,13 @@ final class Bench {
     func run(_ plan: (Int32) -> LaunchPlan) throws -> (output: String, exit: ExitRecord) {
         let path = folder + "/output"
         let output = try File.open(path, [.write, .create, .truncate])
-        let before = exits.count
         let one = try launch(plan(output.raw)).get()
-        try #require(try turn { exits.count > before }, "no exit: \(log)")
-        let exit = try #require(exits.last { $0.pid == one.pid })
-        return (try File.readString(path), exit)
+        var exit: ExitRecord?
+        _ = try turn {
+            exit = exits.last { $0.pid == one.pid }
+            return exit != nil
+        }
+        return (try File.readString(path), try #require(exit, "no exit: \(log)"))
     }
 
     /// The keeper's exit status, once it is gone.

@@ -1,3 +1,4 @@
+import EventLoop
 import Foundation
 import KeeperProtocol
 import Linux
@@ -13,7 +14,7 @@ struct KeeperTests {
             let (output, exit) = try bench.run {
                 var plan = bench.shell(
                     """
-                    for fd in /proc/$$/fd/*; do echo fd ${fd##*/}; done
+                    ls /proc/$$/fd | sed "s/^/fd /"
                     grep -E 'Sig(Blk|Ign)|^NSsid' /proc/$$/status; echo pid $$
                     readlink /proc/$$/fd/0 /proc/$$/fd/3; echo soft $(ulimit -n)
                     echo LISTEN_PID $LISTEN_PID WATCHDOG_PID $WATCHDOG_PID; umask; pwd; env

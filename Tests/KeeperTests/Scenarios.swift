@@ -1,3 +1,4 @@
+import EventLoop
 import KeeperProtocol
 import Linux
 import Processes
@@ -5,7 +6,7 @@ import Testing
 
 /// What is tried with the keeper as it ships, and again with one built to notice every wrong access.
 enum Scenarios {
-    static let all: [(Bench) throws -> Void] = [
+    static let all: [@Sendable (Bench) throws -> Void] = [
         launchFailures, exitsAndSignals, orphans, exitWhileAway, holding, garbage, inFlight,
     ]
 
