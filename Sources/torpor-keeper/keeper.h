@@ -25,8 +25,8 @@
 
 enum keeper_event {
     EVENT_SIGNAL,
-    EVENT_SOCKET,
-    EVENT_WATCH,    // torpord's loop missed its beat
+    EVENT_SOCKET,   // with the instance: an event of the last torpord's must not meet the next one's
+    EVENT_WATCH,    // torpord's loop missed its beat; with the instance
     EVENT_DELAY,    // restart, the second signal to a stuck torpord, the end of a shutdown
     EVENT_MANAGER,  // WATCHDOG=1 is due
     EVENT_EXEC,     // the pipe of a launch, with the slot's index
@@ -37,6 +37,7 @@ extern int keeper_epoll;
 extern char **keeper_environment;
 void keeper_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index);
+void keeper_close_watched(int fd);
 uint64_t keeper_now_milliseconds(void);
 void keeper_reset_signals(void);
 _Noreturn void keeper_exit(int status);

@@ -153,7 +153,7 @@ void launch_request(char *message, size_t size, const int *fds, unsigned count)
 failed:
     error = errno;
     if (pipe_fds[0] >= 0)
-        close(pipe_fds[0]);
+        keeper_close_watched(pipe_fds[0]);
     if (pipe_fds[1] >= 0)
         close(pipe_fds[1]);
     table_free_slot((uint32_t)slot);
@@ -173,7 +173,7 @@ void launch_heard(uint32_t slot)
     while (size < 0 && errno == EINTR);
     if (size < 0 && errno == EAGAIN)
         return;
-    close(process->exec_pipe);
+    keeper_close_watched(process->exec_pipe);
     process->exec_pipe = -1;
     launch_in_flight--;
     if (record->stage == TORPOR_STAGE_NONE && size == sizeof report) {

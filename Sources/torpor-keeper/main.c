@@ -56,6 +56,13 @@ bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, u
     return epoll_ctl(keeper_epoll, EPOLL_CTL_ADD, fd, &wanted) == 0;
 }
 
+/// Closing is not enough: a child that has not come to exec holds a copy, and epoll would report it for ever.
+void keeper_close_watched(int fd)
+{
+    epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, fd, NULL);
+    close(fd);
+}
+
 _Noreturn void keeper_exit(int status)
 {
     _exit(status);
@@ -144,8 +151,14 @@ static void loop(void)
             uint32_t index = (uint32_t)events[i].data.u64;
             switch ((enum keeper_event)(events[i].data.u64 >> 32)) {
             case EVENT_SIGNAL: read_signals(); break;
-            case EVENT_SOCKET: serve_socket(events[i].events); break;
-            case EVENT_WATCH: torpord_watch_fired(); break;
+            case EVENT_SOCKET:
+                if (index == torpord_instance)
+                    serve_socket(events[i].events);
+                break;
+            case EVENT_WATCH:
+                if (index == torpord_instance)
+                    torpord_watch_fired();
+                break;
             case EVENT_DELAY: torpord_delay_fired(); break;
             case EVENT_MANAGER: manager_watchdog(); break;
             case EVENT_EXEC: launch_heard(index); break;

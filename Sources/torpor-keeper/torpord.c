@@ -77,14 +77,13 @@ bool torpord_setup(char **arguments)
 static void close_instance(void)
 {
     if (torpord_socket >= 0)
-        close(torpord_socket);
+        keeper_close_watched(torpord_socket);
     if (torpord_watch_fd >= 0) {
         // The timer's other descriptors may outlive torpord: it must not fire, nor stay in the epoll.
         struct itimerspec none;
         memset(&none, 0, sizeof none);
         timerfd_settime(torpord_watch_fd, 0, &none, NULL);
-        epoll_ctl(keeper_epoll, EPOLL_CTL_DEL, torpord_watch_fd, NULL);
-        close(torpord_watch_fd);
+        keeper_close_watched(torpord_watch_fd);
     }
     torpord_socket = -1;
     torpord_watch_fd = -1;
@@ -108,6 +107,7 @@ void torpord_start(void)
 {
     int pair[2] = {-1, -1};
     int size = SOCKET_BUFFER;
+    torpord_instance++;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         goto failed;
     for (int i = 0; i < 2; i++) {
@@ -116,13 +116,12 @@ void torpord_start(void)
         setsockopt(pair[i], SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     }
     torpord_watch_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (torpord_watch_fd < 0 || !keeper_watch_descriptor(torpord_watch_fd, EPOLLIN, EVENT_WATCH, 0))
+    if (torpord_watch_fd < 0 || !keeper_watch_descriptor(torpord_watch_fd, EPOLLIN, EVENT_WATCH, torpord_instance))
         goto failed;
     if (fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0
-        || !keeper_watch_descriptor(pair[0], EPOLLIN, EVENT_SOCKET, 0))
+        || !keeper_watch_descriptor(pair[0], EPOLLIN, EVENT_SOCKET, torpord_instance))
         goto failed;
     torpord_socket = pair[0];
-    torpord_instance++;
     said_bye = stuck = false;
     started_at = keeper_now_milliseconds();
     snprintf(fd_variable, sizeof fd_variable, "TORPOR_KEEPER_FD=%d", pair[1]);
@@ -144,7 +143,7 @@ void torpord_start(void)
 failed:
     keeper_log("cannot start torpord: %s", strerror(errno));
     if (pair[0] >= 0 && pair[0] != torpord_socket)
-        close(pair[0]);
+        keeper_close_watched(pair[0]);
     if (pair[1] >= 0)
         close(pair[1]);
     close_instance();

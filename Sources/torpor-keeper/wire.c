@@ -28,7 +28,7 @@ static void want(uint32_t events)
 {
     if (events == interest || torpord_socket < 0)
         return;
-    struct epoll_event wanted = {.events = events, .data.u64 = (uint64_t)EVENT_SOCKET << 32};
+    struct epoll_event wanted = {.events = events, .data.u64 = (uint64_t)EVENT_SOCKET << 32 | torpord_instance};
     if (epoll_ctl(keeper_epoll, EPOLL_CTL_MOD, torpord_socket, &wanted) == 0)
         interest = events;
 }
