@@ -1,0 +1,62 @@
+import ArgumentParser
+import Configuration
+
+/// Options that every verb has.
+struct GlobalOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The supervisor's control socket.", valueName: "path"), completion: .file())
+    var socket: String?
+
+    @Flag(help: "One JSON document on standard output (an object a line for streams).")
+    var json = false
+}
+
+/// Options of verbs that wait.
+struct WaitOptions: ParsableArguments {
+    @Flag(name: .customLong("no-wait"), help: "Return as soon as the supervisor has the request.")
+    var noWait = false
+
+    @Option(help: ArgumentHelp("The longest time to wait, such as 10s.", valueName: "duration"))
+    var timeout: TimeLimit?
+}
+
+/// The apps of a verb.
+struct AppsArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("Names, globs or tag:NAME.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) })
+    var apps: [String]
+}
+
+/// The one app of a verb.
+struct AppArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("The app's name.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.apps(words) })
+    var app: String
+}
+
+/// A duration as configurations write it.
+struct TimeLimit: ExpressibleByArgument {
+    let milliseconds: Int64
+
+    init?(argument: String) {
+        guard let duration = try? Quantity.duration(argument) else { return nil }
+        let parts = duration.components
+        milliseconds = parts.seconds * 1000 + parts.attoseconds / 1_000_000_000_000_000
+    }
+}
+
+/// A point in time: a duration (so long ago) or `2026-01-31T12:34:56Z`.
+struct PointInTime: ExpressibleByArgument {
+    let microseconds: Int64
+
+    init?(argument: String) {
+        if let limit = TimeLimit(argument: argument) {
+            microseconds = Times.now - limit.milliseconds * 1000
+        } else if let time = Times.parse(argument) {
+            microseconds = time
+        } else {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import Linux
+
+/// Colours, only on a terminal and never with NO_COLOR (https://no-color.org).
+enum Terminal {
+    enum Colour: String {
+        case red = "31"
+        case green = "32"
+        case yellow = "33"
+        case blue = "34"
+        case dim = "2"
+        case bold = "1"
+    }
+
+    static let hasColour: Bool =
+        ThisProcess.isTerminal(1) && (ThisProcess.environment("NO_COLOR") ?? "").isEmpty
+        && ThisProcess.environment("TERM") != "dumb"
+
+    static func coloured(_ text: String, _ colour: Colour?) -> String {
+        guard let colour, hasColour, !text.isEmpty else { return text }
+        return "\u{1b}[\(colour.rawValue)m\(text)\u{1b}[0m"
+    }
+
+    /// The text without what would move the cursor or change the terminal.
+    static func harmless(_ text: String) -> String {
+        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f || $0 == 0xc2 }) else { return text }
+        var result = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            let isControl = scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
+            result.append(isControl && scalar != "\t" ? "\u{fffd}" : scalar)
+        }
+        return String(result)
+    }
+
+    /// The colour of a state.
+    static func colour(ofState state: String, failed: Bool = false) -> Colour? {
+        if failed { return .red }
+        return switch state {
+        case "active": .green
+        case "inactive", "background": .yellow
+        case "suspended": .blue
+        case "not-running": .dim
+        default: nil
+        }
+    }
+}
+
+/// Columns as wide as needed, two spaces between them.
+struct Table {
+    struct Cell {
+        var text: String
+        var colour: Terminal.Colour?
+
+        init(_ text: String, _ colour: Terminal.Colour? = nil) {
+            self.text = Terminal.harmless(text)
+            self.colour = colour
+        }
+    }
+
+    private let heads: [String]
+    private let rightAligned: Set<Int>
+    private var rows: [[Cell]] = []
+
+    init(_ heads: [String], rightAligned: Set<Int> = []) {
+        self.heads = heads
+        self.rightAligned = rightAligned
+    }
+
+    mutating func append(_ row: [Cell]) { rows.append(row) }
+
+    var text: String {
+        var widths = heads.map(\.count)
+        let rowWidths = rows.map { row in row.map { Self.width($0.text) } }
+        for row in rowWidths {
+            for (column, width) in row.enumerated() where width > widths[column] { widths[column] = width }
+        }
+        var text = ""
+        appendRow(&text, heads.map { Cell($0, .bold) }, heads.map(\.count), widths)
+        for (row, own) in zip(rows, rowWidths) { appendRow(&text, row, own, widths) }
+        return text
+    }
+
+    /// Counting characters is slow, and most text is ASCII.
+    private static func width(_ text: String) -> Int {
+        text.utf8.allSatisfy { $0 < 0x80 } ? text.utf8.count : text.count
+    }
+
+    private func appendRow(_ text: inout String, _ row: [Cell], _ own: [Int], _ widths: [Int]) {
+        var pending = 0
+        for (column, cell) in row.enumerated() {
+            let padding = widths[column] - own[column]
+            if rightAligned.contains(column) {
+                pending += padding
+            }
+            if own[column] > 0 {
+                text.append(String(repeating: " ", count: pending))
+                text.append(Terminal.coloured(cell.text, cell.colour))
+                pending = 0
+            }
+            if !rightAligned.contains(column) { pending += padding }
+            pending += 2
+        }
+        text.append("\n")
+    }
+}

@@ -1,0 +1,57 @@
+import Linux
+import TorporAPI
+import Varlink
+
+/// Sends a verb, waits, and says what happened to each app.
+enum VerbRunner {
+    static func run(_ request: VerbRequest, _ options: GlobalOptions, wait: WaitOptions? = nil) throws {
+        var request = request
+        if let wait {
+            request.wait = !wait.noWait
+            request.timeoutMilliseconds = wait.timeout?.milliseconds
+        }
+        let manager = try Manager(socket: options.socket)
+        let showsProgress = !options.json && ThisProcess.isTerminal(2)
+        // The daemon keeps the limit; the reserve is for a daemon that hangs.
+        let patience = request.timeoutMilliseconds.map { Int32(clamping: min($0, 1 << 30) + 5000) }
+        let reply = try manager.call(.verb(request), timeoutMilliseconds: patience) { progress in
+            guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
+            ThisProcess.complain(Terminal.harmless("\(step.app): \(step.text)"))
+        }
+        let results = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("results") { json throws(FieldError) in try VerbResult(json: json) }
+        }
+        show(results, json: options.json)
+        if results.contains(where: { !$0.ok }) { throw Failure(status: .failed, message: nil) }
+    }
+
+    private static func show(_ results: [VerbResult], json: Bool) {
+        if json { Output.document(.array(results.map(\.json))) }
+        var text = ""
+        for result in results {
+            guard result.ok else {
+                let message = result.message ?? result.error ?? "it failed, the app is \(result.state)"
+                ThisProcess.complain(
+                    Terminal.harmless("torpor: " + (message.hasPrefix(result.app) ? "" : "\(result.app): ") + message))
+                continue
+            }
+            let state = Terminal.coloured(result.state, Terminal.colour(ofState: result.state))
+            text += "\(result.app): \(state)"
+            if let pid = result.pid { text += " (pid \(pid))" }
+            if let message = result.message, !message.isEmpty { text += ", \(Terminal.harmless(message))" }
+            text += "\n"
+        }
+        if !json { StandardOutput.write(text) }
+    }
+}
+
+/// JSON on standard output.
+enum Output {
+    /// One document, on lines of its own.
+    static func document(_ json: JSON) {
+        StandardOutput.write(String(decoding: json.serialisedPretty(), as: UTF8.self) + "\n")
+    }
+
+    /// One object of a stream, on one line.
+    static func line(_ json: JSON) { StandardOutput.write(json.description + "\n") }
+}

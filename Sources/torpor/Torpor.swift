@@ -1,0 +1,82 @@
+import ArgumentParser
+import Linux
+
+/// The command line. One file a verb.
+struct Torpor: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "torpor",
+        abstract: "Controls the apps of a Torpor supervisor.",
+        discussion: """
+            APP is a name, a glob in quotes ('web@*') or tag:NAME. The supervisor is found by --socket, else \
+            $TORPOR_MANAGER_SOCKET, else in the default runtime directory.
+
+            Exit status: 0 done; 1 it failed; 2 usage or configuration; 3 the app is not running (status); 4 unknown \
+            app, or no supervisor answers.
+            """,
+        version: "torpor 0.1.0",
+        subcommands: [
+            List.self, Status.self, Start.self, Stop.self, Restart.self, Foreground.self, Background.self,
+            Suspend.self, Resume.self, Interrupt.self, Kill.self, SendSignal.self, Reset.self, WaitFor.self, Logs.self,
+            Events.self, Reports.self, Check.self, Doctor.self,
+        ]
+    )
+
+    static func parseAndRun(_ arguments: [String]) throws {
+        do {
+            var command = try Torpor.parseAsRoot(arguments)
+            try command.run()
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            let text = Torpor.fullMessage(for: error)
+            guard Torpor.exitCode(for: error) != .success else {
+                // --help, --version and what generates completions.
+                StandardOutput.write(text.isEmpty || text.hasSuffix("\n") ? text : text + "\n")
+                return
+            }
+            throw Failure(status: .usage, message: Self.sentence(Torpor.message(for: error), full: text))
+        }
+    }
+
+    /// What the parser says, in one line, with where to look.
+    private static func sentence(_ message: String, full: String) -> String {
+        var first = message.split(separator: "\n").first.map(String.init) ?? "the command line cannot be read"
+        if first.hasPrefix("Error: ") { first.removeFirst(7) }
+        while first.hasSuffix(".") { first.removeLast() }
+        if let letter = first.first { first = letter.lowercased() + first.dropFirst() }
+        let usage = full.split(separator: "\n").first { $0.hasPrefix("Usage: ") }
+        let verb = usage.map { $0.split(separator: " ") }.flatMap { $0.count > 2 ? $0[2] : nil }
+        let help = verb.flatMap { $0.first?.isLetter == true ? "torpor \($0) --help" : nil } ?? "torpor --help"
+        return "\(first): see ‘\(help)’"
+    }
+}
+
+/// Every way to end, and the exit status for it.
+enum Outcome: Int32 {
+    case done = 0
+    case failed = 1
+    case usage = 2
+    case notRunning = 3
+    case unknown = 4
+
+    /// Runs, says what went wrong, and gives the exit status.
+    static func status(_ body: () throws -> Void) -> Int32 {
+        do {
+            try body()
+            return done.rawValue
+        } catch let failure as Failure {
+            if let message = failure.message { ThisProcess.complain("torpor: \(message)") }
+            return failure.status.rawValue
+        } catch {
+            ThisProcess.complain("torpor: \(error)")
+            return failed.rawValue
+        }
+    }
+}
+
+/// The command did not do what was asked.
+struct Failure: Error {
+    var status: Outcome
+    /// A sentence that says what to do; nil when everything was said already.
+    var message: String?
+}

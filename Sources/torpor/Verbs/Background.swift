@@ -1,0 +1,14 @@
+import ArgumentParser
+import TorporAPI
+
+struct Background: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Takes apps to the background.")
+    @OptionGroup var apps: AppsArgument
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let request = VerbRequest(verb: .background, apps: apps.apps)
+        try VerbRunner.run(request, options, wait: wait)
+    }
+}

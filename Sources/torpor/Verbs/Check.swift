@@ -1,0 +1,83 @@
+import ArgumentParser
+import Configuration
+import Linux
+import Varlink
+
+struct Check: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Validates a configuration, without a supervisor.",
+        discussion: "Prints everything that is wrong at once, or when each app that ends at once is started again.")
+
+    @Argument(help: "The file; the supervisor's own if none is named.", completion: .file(extensions: ["toml"]))
+    var file: String?
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        var environment: [String: String] = [:]
+        for entry in ThisProcess.environment {
+            let parts = entry.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
+        }
+        switch ConfigurationLoader.load(path: file, environment: environment) {
+        case .failure(let list):
+            if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }
+            for diagnostic in list.diagnostics { ThisProcess.complain(diagnostic.description) }
+            let errors = list.diagnostics.count { $0.severity == .error }
+            throw Failure(
+                status: .usage,
+                message: "the configuration has \(errors == 1 ? "an error" : "\(errors) errors"), it is not used: correct "
+                    + (errors == 1 ? "it" : "them"))
+        case .success(let configuration):
+            for warning in configuration.warnings { ThisProcess.complain(warning.description) }
+            guard !options.json else {
+                return Output.document(Self.json(ok: true, configuration.warnings, apps: configuration.apps))
+            }
+            StandardOutput.write(Self.text(configuration))
+        }
+    }
+
+    private static func text(_ configuration: TorporConfiguration) -> String {
+        let count = configuration.apps.count
+        var text = "OK: \(count) \(count == 1 ? "app" : "apps")\n"
+        for app in configuration.apps {
+            text += "  \(app.name): \(sentence(ConfigurationLoader.restartSchedule(for: app)))\n"
+        }
+        return text
+    }
+
+    private static func sentence(_ schedule: RestartSchedule) -> String {
+        guard !schedule.delays.isEmpty else { return "never restarted" }
+        var delays = schedule.delays.map { Times.duration(milliseconds: milliseconds($0)) }
+        if delays.count > 12 { delays = Array(delays.prefix(6)) + ["…"] + delays.suffix(2) }
+        let end =
+            schedule.givesUp
+            ? "then it is failed (\(Times.duration(milliseconds: milliseconds(schedule.total))) in all)"
+            : "then always the last"
+        return "if it ends at once, restarted after \(delays.joined(separator: ", ")), \(end)"
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Int64 { duration.microseconds / 1000 }
+
+    private static func json(ok: Bool, _ diagnostics: [Diagnostic], apps: [AppSpecification]) -> JSON {
+        [
+            "ok": .bool(ok),
+            "diagnostics": .array(
+                diagnostics.map {
+                    [
+                        "file": .string($0.file), "line": .int(Int64($0.line)), "column": .int(Int64($0.column)),
+                        "path": .string($0.path), "message": .string($0.message),
+                        "severity": .string($0.severity.rawValue),
+                    ]
+                }),
+            "apps": .array(
+                apps.map { app in
+                    let schedule = ConfigurationLoader.restartSchedule(for: app)
+                    return [
+                        "name": .string(app.name),
+                        "restart_delays_ms": .array(schedule.delays.map { .int(milliseconds($0)) }),
+                        "gives_up": .bool(schedule.givesUp),
+                    ]
+                }),
+        ]
+    }
+}

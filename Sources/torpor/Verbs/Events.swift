@@ -1,0 +1,44 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct Events: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Shows what happened and why.")
+
+    @Argument(
+        help: ArgumentHelp("Only what concerns this app.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.apps(words) })
+    var app: String?
+
+    @Flag(name: .shortAndLong, help: "Go on with what happens from now on.")
+    var follow = false
+
+    @Option(
+        help: ArgumentHelp("From that time: so long ago (10min), or 2026-01-31T12:34:56Z.", valueName: "time"))
+    var since: PointInTime?
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        var request = EventsRequest()
+        request.app = app
+        request.follow = follow
+        request.since = since?.microseconds
+        let last = try Manager(socket: options.socket).call(.events(request)) { show($0) }
+        show(last)
+    }
+
+    private func show(_ reply: JSON) {
+        var text = ""
+        for event in reply["events"]?.arrayValue ?? [] {
+            if options.json {
+                text += event.description + "\n"
+            } else if let event = try? EventRecord(json: event) {
+                text += Terminal.coloured(Times.timestamp(event.at), .dim) + " "
+                if let app = event.app { text += Terminal.coloured(Terminal.harmless(app), .bold) + ": " }
+                text += Terminal.harmless(event.text) + "\n"
+            }
+        }
+        if !StandardOutput.write(text) { ThisProcess.exit(0) }
+    }
+}

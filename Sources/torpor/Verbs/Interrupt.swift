@@ -1,0 +1,16 @@
+import ArgumentParser
+import TorporAPI
+
+struct Interrupt: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Makes active apps inactive: user events are withheld from them.")
+    @OptionGroup var apps: AppsArgument
+    @Flag(help: "End an interruption.") var end = false
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        var request = VerbRequest(verb: .interrupt, apps: apps.apps)
+        request.end = end
+        try VerbRunner.run(request, options, wait: wait)
+    }
+}

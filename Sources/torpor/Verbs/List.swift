@@ -1,0 +1,83 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct List: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Shows all apps.", aliases: ["ls"])
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws { try FastList(socket: options.socket, json: options.json).run() }
+}
+
+/// `list` without the argument parser.
+struct FastList {
+    var socket: String?
+    var json: Bool
+
+    init(socket: String?, json: Bool) {
+        self.socket = socket
+        self.json = json
+    }
+
+    /// Nil for anything but `list` or `ls` with the options that are common.
+    init?(arguments: [String]) {
+        guard let verb = arguments.first, verb == "list" || verb == "ls" else { return nil }
+        var rest = arguments.dropFirst()
+        json = false
+        while let option = rest.popFirst() {
+            if option == "--json" {
+                json = true
+            } else if option == "--socket", let path = rest.popFirst(), !path.hasPrefix("-") {
+                socket = path
+            } else {
+                return nil
+            }
+        }
+    }
+
+    func run() throws {
+        let reply = try Manager(socket: socket).call(.list)
+        guard !json else {
+            return Output.document(reply["apps"] ?? [])
+        }
+        let apps = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
+        }
+        var table = Table(
+            ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"], rightAligned: [2, 3, 4, 5, 6])
+        for app in apps { table.append(Self.row(app)) }
+        StandardOutput.write(table.text)
+    }
+
+    private static func row(_ app: AppSummary) -> [Table.Cell] {
+        [
+            .init(app.name),
+            .init(app.transition ?? app.state, Terminal.colour(ofState: app.state, failed: app.failed)),
+            .init(app.pid.map { String($0) } ?? "-"),
+            .init(app.uptime.map { Times.duration(seconds: $0) } ?? "-"),
+            .init(String(app.restarts)),
+            .init(app.memoryBytes.map { Times.memory(bytes: $0) } ?? "-"),
+            .init(app.cpuSeconds.map { Times.duration(seconds: $0) } ?? "-"),
+            .init(reason(app), app.failed ? .red : nil),
+        ]
+    }
+
+    private static func reason(_ app: AppSummary) -> String {
+        var text = app.failed ? "failed" : ""
+        // Why an app ended once is of no interest any more while it runs.
+        if app.pid == nil, let exit = app.lastExit {
+            text += (text.isEmpty ? "" : ": ") + exit.sentence
+        }
+        return text
+    }
+}
+
+extension LastExit {
+    /// `exit-failure 3`, `signal SIGKILL`.
+    var sentence: String {
+        if let signal { return "\(reason) \(signal)" }
+        if let code, code != 0 { return "\(reason) \(code)" }
+        return reason
+    }
+}

@@ -1,0 +1,12 @@
+import ArgumentParser
+import TorporAPI
+
+struct Reset: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Clears ‘failed’ and the restart count of apps.")
+    @OptionGroup var apps: AppsArgument
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        try VerbRunner.run(VerbRequest(verb: .reset, apps: apps.apps), options)
+    }
+}

@@ -1,0 +1,14 @@
+import ArgumentParser
+import TorporAPI
+
+struct Restart: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Terminates apps and launches them again.")
+    @OptionGroup var apps: AppsArgument
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let request = VerbRequest(verb: .restart, apps: apps.apps)
+        try VerbRunner.run(request, options, wait: wait)
+    }
+}

@@ -1,0 +1,14 @@
+import ArgumentParser
+import TorporAPI
+
+struct Resume: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Lets suspended apps run on, in the background.")
+    @OptionGroup var apps: AppsArgument
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let request = VerbRequest(verb: .resume, apps: apps.apps)
+        try VerbRunner.run(request, options, wait: wait)
+    }
+}

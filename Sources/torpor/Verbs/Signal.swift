@@ -1,0 +1,27 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct SendSignal: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "signal", abstract: "Sends a signal to the main process of an app.")
+
+    @Argument(
+        help: ArgumentHelp("Its name or number: SIGUSR1, USR1, 10.", valueName: "sig"),
+        completion: .list(["SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTERM", "SIGABRT", "SIGWINCH"]))
+    var signal: String
+    @OptionGroup var app: AppArgument
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard Linux.Signal.number(named: signal) != nil else {
+            throw ValidationError("there is no signal “\(signal)”: name it as in SIGUSR1, USR1 or 10")
+        }
+    }
+
+    func run() throws {
+        try Manager(socket: options.socket).call(.signal(app: app.app, signal: signal))
+        if options.json { Output.document(["app": .string(app.app), "ok": true]) }
+    }
+}

@@ -1,0 +1,101 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct Status: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Shows everything about one app; 3 if it is not running.")
+    @OptionGroup var app: AppArgument
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let reply = try Manager(socket: options.socket).call(.status(app: app.app))
+        let status = try Manager.read { () throws(FieldError) in try AppStatus(json: reply["status"] ?? .null) }
+        if options.json {
+            Output.document(reply["status"] ?? .null)
+        } else {
+            StandardOutput.write(Self.text(status))
+        }
+        if status.summary.state == "not-running", status.summary.transition == nil {
+            throw Failure(status: .notRunning, message: nil)
+        }
+    }
+
+    private static func text(_ status: AppStatus) -> String {
+        let app = status.summary
+        var text = Terminal.coloured(app.name, .bold) + ": "
+        text += Terminal.coloured(app.state, Terminal.colour(ofState: app.state, failed: app.failed))
+        if let transition = app.transition { text += ", \(transition)" }
+        if app.goal != app.state { text += ", goal \(app.goal)" }
+        if app.failed { text += Terminal.coloured(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
+        if status.stopped { text += ", stopped by itself or by another" }
+        if status.traced { text += ", traced: its deadlines are off" }
+        text += "\n"
+        let facts = facts(status)
+        let width = facts.map(\.0.count).max() ?? 0
+        for (name, value) in facts {
+            text += String(repeating: " ", count: width + 2 - name.count) + name + ": "
+            text += Terminal.harmless(value) + "\n"
+        }
+        text += processes(status.processes)
+        if !status.log.isEmpty { text += "\nlast output:\n" }
+        for line in status.log { text += "  \(Terminal.harmless(line.text))\n" }
+        if !status.reports.isEmpty { text += "\nlast reports:\n" }
+        for report in status.reports {
+            text += "  \(Times.timestamp(report.at)) run \(report.incarnation): \(report.reason)"
+            if let sentence = report.text { text += ", \(Terminal.harmless(sentence))" }
+            text += "\n"
+        }
+        return text
+    }
+
+    private static func facts(_ status: AppStatus) -> [(String, String)] {
+        let app = status.summary
+        var facts: [(String, String)] = []
+        func add(_ name: String, _ value: String?) {
+            if let value, !value.isEmpty { facts.append((name, value)) }
+        }
+        add("status", app.status)
+        add("pid", app.pid.map { "\($0)" + (app.incarnation.map { ", run \($0)" } ?? "") })
+        add("uptime", app.uptime.map { Times.duration(seconds: $0) })
+        add("restarts", app.restarts == 0 ? nil : "\(app.restarts)")
+        add("next restart", status.nextRestartMilliseconds.map { "in " + Times.duration(milliseconds: $0) })
+        add("memory", app.memoryBytes.map { Times.memory(bytes: $0) })
+        add("cpu", app.cpuSeconds.map { Times.duration(seconds: $0) })
+        add("last exit", app.lastExit.map { $0.sentence + ($0.at.map { ", " + Times.timestamp($0) } ?? "") })
+        add("held by", app.holds.joined(separator: ", "))
+        for deadline in status.deadlines {
+            let left = deadline.remainingMilliseconds.map { Times.duration(milliseconds: $0) + " left" } ?? "stands still"
+            let limit = deadline.limitMilliseconds.map { " of " + Times.duration(milliseconds: $0) } ?? ""
+            add("deadline", "\(deadline.name), \(left)\(limit)")
+        }
+        add("watchdog", status.watchdogMilliseconds.map { "every " + Times.duration(milliseconds: $0) })
+        add("ready", status.ready)
+        add("requires", status.requires.joined(separator: ", "))
+        add("required by", status.requiredBy.joined(separator: ", "))
+        add("after", status.after.joined(separator: ", "))
+        add("tags", status.tags.joined(separator: ", "))
+        add("exec", status.exec.joined(separator: " "))
+        add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
+        add("cgroup", status.cgroup)
+        return facts
+    }
+
+    /// Children indented below their parent.
+    private static func processes(_ processes: [ProcessInfo]) -> String {
+        guard !processes.isEmpty else { return "" }
+        var text = "\nprocesses:\n"
+        let known = Set(processes.map(\.pid))
+        let children = Dictionary(grouping: processes, by: \.parent)
+        var waiting = processes.filter { !known.contains($0.parent) || $0.parent == $0.pid }.reversed().map { ($0, 0) }
+        var shown: Set<Int32> = []
+        while let (process, depth) = waiting.popLast() {
+            guard shown.insert(process.pid).inserted else { continue }
+            let threads = process.threads > 1 ? ", \(process.threads) threads" : ""
+            text += String(repeating: "  ", count: depth + 1)
+            text += "\(process.pid) \(process.state) \(Terminal.harmless(process.command))\(threads)\n"
+            for child in (children[process.pid] ?? []).reversed() { waiting.append((child, depth + 1)) }
+        }
+        return text
+    }
+}

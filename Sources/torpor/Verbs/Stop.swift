@@ -1,0 +1,14 @@
+import ArgumentParser
+import TorporAPI
+
+struct Stop: ParsableCommand {
+    static let configuration = CommandConfiguration(abstract: "Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace.")
+    @OptionGroup var apps: AppsArgument
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let request = VerbRequest(verb: .stop, apps: apps.apps)
+        try VerbRunner.run(request, options, wait: wait)
+    }
+}

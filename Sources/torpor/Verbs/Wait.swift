@@ -1,0 +1,34 @@
+import ArgumentParser
+import TorporAPI
+
+struct WaitFor: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "wait", abstract: "Returns when the apps are in a state.")
+    @OptionGroup var apps: AppsArgument
+
+    @Option(
+        name: .customLong("for"),
+        help: ArgumentHelp(
+            "The state: \(states.joined(separator: ", ")).", valueName: "state"),
+        completion: .list(states))
+    var state: String
+
+    @Option(help: ArgumentHelp("The longest time to wait, such as 10s.", valueName: "duration"))
+    var timeout: TimeLimit?
+    @OptionGroup var options: GlobalOptions
+
+    private static let states = ["not-running", "inactive", "active", "background", "suspended"]
+
+    func validate() throws {
+        guard Self.states.contains(state) else {
+            throw ValidationError("there is no state “\(state)”, only \(Self.states.joined(separator: ", "))")
+        }
+    }
+
+    func run() throws {
+        var request = VerbRequest(verb: .wait, apps: apps.apps)
+        request.state = state
+        request.timeoutMilliseconds = timeout?.milliseconds
+        try VerbRunner.run(request, options)
+    }
+}
