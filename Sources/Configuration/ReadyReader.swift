@@ -27,6 +27,7 @@ enum ReadyReader {
         var found: [Probe.Kind?] = []
         var interval: Duration?
         var timeout: Duration?
+        var isKnown = true
         for member in members {
             let inner = context.at(member.key)
             switch member.key {
@@ -36,9 +37,12 @@ enum ReadyReader {
             case "file": found.append(Read.path(inner, member.node).map(Probe.Kind.file))
             case "interval": interval = Read.positiveDuration(inner, member.node)
             case "timeout": timeout = Read.positiveDuration(inner, member.node)
-            default: Read.unknown(inner, member, among: keys)
+            default:
+                isKnown = false
+                Read.unknown(inner, member, among: keys)
             }
         }
+        guard isKnown else { return nil }
         guard found.count == 1 else {
             context.error("needs exactly one of tcp, http, command and file", at: node.position)
             return nil

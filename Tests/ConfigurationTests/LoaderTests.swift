@@ -1,0 +1,358 @@
+import Lifecycle
+import Testing
+
+@testable import Configuration
+
+@Suite("What a configuration means")
+struct LoaderTests {
+    /// A value for each key of an app that is not its default, and nothing else.
+    static let everything: [String: String] = [
+        "after": "[\"b\"]", "after_stop": "[\"/bin/log\", \"x\"]", "answers": "true", "background_deadline": "\"6s\"",
+        "background_time": "\"none\"", "before_first_unlock": "\"none\"",
+        "before_start": "[[\"/bin/a\"], { command = [\"/bin/b\"], deadline = \"none\" }]", "directory": "\"data/../x\"",
+        "environment": "{ A = \"1\" }", "environment_file": "[\"-e\", \"/f\"]", "event_time": "\"1min\"",
+        "evict": "\"kill\"", "exec": "[\"/bin/a\", \"\"]", "exits_on_suspend": "true", "expiry_warning": "\"1s\"",
+        "extension_limit": "\"2min\"", "grace": "\"0s\"", "group": "\"video\"", "instances": "2",
+        "kill_mode": "\"main\"", "last_resort": "true", "launch": "\"on-demand\"", "launch_deadline": "\"none\"",
+        "limits": "{ nofile = 4096, core = \"0:1GiB\", as = \"unlimited\", rttime = \"5ms\" }", "log": "\"null\"",
+        "log_max_age": "\"7d\"", "log_max_files": "0", "log_max_size": "\"none\"", "memory_limit": "\"64MiB\"",
+        "memory_needed": "\"1MB\"", "nice": "-5", "notify_access": "\"main\"", "on_lock": "\"ignore\"",
+        "on_missed_transition": "\"end\"", "page_out_after": "\"1h30m\"", "priority": "-7",
+        "ready": "{ http = \"http://[::1]:80/h?x\", interval = \"1s\", timeout = \"3s\" }", "requires": "[\"c\"]",
+        "resources": "{ background = { cpu_weight = 2, io_weight = 3, oom_score_adj = 4, timer_slack = \"5us\" } }",
+        "restart": "\"always\"",
+        "restart_backoff":
+            "{ initial = \"1s\", factor = 3, cap = \"2s\", limit = 4, window = \"5s\", jitter = 0.5 }",
+        "shared_resources": "[\"/l\"]", "signals": "{ didEnterBackground = \"USR1\" }", "stable_after": "\"1s\"",
+        "stderr": "\"e.log\"", "stdin": "\"/in\"", "stop_signal": "\"SIGINT\"", "success_exit_status": "[3, \"SIGHUP\"]",
+        "supplementary_groups": "[\"44\"]", "suspend_deadline": "\"3s\"", "suspend_with": "\"freezer\"",
+        "tags": "[\"t\"]", "task_budget": "\"1h\"", "task_time": "\"20s\"", "transition_deadline": "\"7s\"",
+        "type": "\"oneshot\"", "umask": "\"0027\"", "user": "\"web\"", "wake_after_force_quit": "[]",
+        "watchdog": "\"10s\"", "watchdog_signal": "\"SIGQUIT\"",
+    ]
+
+    /// What stands in `everything`, in terms of the types.
+    static func expected() -> AppSpecification {
+        var app = AppSpecification(name: "a")
+        var rules = AppRules()
+        app.after = ["b"]
+        app.afterStop = [HookCommand(["/bin/log", "x"])]
+        rules.answeredMessages = [.didEnterBackground]
+        rules.backgroundDeadline = .seconds(6)
+        rules.backgroundTime = nil
+        app.beforeFirstUnlock = .none
+        var hook = HookCommand(["/bin/b"])
+        hook.deadline = nil
+        app.beforeStart = [HookCommand(["/bin/a"]), hook]
+        app.directory = "/etc/torpor/x"
+        app.environment = ["A": "1"]
+        app.environmentFiles = [
+            EnvironmentFileReference(path: "/etc/torpor/e", isOptional: true),
+            EnvironmentFileReference(path: "/f", isOptional: false),
+        ]
+        rules.eventTime = .seconds(60)
+        rules.eviction = .kill
+        app.exec = ["/bin/a", ""]
+        rules.exitsOnSuspend = true
+        app.expiryWarning = .seconds(1)
+        rules.extensionLimit = .seconds(120)
+        rules.grace = .zero
+        app.group = "video"
+        app.killMode = .main
+        app.lastResort = true
+        app.launch = .onDemand
+        rules.launchDeadline = nil
+        app.limits = [
+            ResourceLimit(name: "as", resource: 9, soft: .max, hard: .max),
+            ResourceLimit(name: "core", resource: 4, soft: 0, hard: 1 << 30),
+            ResourceLimit(name: "nofile", resource: 7, soft: 4_096, hard: 4_096),
+            ResourceLimit(name: "rttime", resource: 15, soft: 5_000, hard: 5_000),
+        ]
+        app.log = .null
+        app.logMaxAge = .seconds(7 * 86_400)
+        app.logMaxFiles = 0
+        app.logMaxSize = nil
+        app.memoryLimit = 64 << 20
+        app.memoryNeeded = 1_000_000
+        app.nice = -5
+        app.notifyAccess = .main
+        app.onLock = .ignore
+        rules.onMissedTransition = .end
+        app.pageOutAfter = .seconds(5_400)
+        app.priority = -7
+        var probe = Probe(.http(host: "::1", port: 80, path: "/h?x"))
+        probe.interval = .seconds(1)
+        probe.timeout = .seconds(3)
+        app.ready = .probe(probe)
+        rules.readiness = .probe
+        app.requires = ["c"]
+        var profile = ResourceProfile()
+        profile.cpuWeight = 2
+        profile.ioWeight = 3
+        profile.oomScoreAdjust = 4
+        profile.timerSlack = .microseconds(5)
+        app.resources = [.background: profile]
+        rules.restart = .always
+        rules.backoff.initial = .seconds(1)
+        rules.backoff.factor = 3
+        rules.backoff.cap = .seconds(2)
+        rules.backoff.limit = 4
+        rules.backoff.window = .seconds(5)
+        rules.backoff.jitter = 0.5
+        rules.backoff.stableAfter = .seconds(1)
+        app.sharedResources = ["/l"]
+        app.signals = [.didEnterBackground: 10]
+        app.standardError = .file("e.log")
+        app.standardInput = .file("/in")
+        app.stopSignal = 2
+        rules.successExitCodes = [3]
+        rules.successSignals = [1]
+        app.supplementaryGroups = ["44"]
+        rules.suspendDeadline = .seconds(3)
+        app.suspendWith = .freezer
+        app.tags = ["t"]
+        app.taskBudget = .seconds(3_600)
+        app.taskTime = .seconds(20)
+        rules.transitionDeadline = .seconds(7)
+        rules.isOneshot = true
+        app.umask = 0o027
+        app.user = "web"
+        app.wakeAfterForceQuit = []
+        rules.watchdog = .seconds(10)
+        app.watchdogSignal = 3
+        app.rules = rules
+        return app
+    }
+
+    static let others = "[apps.b]\nexec = [\"b\"]\n[apps.c]\nexec = [\"c\"]\n"
+
+    @Test("every key of an app is read back", arguments: ["apps.a", "defaults"])
+    func everyKey(table: String) throws {
+        #expect(Self.everything.keys.sorted() == AppKeys.all.map(\.name).sorted())
+        var text = "[\(table)]\n"
+        for (key, value) in Self.everything.sorted(by: { $0.key < $1.key }) where key != "instances" {
+            text += "\(key) = \(value)\n"
+        }
+        let isDefaults = table == "defaults"
+        let result = load(text + (isDefaults ? "[apps.a]\n[apps.b]\nafter = []\nrequires = []\n" : "") +
+            (isDefaults ? "[apps.c]\nafter = []\nrequires = []\n" : Self.others))
+        let configuration = try result.get()
+        #expect(configuration.apps.map(\.name) == ["a", "b", "c"])
+        #expect(configuration.apps[0] == Self.expected())
+    }
+
+    @Test("every value in that test differs from the default", arguments: everything.keys.sorted())
+    func everyValueMatters(key: String) throws {
+        let plain = try load("[apps.a]\nexec = [\"plain\"]\nsignals.refresh = \"HUP\"\n" + Self.others).get()
+        let text =
+            key == "signals"
+            ? "[apps.a]\nexec = [\"plain\"]\nsignals = { refresh = \"HUP\", didEnterBackground = \"USR1\" }\n"
+            : key == "exec" ? "[apps.a]\nsignals.refresh = \"HUP\"\nexec = [\"/bin/a\"]\n"
+            : "[apps.a]\nexec = [\"plain\"]\nsignals.refresh = \"HUP\"\n\(key) = \(Self.everything[key] ?? "")\n"
+        #expect(try load(text + Self.others).get().apps != plain.apps)
+    }
+
+    @Test("every key of the supervisor and of a policy is read back")
+    func supervisorKeys() throws {
+        let configuration = try load(
+            """
+            [supervisor]
+            log_directory = "/l"
+            log_level = "debug"
+            on_exit = "leave"
+            operators = ["o"]
+            orphans = "end"
+            policies = ["p"]
+            policy_directory = "/p"
+            readers = ["r"]
+            runtime_directory = "run"
+            state_directory = "/s"
+            [policies.p]
+            path = "libp.so"
+            isolation = "none"
+            options = { a = 1, b = [true, 1.5, 2026-01-02], c = { d = "e" } }
+            """
+        ).get()
+        let supervisor = configuration.supervisor
+        #expect(supervisor.logDirectory == "/l")
+        #expect(supervisor.logLevel == .debug)
+        #expect(supervisor.onExit == .leave)
+        #expect(supervisor.operators == ["o"])
+        #expect(supervisor.orphans == .end)
+        #expect(supervisor.policies == ["p"])
+        #expect(supervisor.policyDirectory == "/p")
+        #expect(supervisor.readers == ["r"])
+        #expect(supervisor.runtimeDirectory == "/etc/torpor/run")
+        #expect(supervisor.stateDirectory == "/s")
+        var policy = PolicySpecification(name: "p", path: "libp.so")
+        policy.isolation = .none
+        policy.options = [
+            "a": .integer(1), "b": .array([.boolean(true), .double(1.5), .date("2026-01-02")]),
+            "c": .table(["d": .string("e")]),
+        ]
+        #expect(configuration.policies == [policy])
+    }
+
+    @Test("instances are apps of their own, and naming the template means all of them")
+    func instances() throws {
+        let configuration = try load(
+            """
+            [apps.web]
+            instances = 3
+            exec = ["/bin/web", "--port", "800%i", "%"]
+            environment = { PORT = "800%i" }
+            ready = { tcp = "127.0.0.1:800%i" }
+            [apps.proxy]
+            exec = ["p%i"]
+            requires = ["web"]
+            after = ["web@2"]
+            [apps.web10]
+            exec = ["a"]
+            instances = 11
+            """
+        ).get()
+        #expect(configuration.apps.prefix(4).map(\.name) == ["proxy", "web@1", "web@2", "web@3"])
+        #expect(configuration.apps.last?.name == "web10@11")
+        let second = configuration.apps[2]
+        #expect(second.template == "web")
+        #expect(second.instance == 2)
+        #expect(second.exec == ["/bin/web", "--port", "8002", "%"])
+        #expect(second.environment == ["PORT": "8002", "TORPOR_INSTANCE": "2"])
+        #expect(second.ready == .probe(Probe(.tcp(host: "127.0.0.1", port: 8002))))
+        #expect(second.rules.readiness == .probe)
+        let proxy = configuration.apps[0]
+        #expect(proxy.exec == ["p%i"])
+        #expect(proxy.requires == ["web@1", "web@2", "web@3"])
+        #expect(proxy.after == ["web@2"])
+        #expect(proxy.environment == [:])
+    }
+
+    @Test("defaults reach the apps of their file and of those it includes, and tables are merged")
+    func defaults() throws {
+        let configuration = try load([
+            "torpor.toml": """
+            include = ["conf.d/*.toml", "none.d/*.toml"]
+            [defaults]
+            grace = "9s"
+            nice = 1
+            environment = { A = "1", B = "1" }
+            requires = ["db"]
+            [apps.db]
+            exec = ["db"]
+            """,
+            "conf.d/a.toml": """
+            [defaults]
+            nice = 2
+            environment = { B = "2" }
+            [apps.a]
+            exec = ["a"]
+            directory = "x"
+            environment = { C = "3" }
+            """,
+            "conf.d/b.toml": "[apps.b]\nexec = [\"b\"]\nrequires = []",
+            "conf.d/.hidden.toml": "wrong",
+            "conf.d/c.txt": "wrong",
+        ]).get()
+        #expect(configuration.files == ["torpor.toml", "conf.d/a.toml", "conf.d/b.toml"])
+        let (a, b, db) = (configuration.apps[0], configuration.apps[1], configuration.apps[2])
+        #expect(a.environment == ["A": "1", "B": "2", "C": "3"])
+        #expect(a.nice == 2)
+        #expect(b.nice == 1)
+        #expect(a.directory == "/etc/torpor/conf.d/x")
+        #expect(a.rules.grace == .seconds(9))
+        #expect(a.requires == ["db"])
+        #expect(b.requires == [])
+        #expect(db.requires == [])
+    }
+
+    @Test("includes that go round, and an app or a key said twice, name both places")
+    func includeMistakes() {
+        let cycle = load(["torpor.toml": "include = [\"a.toml\"]", "a.toml": "\ninclude = [\"./torpor.toml\"]"])
+        #expect(
+            complaints(cycle) == ["a.toml:2:12: include[0]: includes itself: torpor.toml → a.toml → torpor.toml"])
+        let twice = load([
+            "torpor.toml": "include = [\"a.toml\"]\n[apps.web]\nexec = [\"a\"]\n[supervisor]\non_exit = \"leave\"",
+            "a.toml": "supervisor.on_exit = \"leave\"\n[apps.web]\nexec = [\"a\"]",
+        ])
+        #expect(
+            complaints(twice) == [
+                "torpor.toml:2:7: apps.web: is declared already at a.toml:2",
+                "torpor.toml:5:11: supervisor.on_exit: is said already at a.toml:1",
+            ])
+        let again = load(["torpor.toml": "include = [\"a.toml\", \"?.toml\"]", "a.toml": "apps.a.exec = [\"a\"]"])
+        #expect(complaints(again) == [])
+        #expect(complaints(load(["torpor.toml": "include = [\"a.toml\"]", "a.toml": "x"])).count == 1)
+    }
+
+    @Test("globs match as a shell's do")
+    func globs() {
+        for (pattern, name, isMatch) in [
+            ("*.toml", "a.toml", true), ("*.toml", "a.txt", false), ("a*b*c", "axxbyyc", true), ("a*b*c", "axxc", false),
+            ("?", "ä", true), ("?", "", false), ("[a-c]x", "bx", true), ("[!a-c]x", "bx", false), ("[]]", "]", true),
+            ("[", "[", true), ("*", "", true), ("[a-", "[a-", true), ("**", "x", true),
+        ] {
+            #expect(Glob.matches(pattern, name) == isMatch, "\(pattern) \(name)")
+        }
+    }
+
+    @Test("the directories of root, of a user and of systemd")
+    func directories() {
+        let root = SupervisorSpecification(environment: ["XDG_RUNTIME_DIR": "/run/user/0"], userID: 0)
+        #expect(root.runtimeDirectory == "/run/torpor")
+        #expect(root.stateDirectory == "/var/lib/torpor")
+        #expect(root.logDirectory == "/var/log/torpor")
+        #expect(root.policyDirectory == "/usr/lib/torpor/policies")
+        let home = ["HOME": "/home/u", "XDG_RUNTIME_DIR": "/run/user/5"]
+        let user = SupervisorSpecification(environment: home, userID: 5)
+        #expect(user.runtimeDirectory == "/run/user/5/torpor")
+        #expect(user.stateDirectory == "/home/u/.local/state/torpor")
+        #expect(user.logDirectory == "/home/u/.local/state/torpor/log")
+        #expect(DefaultPaths(environment: home, userID: 5).configuration == "/home/u/.config/torpor/torpor.toml")
+        #expect(DefaultPaths(environment: [:], userID: 0).configuration == "/etc/torpor/torpor.toml")
+        let unit = [
+            "RUNTIME_DIRECTORY": "/run/a:/run/b", "STATE_DIRECTORY": "/s", "LOGS_DIRECTORY": "/l",
+            "CONFIGURATION_DIRECTORY": "/c",
+        ]
+        let paths = DefaultPaths(environment: unit, userID: 5)
+        #expect([paths.runtime, paths.state, paths.log, paths.configuration] == ["/run/a", "/s", "/l", "/c/torpor.toml"])
+    }
+
+    @Test("durations are read and written")
+    func durations() throws {
+        for (text, duration) in [
+            ("500ms", Duration.milliseconds(500)), ("5s", .seconds(5)), ("2min", .seconds(120)), ("2m", .seconds(120)),
+            ("1h30m", .seconds(5_400)), ("1h 30min", .seconds(5_400)), ("1.5s", .milliseconds(1_500)),
+            ("3us", .microseconds(3)), ("2d", .seconds(172_800)), ("0s", .zero),
+        ] {
+            #expect(try Quantity.duration(text) == duration)
+            #expect(try Quantity.duration(Quantity.text(duration)) == duration)
+        }
+        #expect(Quantity.text(.milliseconds(90_061_001)) == "1d1h1min1s1ms")
+    }
+
+    @Test("sizes are binary with i or a single letter, else decimal")
+    func sizes() throws {
+        for (text, size) in [
+            ("64MiB", UInt64(64 << 20)), ("1GB", 1_000_000_000), ("512K", 512 << 10), ("7B", 7), ("1.5KiB", 1_536),
+        ] {
+            #expect(try Quantity.size(text) == size)
+        }
+    }
+
+    @Test("the delays of restarts until the app is given up")
+    func restartSchedule() throws {
+        func schedule(_ keys: String) throws -> RestartSchedule {
+            let app = try #require(try load("[apps.a]\nexec = [\"a\"]\n" + keys).get().apps.first)
+            return ConfigurationLoader.restartSchedule(for: app)
+        }
+        let plain = try schedule("")
+        #expect(plain.givesUp)
+        #expect(plain.delays.count == 10)
+        #expect(plain.delays.prefix(3) == [.milliseconds(100), .milliseconds(200), .milliseconds(400)])
+        #expect(plain.total == .milliseconds(102_300))
+        #expect(try schedule("restart = \"never\"") == RestartSchedule(delays: [], givesUp: true))
+        #expect(try schedule("restart_backoff.limit = 0") == RestartSchedule(delays: [], givesUp: true))
+        let endless = try schedule("restart_backoff = { initial = \"1s\", cap = \"4s\", window = \"5s\" }")
+        #expect(endless == RestartSchedule(delays: [.seconds(1), .seconds(2), .seconds(4)], givesUp: false))
+    }
+}
