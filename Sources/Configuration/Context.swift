@@ -122,7 +122,7 @@ public enum Nearest {
     public static func name(to text: String, among names: some Sequence<String>) -> String? {
         let wanted = Array(text.lowercased().utf8)
         guard !wanted.isEmpty, wanted.count <= 64 else { return nil }
-        let bound = wanted.count < 3 ? 0 : max(1, wanted.count / 3)
+        let bound = wanted.count < 2 ? 0 : max(1, wanted.count / 3)
         var best: (name: String, distance: Int)?
         for name in names {
             let candidate = Array(name.lowercased().utf8)
