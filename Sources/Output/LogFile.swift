@@ -205,8 +205,6 @@ public final class LogFile {
                 began.map { Double(now - $0) > age.microseconds } ?? false
             } ?? false
         guard tooLarge || tooOld else { return }
-        // A line is not torn in two for a few bytes, but one without an end does not grow for ever.
-        if lineOpen, let size = limits.maxSize, length < size * 2 { return }
         rotate(now: now)
     }
 
@@ -224,10 +222,15 @@ public final class LogFile {
                         throw error
                     }
                 }
-                if lineOpen, let file {
+                let tail = lineOpen ? openLine() : nil
+                if let tail { try writeNew(tail.bytes) }
+                try Streams.rename(path, to: "\(path).1")
+                if let tail, let file {
+                    try Streams.rename("\(path).new", to: path)
+                    try Streams.truncate(file.raw, to: tail.start)
+                } else if lineOpen, let file {
                     _ = [UInt8(ascii: "\n")].withUnsafeBytes { Streams.write(file.raw, $0) }
                 }
-                try Streams.rename(path, to: "\(path).1")
             }
             file = nil
             lineOpen = false
@@ -238,6 +241,26 @@ public final class LogFile {
                 onTrouble?("could not rotate \(path), so it goes on growing: \(error.description.lowercased())")
             }
             rotationFailed = true
+        }
+    }
+
+    /// The line that has no end yet, to go on in the next file: no line is torn in two. Nil if it is very long.
+    private func openLine() -> (bytes: [UInt8], start: UInt64)? {
+        guard let file else { return nil }
+        let room = UInt64(LogFile.longestPiece + TimeStamp.length + 1)
+        let start = length - min(length, room)
+        guard let end = try? File.read(file.raw, at: Int64(clamping: start), maximum: Int(length - start)),
+            let newline = end.withUnsafeBytes({ Streams.lastNewline(in: $0) })
+        else { return nil }
+        return (Array(end[(newline + 1)...]), start + UInt64(newline) + 1)
+    }
+
+    private func writeNew(_ bytes: [UInt8]) throws(Errno) {
+        try? Streams.unlink("\(path).new")
+        let new = try Streams.open("\(path).new", [.write, .create, .noFollow], permissions: permissions)
+        if let failure = bytes.withUnsafeBytes({ Streams.write(new.raw, $0) }).failure {
+            try? Streams.unlink("\(path).new")
+            throw failure
         }
     }
 

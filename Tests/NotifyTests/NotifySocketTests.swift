@@ -1,0 +1,206 @@
+import Foundation
+import Linux
+import Testing
+
+@testable import Notify
+
+/// A folder that goes with the test.
+final class Folder {
+    let path: String
+    init() {
+        path = "/tmp/torpor-notify-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+        try! FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+    deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+@Suite struct NotifySocketTests {
+    private let folder = Folder()
+    private var path: String { folder.path + "/notify" }
+
+    private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+    @Test("a datagram comes with the kernel's word on who sent it")
+    func credentials() throws {
+        let socket = try NotifySocket(path: path)
+        #expect(socket.receive() == nil)
+        try Datagrams.send(bytes("READY=1\nSTATUS=up"), to: path)
+        let received = try #require(socket.receive())
+        #expect(received.message.ready && received.message.status == "up")
+        #expect(received.pid == getpid() && received.uid == getuid() && received.gid == getgid())
+        #expect(socket.receive() == nil)
+    }
+
+    @Test("another process is told apart by its pid")
+    func otherProcess() throws {
+        let python = "/usr/bin/env"
+        let socket = try NotifySocket(path: path)
+        let child = Process()
+        child.executableURL = URL(fileURLWithPath: python)
+        child.arguments = [
+            "python3", "-c",
+            "import socket,sys; s=socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); s.sendto(b'WATCHDOG=1', sys.argv[1])",
+            path,
+        ]
+        try child.run()
+        #expect(try Descriptor.wait(socket.descriptor.raw, timeout: .seconds(20)))
+        let received = try #require(socket.receive())
+        #expect(received.message.watchdogPing && received.pid == child.processIdentifier)
+        child.waitUntilExit()
+    }
+
+    @Test("systemd-notify --ready is answered: its barrier is closed when handled")
+    func systemdNotify() throws {
+        guard let tool = ["/usr/bin/systemd-notify", "/bin/systemd-notify"].first(where: File.isExecutable)
+        else {
+            print("skipped: systemd-notify is not installed (package systemd)")
+            return
+        }
+        let socket = try NotifySocket(path: path)
+        let child = Process()
+        child.executableURL = URL(fileURLWithPath: tool)
+        child.arguments = ["--ready", "--status=hello"]
+        child.environment = ["NOTIFY_SOCKET": path]
+        let begun = Clock.monotonic()
+        try child.run()
+        var ready = false
+        var barrier = false
+        while !(ready && barrier), Clock.monotonic() - begun < .seconds(20) {
+            _ = try Descriptor.wait(socket.descriptor.raw, timeout: .seconds(1))
+            while let received = socket.receive() {
+                if received.message.ready { ready = true }
+                if received.message.barrier {
+                    barrier = true
+                    #expect(received.descriptors.count == 1)
+                }
+                // `received` goes out of scope here, and its descriptor with it.
+            }
+            if !child.isRunning { break }
+        }
+        child.waitUntilExit()
+        #expect(ready)
+        #expect(child.terminationStatus == 0)
+        // Its own patience ends after 5 s.
+        #expect(Clock.monotonic() - begun < .seconds(4))
+    }
+
+    @Test("descriptors arrive, and are closed with the datagram: none leaks")
+    func descriptors() throws {
+        let socket = try NotifySocket(path: path)
+        let before = openDescriptors()
+        for count in [1, 2, 253] {
+            let pipes = try (0..<count).map { _ in try Streams.memory("x") }
+            try Datagrams.send(bytes("FDSTORE=1\nFDNAME=db"), to: path, descriptors: pipes.map(\.raw))
+            let received = try #require(socket.receive())
+            #expect(received.descriptors.count == count)
+            #expect(Datagrams.sameFile(received.descriptors[0].raw, pipes[0].raw))
+            #expect(fcntl(received.descriptors[0].raw, F_GETFD) & FD_CLOEXEC != 0)
+        }
+        #expect(openDescriptors() == before)
+    }
+
+    @Test("a barrier's descriptor is closed as soon as the datagram is let go")
+    func barrier() throws {
+        let socket = try NotifySocket(path: path)
+        let pipe = try Descriptor.pipe()
+        try Datagrams.send(bytes("BARRIER=1"), to: path, descriptors: [pipe.write.raw])
+        pipe.write.close()
+        #expect(try !Descriptor.wait(pipe.read.raw, timeout: .zero))
+        do {
+            let received = try #require(socket.receive())
+            #expect(received.message.barrier && received.descriptors.count == 1)
+        }
+        // The end of the pipe: the last writer is gone.
+        #expect(try Descriptor.wait(pipe.read.raw, timeout: .seconds(5)))
+        #expect(try Descriptor.read(pipe.read.raw, maximum: 1) == [])
+    }
+
+    @Test("a datagram longer than 64 KiB is read to there and says so; random ones do no harm")
+    func longAndRandom() throws {
+        let socket = try NotifySocket(path: path)
+        try Datagrams.send(bytes("READY=1\nSTATUS=" + String(repeating: "x", count: 100_000)), to: path)
+        let received = try #require(socket.receive())
+        #expect(received.message.ready && received.message.warnings.contains { $0.contains("longer than") })
+        var random = Seeded(state: 1)
+        for _ in 0..<500 {
+            let noise = (0..<Int.random(in: 1...300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+            try Datagrams.send(noise, to: path)
+            #expect(socket.receive() != nil)
+        }
+    }
+
+    @Test("one turn takes a bounded number of datagrams")
+    func bounded() throws {
+        let socket = try NotifySocket(path: path)
+        for number in 0..<8 { try Datagrams.send(bytes("STATUS=\(number)"), to: path) }
+        #expect(socket.receive(upTo: 5).map(\.message.status) == ["0", "1", "2", "3", "4"])
+        #expect(socket.receive(upTo: 5).count == 3)
+    }
+
+    @Test("a path that is too long is a sentence that says what to do")
+    func longPath() {
+        let long = folder.path + "/" + String(repeating: "n", count: 120)
+        do {
+            _ = try NotifySocket(path: long)
+            Issue.record("bound a path of \(long.utf8.count) bytes")
+        } catch {
+            #expect(error.description.contains("107") && error.description.contains("runtime_directory"))
+        }
+    }
+
+    @Test("a socket left behind is replaced, a file is not")
+    func leftBehind() throws {
+        let first = try NotifySocket(path: path)
+        let second = try NotifySocket(path: path)
+        try Datagrams.send(bytes("READY=1"), to: path)
+        #expect(second.receive() != nil && first.receive() == nil)
+        let file = folder.path + "/file"
+        #expect(FileManager.default.createFile(atPath: file, contents: Data()))
+        #expect(throws: NotifySocketError.self) { try NotifySocket(path: file) }
+    }
+
+    private func openDescriptors() -> Int {
+        // What this suite opens besides would disturb the count: only memory files count.
+        let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return all.filter {
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))?.hasPrefix("/memfd:x")
+                ?? false
+        }.count
+    }
+}
+
+@Suite struct FDStoreTests {
+    private func message(_ fields: [NotifyField]) -> NotifyMessage { NotifyMessage(fields: fields) }
+
+    @Test("descriptors are kept in order with their names, and the same open file once")
+    func keeps() throws {
+        var store = FDStore()
+        let a = try Streams.memory("a")
+        let b = try Streams.memory("b")
+        #expect(store.apply(message([.fdStore, .fdName("db")]), [a]).added.map(\.name) == ["db"])
+        #expect(store.apply(message([.fdStore]), [b, try a.duplicate()]).added.map(\.name) == ["stored"])
+        #expect(store.names == "db:stored" && store.entries.map(\.poll) == [true, true])
+        let gone = store.apply(message([.fdStoreRemove, .fdName("db")]), [])
+        #expect(gone.removed.map(\.name) == ["db"] && store.names == "stored")
+        #expect(store.apply(message([.fdStoreRemove, .fdName("db")]), []).warnings.count == 1)
+    }
+
+    @Test("two openings of one file are two, and FDPOLL=0 is remembered")
+    func sameInode() throws {
+        var store = FDStore()
+        let first = try Streams.open("/dev/null", .readWrite)
+        let second = try Streams.open("/dev/null", .readWrite)
+        let change = store.apply(message([.fdStore, .fdPoll(false)]), [first, second])
+        #expect(change.added.count == 2 && !change.added[0].poll)
+    }
+
+    @Test("the hundred-and-first is refused with a sentence")
+    func limit() throws {
+        var store = FDStore()
+        let many = try (0..<101).map { try Streams.memory("m\($0)") }
+        let change = store.apply(message([.fdStore]), many)
+        #expect(change.added.count == 100 && change.warnings.count == 1 && store.entries.count == 100)
+        store.remove(store.entries[3])
+        #expect(store.entries.count == 99)
+    }
+}

@@ -1,0 +1,137 @@
+import EventLoop
+import Foundation
+import Linux
+import Testing
+
+@testable import Output
+
+@Suite struct LogReaderTests {
+    private let folder = Folder()
+
+    @Test("the last lines are read across rotated files, with what they were asked to contain")
+    func lastLines() throws {
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 500, maxFiles: 5), loop: EventLoop())
+        for number in 0..<60 { try rig.write("line \(number)\n") }
+        let reader = LogReader(path: rig.log.path)
+        #expect(reader.read(LogQuery(count: 30)).lines.map(\.text) == (30..<60).map { "line \($0)" })
+        #expect(rig.capture.lastLines(2).map(\.text) == ["line 58", "line 59"])
+        #expect(reader.read(LogQuery(count: 2, grep: "e 4")).lines.map(\.text) == ["line 48", "line 49"])
+        #expect(reader.read(LogQuery(count: 0)).lines.isEmpty)
+        #expect(reader.read(LogQuery(since: Clock.realtimeMicroseconds() + 1_000_000)).lines.isEmpty)
+        #expect(reader.read(LogQuery(since: 0)).lines.count >= 60)
+        #expect(LogReader(path: folder.path + "/none").read(LogQuery(count: 5)).lines.isEmpty)
+    }
+
+    @Test("since a time means from that line on")
+    func since() throws {
+        let stamps = (0..<5).map { TimeStamp.string(microseconds: 1_769_860_800_000_000 + Int64($0) * 1_000_000) }
+        try stamps.map { "\($0) at \($0)\n" }.joined().write(
+            toFile: folder.path + "/app.log", atomically: false, encoding: .utf8)
+        let page = LogReader(path: folder.path + "/app.log").read(LogQuery(since: 1_769_860_803_000_000))
+        #expect(page.lines.map(\.text) == ["at \(stamps[3])", "at \(stamps[4])"])
+        #expect(page.lines.first?.description == "\(stamps[3]) at \(stamps[3])")
+    }
+
+    @Test("following gives each line once, through every rotation")
+    func follow() throws {
+        let loop = try EventLoop()
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 700, maxFiles: 8), loop: loop)
+        try rig.write("before\n")
+        let reader = LogReader(path: rig.log.path)
+        var next = reader.read(LogQuery(count: 0)).next
+        var seen: [String] = []
+        var calls = 0
+        let token = rig.capture.observe { calls += 1 }
+        for number in 0..<100 {
+            try rig.write("line \(number)\npart")
+            try rig.write("ial \(number)\n")
+            if number % 7 == 0 {
+                let page = reader.follow(from: next)
+                seen += page.lines.map(\.text)
+                next = page.next
+            }
+        }
+        seen += reader.follow(from: next).lines.map(\.text)
+        #expect(seen == (0..<100).flatMap { ["line \($0)", "partial \($0)"] })
+        #expect(calls == 200)
+        rig.capture.removeObserver(token)
+        try rig.write("unheard\n")
+        #expect(calls == 200)
+    }
+
+    @Test("a page is bounded and says that there is more; lines without end come in pieces")
+    func bounded() throws {
+        let rig = try Rig(folder, loop: EventLoop())
+        try rig.write((0..<3_000).map { "line \($0)\n" }.joined())
+        let reader = LogReader(path: rig.log.path)
+        var page = reader.follow(from: LogPosition(inode: 0, offset: 0), limit: 10_000)
+        var count = page.lines.count
+        #expect(page.more && count < 3_000)
+        while page.more {
+            page = reader.follow(from: page.next, limit: 10_000)
+            count += page.lines.count
+        }
+        #expect(count == 3_000)
+        let endless = [UInt8](repeating: 0x61, count: 300_000) + [0x0a]
+        for start in stride(from: 0, to: endless.count, by: 30_000) {
+            try rig.write(String(decoding: endless[start..<min(start + 30_000, endless.count)], as: UTF8.self))
+        }
+        let pieces = reader.follow(from: page.next)
+        #expect(pieces.lines.map(\.text.utf8.count).reduce(0, +) == 300_000 + TimeStamp.length + 1 - TimeStamp.length - 1)
+        #expect(rig.capture.lastLines(3).allSatisfy { $0.text.utf8.count < 200_000 })
+    }
+}
+
+@Suite struct OutputBatchTests {
+    private let folder = Folder()
+
+    /// A batch as a daemon leaves it that is killed: the header of a phase, raw bytes, and so much of it in the log.
+    private func leave(_ raw: String, appending: Bool, log: LogFile) throws -> OutputBatch {
+        let batch = try OutputBatch()
+        try batch.writeHeader(appending: appending, log: log, count: raw.utf8.count, stamp: 1_769_860_800_000_000)
+        try Array(raw.utf8).withUnsafeBytes {
+            try Streams.write(batch.descriptor.raw, at: OutputBatch.headerSize, $0)
+        }
+        return batch
+    }
+
+    private func recover(_ batch: OutputBatch, _ log: LogFile) throws -> Int {
+        let again = OutputBatch(recovering: try batch.descriptor.duplicate())
+        return try again.recover { $0 == log.path ? LogFile(path: $0) : nil }
+    }
+
+    @Test("killed while filling: the batch is completed")
+    func filling() throws {
+        let log = LogFile(path: folder.path + "/app.log")
+        let batch = try leave("one\ntwo\n", appending: false, log: log)
+        #expect(try recover(batch, log) == 8)
+        #expect(folder.lines("app.log") == ["one", "two"])
+        #expect(try recover(batch, log) == 0)
+        #expect(folder.lines("app.log") == ["one", "two"])
+    }
+
+    @Test("killed while appending, wherever: the batch is repeated and nothing is there twice", arguments: [0, 1, 30, 58])
+    func appending(written: Int) throws {
+        let log = LogFile(path: folder.path + "/app.log")
+        let rig = try Rig(folder, loop: EventLoop())
+        try rig.write("zero\nhal")
+        #expect(log.prepare(for: 0, now: 0))
+        let batch = try leave("f\none\ntwo\n", appending: true, log: log)
+        let full = "f\n2026-01-31T12:00:00.000Z one\n2026-01-31T12:00:00.000Z two\n"
+        let handle = try #require(FileHandle(forWritingAtPath: log.path))
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data(full.utf8.prefix(written)))
+        try handle.close()
+        #expect(try recover(batch, log) == 10)
+        #expect(folder.lines("app.log") == ["zero", "half", "one", "two"])
+        #expect(folder.text("app.log").hasSuffix(full))
+    }
+
+    @Test("a memory file that says nothing sensible is emptied")
+    func garbage() throws {
+        let memory = try Streams.memory("x")
+        try [UInt8](repeating: 0xa5, count: 9_000).withUnsafeBytes { try Streams.write(memory.raw, at: 0, $0) }
+        #expect(try OutputBatch(recovering: memory).recover { _ in nil } == 0)
+        #expect(try Streams.status(memory.raw).size == OutputBatch.headerSize)
+    }
+}
