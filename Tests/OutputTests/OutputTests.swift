@@ -153,7 +153,8 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         let child = try spawn("exec yes 'a line of some length, again and again and again'", into: writer)
         writer.close()
         defer {
-            child.terminate()
+            // Not SIGTERM: a test runner may have started with it blocked, and its children inherit that.
+            kill(child.processIdentifier, SIGKILL)
             child.waitUntilExit()
         }
         #expect(try wait(loop) { rigs[0].capture.bytesRead > 20 << 20 })
