@@ -130,7 +130,8 @@ extension Node {
         case .array(let elements): result.value = .array(elements.map { $0.replacing(number) })
         case .table(let members):
             result.value = .table(
-                members.map { Member(key: $0.key, position: $0.position, node: $0.node.replacing(number)) })
+                members.map { Member(key: $0.key, position: $0.position, node: $0.node.replacing(number)) }
+            )
         case .integer, .double, .boolean, .date: break
         }
         return result

@@ -17,8 +17,10 @@ public enum ConfigurationLoader {
         let path = path ?? DefaultPaths(environment: environment, userID: userID).configuration
         let sink = DiagnosticSink()
         var reader = FileReader(
-            system: system, sink: sink,
-            supervisor: SupervisorSpecification(environment: environment, userID: userID))
+            system: system,
+            sink: sink,
+            supervisor: SupervisorSpecification(environment: environment, userID: userID)
+        )
         reader.read(path)
         checkPolicies(reader)
         let apps = Resolver(system: system, userID: userID, drafts: reader.drafts).apps()
@@ -38,7 +40,8 @@ public enum ConfigurationLoader {
         for name in reader.supervisor.policies where reader.policies[name] == nil {
             let hint = Nearest.hint(name, among: reader.policies.keys.sorted())
             reader.supervisorOrigins["policies"]?.error(
-                "no [policies.\(name)] says where the policy \(quoted(name)) is\(hint)")
+                "no [policies.\(name)] says where the policy \(quoted(name)) is\(hint)"
+            )
         }
         for (name, entry) in reader.policies where !reader.supervisor.policies.contains(name) {
             entry.origin.warning("is not used: [supervisor] policies does not name \(quoted(name))")

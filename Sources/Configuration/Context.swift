@@ -66,8 +66,13 @@ struct Context {
     private func add(_ message: String, at position: Position, _ severity: Diagnostic.Severity) {
         sink.add(
             Diagnostic(
-                file: file, line: position.line, column: position.column, path: path, message: message,
-                severity: severity)
+                file: file,
+                line: position.line,
+                column: position.column,
+                path: path,
+                message: message,
+                severity: severity
+            )
         )
     }
 }

@@ -19,7 +19,8 @@ public enum EnvironmentFile {
             case .failure(.missing):
                 if !file.isOptional {
                     throw EnvironmentFileError(
-                        description: "\(file.path): there is no such file; \"-\(file.path)\" makes it optional")
+                        description: "\(file.path): there is no such file; \"-\(file.path)\" makes it optional"
+                    )
                 }
             case .failure(.unusable(let reason)):
                 throw EnvironmentFileError(description: "\(file.path): \(reason)")
@@ -92,7 +93,9 @@ public enum EnvironmentFile {
             let isName = text.allSatisfy { $0.isNameByte && $0 != UInt8(ascii: "-") }
             guard let first = text.first, isName, !(0x30...0x39).contains(first) else {
                 throw failure(
-                    "\(quoted(String(decoding: text, as: UTF8.self))) is no name: use letters, digits and _", line: line)
+                    "\(quoted(String(decoding: text, as: UTF8.self))) is no name: use letters, digits and _",
+                    line: line
+                )
             }
             return String(decoding: text, as: UTF8.self)
         }

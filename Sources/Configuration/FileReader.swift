@@ -121,7 +121,9 @@ struct FileReader {
         if files.contains(where: { absolute($0) == absolute(path) }) { return }
         guard chain.count < Self.depthLimit, files.count < Self.countLimit else {
             context.error(
-                "includes go deeper than \(Self.depthLimit) or name more than \(Self.countLimit) files", at: position)
+                "includes go deeper than \(Self.depthLimit) or name more than \(Self.countLimit) files",
+                at: position
+            )
             return
         }
         switch system.read(absolute(path)) {

@@ -45,7 +45,8 @@ extension TableReader {
             guard values.count == parts.count, let soft = values.first, let hard = values.last, parts.count <= 2 else {
                 context.error(
                     "\(quoted(text)) is no limit: write \(example(unit)), \"unlimited\" or \"SOFT:HARD\"",
-                    at: node.position)
+                    at: node.position
+                )
                 return nil
             }
             guard soft <= hard else {

@@ -30,10 +30,13 @@ public enum Quantity {
             }
             guard let unit = units.first(where: { $0.name == name }) else {
                 throw QuantityError(
-                    description: "\(quoted(String(name))) is no unit of time: use us, ms, s, min, h or d")
+                    description: "\(quoted(String(name))) is no unit of time: use us, ms, s, min, h or d"
+                )
             }
             guard unit.microseconds < smallest else {
-                throw QuantityError(description: "the units of \(quoted(text)) must go from the largest to the smallest")
+                throw QuantityError(
+                    description: "the units of \(quoted(text)) must go from the largest to the smallest"
+                )
             }
             smallest = unit.microseconds
             let (product, overflow) = whole.multipliedReportingOverflow(by: unit.microseconds)
@@ -64,7 +67,8 @@ public enum Quantity {
         }
         guard let unit = sizeUnits[String(rest)] else {
             throw QuantityError(
-                description: "\(quoted(String(rest))) is no unit of size: use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB")
+                description: "\(quoted(String(rest))) is no unit of size: use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB"
+            )
         }
         let (product, overflow) = UInt64(whole).multipliedReportingOverflow(by: unit)
         guard !overflow, product <= UInt64(Int64.max) - unit else {
@@ -100,7 +104,9 @@ public enum Quantity {
         guard !digits.isEmpty else {
             let isNegative = rest.hasPrefix("-")
             throw QuantityError(
-                description: "\(quoted(text)) \(isNegative ? "is negative" : "is no number with a unit"): write \(example)")
+                description:
+                    "\(quoted(text)) \(isNegative ? "is negative" : "is no number with a unit"): write \(example)"
+            )
         }
         guard let whole = Int64(String(Substring(digits))) else {
             throw QuantityError(description: "\(quoted(text)) is too large")

@@ -125,7 +125,9 @@ enum Read {
             guard case .integer(let number) = node.value else { return context.expected("an integer", node) }
             guard let value = T(exactly: number), range.contains(value) else {
                 context.error(
-                    "\(number) is out of range: from \(range.lowerBound) to \(range.upperBound)", at: node.position)
+                    "\(number) is out of range: from \(range.lowerBound) to \(range.upperBound)",
+                    at: node.position
+                )
                 return nil
             }
             return value
@@ -143,7 +145,9 @@ enum Read {
             }
             guard range.contains(value) else {
                 context.error(
-                    "\(value) is out of range: from \(range.lowerBound) to \(range.upperBound)", at: node.position)
+                    "\(value) is out of range: from \(range.lowerBound) to \(range.upperBound)",
+                    at: node.position
+                )
                 return nil
             }
             return value
@@ -159,7 +163,9 @@ enum Read {
         let names = T.allCases.map(\.rawValue)
         let list = names.map(quoted).joined(separator: ", ")
         context.error(
-            "\(quoted(text)) is not one of \(list)\(Nearest.hint(text, among: names))", at: node.position)
+            "\(quoted(text)) is not one of \(list)\(Nearest.hint(text, among: names))",
+            at: node.position
+        )
         return nil
     }
 

@@ -14,7 +14,8 @@ enum ReadyReader {
                 let hint = Nearest.hint(text, among: ["exec", "notify"])
                 context.error(
                     "\(quoted(text)) is not \"exec\", \"notify\" or a table with tcp, http, command or file\(hint)",
-                    at: node.position)
+                    at: node.position
+                )
                 return nil
             }
         case .table(let members): return probe(context, node, members)
@@ -76,7 +77,9 @@ enum ReadyReader {
         let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
         guard isPlain, let (host, port) = authority(String(place)) else {
             context.error(
-                "\(quoted(text)) is no address: write \"http://127.0.0.1:8000/health\"", at: node.position)
+                "\(quoted(text)) is no address: write \"http://127.0.0.1:8000/health\"",
+                at: node.position
+            )
             return nil
         }
         return .http(host: host, port: port ?? 80, path: path.hasPrefix("/") ? String(path) : "/" + path)

@@ -66,7 +66,10 @@ struct Resolver {
         if let user = app.user {
             if let number = system.userID(user) {
                 if userID != 0, number != userID {
-                    draft.error("user", "only root can run an app as \(quoted(user)): remove it, or run torpord as root")
+                    draft.error(
+                        "user",
+                        "only root can run an app as \(quoted(user)): remove it, or run torpord as root"
+                    )
                 }
             } else {
                 draft.error("user", "there is no user \(quoted(user)) on this machine")
@@ -83,7 +86,9 @@ struct Resolver {
         }
         if userID != 0, number != system.effectiveGroupID {
             draft.error(
-                key, "only root can give an app the group \(quoted(group)): remove it, or run torpord as root")
+                key,
+                "only root can give an app the group \(quoted(group)): remove it, or run torpord as root"
+            )
         }
     }
 

@@ -132,7 +132,8 @@ enum TableReader {
         if text.contains("/") || text.contains(".") { return true }
         context.error(
             "\(quoted(text)) is neither \(quoted(word)) nor a path: write \"./\(text)\" for a file of that name",
-            at: node.position)
+            at: node.position
+        )
         return false
     }
 

@@ -9,13 +9,23 @@ struct DiagnosticTests {
             // Keys
             ("restrat = \"never\"", "1: apps.web.restrat: there is no such key; did you mean \"restart\"?"),
             ("zzzzzzzzzzzz = 1", "1: apps.web.zzzzzzzzzzzz: there is no such key"),
-            ("restart_backoff.limits = 1", "17: apps.web.restart_backoff.limits: there is no such key; did you mean \"limit\"?"),
-            ("signals.didEnterBackgrund = \"SIGUSR1\"",
-             "9: apps.web.signals.didEnterBackgrund: there is no such key; did you mean \"didEnterBackground\"?"),
+            (
+                "restart_backoff.limits = 1",
+                "17: apps.web.restart_backoff.limits: there is no such key; did you mean \"limit\"?"
+            ),
+            (
+                "signals.didEnterBackgrund = \"SIGUSR1\"",
+                "9: apps.web.signals.didEnterBackgrund: there is no such key; did you mean \"didEnterBackground\"?"
+            ),
             ("limits.nofiles = 1", "8: apps.web.limits.nofiles: there is no such key; did you mean \"nofile\"?"),
-            ("resources.actve.cpu_weight = 1", "11: apps.web.resources.actve: there is no such key; did you mean \"active\"?"),
-            ("resources.active.cpu_wight = 1",
-             "18: apps.web.resources.active.cpu_wight: there is no such key; did you mean \"cpu_weight\"?"),
+            (
+                "resources.actve.cpu_weight = 1",
+                "11: apps.web.resources.actve: there is no such key; did you mean \"active\"?"
+            ),
+            (
+                "resources.active.cpu_wight = 1",
+                "18: apps.web.resources.active.cpu_wight: there is no such key; did you mean \"cpu_weight\"?"
+            ),
             ("ready = { tpc = \"a:1\" }", "11: apps.web.ready.tpc: there is no such key; did you mean \"tcp\"?"),
             // Types
             ("directory = 4", "13: apps.web.directory: expected a string, found an integer"),
@@ -24,18 +34,27 @@ struct DiagnosticTests {
             ("exits_on_suspend = \"yes\"", "20: apps.web.exits_on_suspend: expected true or false, found a string"),
             ("priority = \"high\"", "12: apps.web.priority: expected an integer, found a string"),
             ("restart_backoff = 5", "19: apps.web.restart_backoff: expected a table, found an integer"),
-            ("restart_backoff.factor = \"two\"", "26: apps.web.restart_backoff.factor: expected a number, found a string"),
+            (
+                "restart_backoff.factor = \"two\"",
+                "26: apps.web.restart_backoff.factor: expected a number, found a string"
+            ),
             ("environment.PORT = 80", "20: apps.web.environment.PORT: expected a string, found an integer"),
             ("grace = 2026-01-01", "9: apps.web.grace: expected a duration like \"5s\", found a date or time"),
-            ("ready = 1",
-             "9: apps.web.ready: expected \"exec\", \"notify\" or a table with tcp, http, command or file, found an integer"),
+            (
+                "ready = 1",
+                "9: apps.web.ready: expected \"exec\", \"notify\" or a table with tcp, http, command or file, found an integer"
+            ),
             // Choices
-            ("restart = \"alway\"",
-             "11: apps.web.restart: \"alway\" is not one of \"never\", \"on-failure\", \"always\"; did you mean \"always\"?"),
+            (
+                "restart = \"alway\"",
+                "11: apps.web.restart: \"alway\" is not one of \"never\", \"on-failure\", \"always\"; did you mean \"always\"?"
+            ),
             ("type = \"forking\"", "8: apps.web.type: \"forking\" is not one of \"service\", \"oneshot\""),
-            ("ready = \"notfy\"",
-             "9: apps.web.ready: \"notfy\" is not \"exec\", \"notify\" or a table with tcp, http, command or file; "
-                + "did you mean \"notify\"?"),
+            (
+                "ready = \"notfy\"",
+                "9: apps.web.ready: \"notfy\" is not \"exec\", \"notify\" or a table with tcp, http, command or file; "
+                    + "did you mean \"notify\"?"
+            ),
             // Durations
             ("grace = 5", "9: apps.web.grace: expected a duration, found an integer: write \"5s\""),
             ("grace = 1.5", "9: apps.web.grace: expected a duration, found a float: write \"1.5s\""),
@@ -47,73 +66,127 @@ struct DiagnosticTests {
             ("grace = \"1m1h\"", "9: apps.web.grace: the units of \"1m1h\" must go from the largest to the smallest"),
             ("grace = \"99999999d\"", "9: apps.web.grace: \"99999999d\" is too long: the longest is \"36500d\""),
             ("grace = \"9999999999999999999999d\"", "9: apps.web.grace: \"9999999999999999999999d\" is too large"),
-            ("launch_deadline = \"0s\"",
-             "19: apps.web.launch_deadline: must be longer than zero; \"none\" switches it off"),
-            ("expiry_warning = \"none\"",
-             "18: apps.web.expiry_warning: \"none\" is not possible here: write a duration like \"5s\""),
+            (
+                "launch_deadline = \"0s\"",
+                "19: apps.web.launch_deadline: must be longer than zero; \"none\" switches it off"
+            ),
+            (
+                "expiry_warning = \"none\"",
+                "18: apps.web.expiry_warning: \"none\" is not possible here: write a duration like \"5s\""
+            ),
             ("extension_limit = \"0s\"", "19: apps.web.extension_limit: must be longer than zero"),
             // Sizes
-            ("memory_limit = 64", "16: apps.web.memory_limit: expected a size, found an integer: write \"64B\" or \"64MiB\""),
+            (
+                "memory_limit = 64",
+                "16: apps.web.memory_limit: expected a size, found an integer: write \"64B\" or \"64MiB\""
+            ),
             ("memory_limit = \"64\"", "16: apps.web.memory_limit: \"64\" has no unit: write \"64B\" or \"64MiB\""),
-            ("memory_limit = \"64 Zebras\"",
-             "16: apps.web.memory_limit: \" Zebras\" is no unit of size: use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB"),
+            (
+                "memory_limit = \"64 Zebras\"",
+                "16: apps.web.memory_limit: \" Zebras\" is no unit of size: use B, KiB, MiB, GiB, TiB, KB, MB, GB or TB"
+            ),
             ("memory_limit = \"0B\"", "16: apps.web.memory_limit: must be more than zero; \"none\" switches it off"),
             ("memory_limit = \"99999999TB\"", "16: apps.web.memory_limit: \"99999999TB\" is too large"),
             ("memory_limit = true", "16: apps.web.memory_limit: expected a size like \"64MiB\", found a boolean"),
             // Ranges
             ("nice = 20", "8: apps.web.nice: 20 is out of range: from -20 to 19"),
             ("instances = 0", "13: apps.web.instances: 0 is out of range: from 1 to 1000"),
-            ("restart_backoff.factor = 0.5", "26: apps.web.restart_backoff.factor: 0.5 is out of range: from 1.0 to 100.0"),
+            (
+                "restart_backoff.factor = 0.5",
+                "26: apps.web.restart_backoff.factor: 0.5 is out of range: from 1.0 to 100.0"
+            ),
             ("success_exit_status = [256]", "24: apps.web.success_exit_status[0]: 256 is out of range: from 0 to 255"),
             ("limits.nofile = -1", "17: apps.web.limits.nofile: -1 is out of range: from 0; \"unlimited\" for none"),
             // Signals
-            ("stop_signal = \"SIGTREM\"", "15: apps.web.stop_signal: \"SIGTREM\" is no signal; did you mean \"SIGTERM\"?"),
-            ("stop_signal = 15", "15: apps.web.stop_signal: expected a signal's name, found an integer: write \"SIGUSR1\""),
-            ("stop_signal = \"SIGSTOP\"", "15: apps.web.stop_signal: SIGSTOP cannot be used here: Torpor itself needs it"),
-            ("signals.refresh = \"KILL\"", "19: apps.web.signals.refresh: KILL cannot be used here: Torpor itself needs it"),
+            (
+                "stop_signal = \"SIGTREM\"",
+                "15: apps.web.stop_signal: \"SIGTREM\" is no signal; did you mean \"SIGTERM\"?"
+            ),
+            (
+                "stop_signal = 15",
+                "15: apps.web.stop_signal: expected a signal's name, found an integer: write \"SIGUSR1\""
+            ),
+            (
+                "stop_signal = \"SIGSTOP\"",
+                "15: apps.web.stop_signal: SIGSTOP cannot be used here: Torpor itself needs it"
+            ),
+            (
+                "signals.refresh = \"KILL\"",
+                "19: apps.web.signals.refresh: KILL cannot be used here: Torpor itself needs it"
+            ),
             // Values with a form of their own
             ("umask = 27", "9: apps.web.umask: expected a string of octal digits, found an integer: write \"0027\""),
             ("umask = \"0999\"", "9: apps.web.umask: \"0999\" is no octal mode up to \"0777\""),
-            ("limits.nofile = \"many\"", "17: apps.web.limits.nofile: \"many\" is no limit: write 4096, \"unlimited\" or \"SOFT:HARD\""),
+            (
+                "limits.nofile = \"many\"",
+                "17: apps.web.limits.nofile: \"many\" is no limit: write 4096, \"unlimited\" or \"SOFT:HARD\""
+            ),
             ("limits.core = \"2:1\"", "15: apps.web.limits.core: the soft limit of \"2:1\" is above the hard one"),
-            ("environment.\"A=B\" = \"\"",
-             "13: apps.web.environment.\"A=B\": the name of a variable must not be empty nor contain ="),
+            (
+                "environment.\"A=B\" = \"\"",
+                "13: apps.web.environment.\"A=B\": the name of a variable must not be empty nor contain ="
+            ),
             ("environment_file = \"-\"", "20: apps.web.environment_file: must name a file after -"),
-            ("stderr = \"lgo\"",
-             "10: apps.web.stderr: \"lgo\" is neither \"log\" nor a path: write \"./lgo\" for a file of that name"),
+            (
+                "stderr = \"lgo\"",
+                "10: apps.web.stderr: \"lgo\" is neither \"log\" nor a path: write \"./lgo\" for a file of that name"
+            ),
             ("user = \"\"", "8: apps.web.user: must not be empty"),
             ("directory = \"a\\u0000b\"", "13: apps.web.directory: must not contain NUL"),
             ("before_start = \"/bin/a b\"", "16: apps.web.before_start: expected an array of commands, found a string"),
-            ("before_start = [{ deadline = \"1s\" }]",
-             "17: apps.web.before_start[0]: command is missing: write command = [\"/path/to/program\"]"),
+            (
+                "before_start = [{ deadline = \"1s\" }]",
+                "17: apps.web.before_start[0]: command is missing: write command = [\"/path/to/program\"]"
+            ),
             ("before_start = [[]]", "17: apps.web.before_start[0]: must begin with a program"),
             ("ready = {}", "9: apps.web.ready: needs exactly one of tcp, http, command and file"),
-            ("ready = { tcp = \"a:1\", file = \"/a\" }", "9: apps.web.ready: needs exactly one of tcp, http, command and file"),
-            ("ready = { tcp = \"localhost\" }",
-             "17: apps.web.ready.tcp: \"localhost\" is no address with a port: write \"127.0.0.1:8000\""),
-            ("ready = { tcp = \"localhost:70000\" }",
-             "17: apps.web.ready.tcp: \"localhost:70000\" is no address with a port: write \"127.0.0.1:8000\""),
-            ("ready = { http = \"https://a\" }", "18: apps.web.ready.http: \"https://a\" is no address beginning with http://"),
-            ("ready = { http = \"http://a b\" }",
-             "18: apps.web.ready.http: \"http://a b\" is no address: write \"http://127.0.0.1:8000/health\""),
+            (
+                "ready = { tcp = \"a:1\", file = \"/a\" }",
+                "9: apps.web.ready: needs exactly one of tcp, http, command and file"
+            ),
+            (
+                "ready = { tcp = \"localhost\" }",
+                "17: apps.web.ready.tcp: \"localhost\" is no address with a port: write \"127.0.0.1:8000\""
+            ),
+            (
+                "ready = { tcp = \"localhost:70000\" }",
+                "17: apps.web.ready.tcp: \"localhost:70000\" is no address with a port: write \"127.0.0.1:8000\""
+            ),
+            (
+                "ready = { http = \"https://a\" }",
+                "18: apps.web.ready.http: \"https://a\" is no address beginning with http://"
+            ),
+            (
+                "ready = { http = \"http://a b\" }",
+                "18: apps.web.ready.http: \"http://a b\" is no address: write \"http://127.0.0.1:8000/health\""
+            ),
             // Accounts
             ("user = \"nobdy\"", "8: apps.web.user: there is no user \"nobdy\" on this machine"),
             ("group = \"nobdy\"", "9: apps.web.group: there is no group \"nobdy\" on this machine"),
-            ("supplementary_groups = [\"nobdy\"]",
-             "24: apps.web.supplementary_groups: there is no group \"nobdy\" on this machine"),
+            (
+                "supplementary_groups = [\"nobdy\"]",
+                "24: apps.web.supplementary_groups: there is no group \"nobdy\" on this machine"
+            ),
             // Keys that do not go together
-            ("exits_on_suspend = true\nlaunch = \"background\"",
-             "line 4 10: apps.web.launch: an app with exits_on_suspend is launched only into the foreground"),
-            ("restart_backoff = { initial = \"1s\", cap = \"1ms\" }",
-             "19: apps.web.restart_backoff: cap must not be shorter than initial"),
-            ("memory_limit = \"1MB\"\nmemory_needed = \"2MB\"",
-             "line 4 17: apps.web.memory_needed: must not be more than memory_limit"),
+            (
+                "exits_on_suspend = true\nlaunch = \"background\"",
+                "line 4 10: apps.web.launch: an app with exits_on_suspend is launched only into the foreground"
+            ),
+            (
+                "restart_backoff = { initial = \"1s\", cap = \"1ms\" }",
+                "19: apps.web.restart_backoff: cap must not be shorter than initial"
+            ),
+            (
+                "memory_limit = \"1MB\"\nmemory_needed = \"2MB\"",
+                "line 4 17: apps.web.memory_needed: must not be more than memory_limit"
+            ),
             ("expiry_warning = \"30s\"", "18: apps.web.expiry_warning: must be shorter than task_time"),
             ("answers = true", "11: warning: apps.web.answers: there is nothing to answer without signals"),
         ]
     )
     func wrongValue(keys: String, complaint: String) {
-        let expected = complaint.hasPrefix("line 4 ")
+        let expected =
+            complaint.hasPrefix("line 4 ")
             ? "torpor.toml:4:" + complaint.dropFirst(7) : "torpor.toml:3:" + complaint
         #expect(complaints(app: keys) == [expected])
     }
@@ -123,12 +196,16 @@ struct DiagnosticTests {
         arguments: [
             ("[apps.web]\n", "1:7: apps.web: exec is missing: write exec = [\"/path/to/program\"]"),
             ("[apps.web]\nexec = []", "2:8: apps.web.exec: must begin with a program"),
-            ("[apps.web]\nexec = \"/bin/a -b\"",
-             "2:8: apps.web.exec: expected an array of strings, found a string: write [\"/bin/a\", \"-b\"]"),
+            (
+                "[apps.web]\nexec = \"/bin/a -b\"",
+                "2:8: apps.web.exec: expected an array of strings, found a string: write [\"/bin/a\", \"-b\"]"
+            ),
             ("[apps.\"a b\"]\nexec = [\"a\"]", "1:7: apps.\"a b\": a name consists of letters, digits, -, _ and ."),
             ("[apps.\".a\"]\nexec = [\"a\"]", "1:7: apps.\".a\": a name must not begin with . or -"),
-            ("[apps.\"a@1\"]\nexec = [\"a\"]",
-             "1:7: apps.\"a@1\": the name must not contain @: it stands before an instance's number"),
+            (
+                "[apps.\"a@1\"]\nexec = [\"a\"]",
+                "1:7: apps.\"a@1\": the name must not contain @: it stands before an instance's number"
+            ),
             ("[apps.\"\"]\nexec = [\"a\"]", "1:7: apps.\"\": a name has from 1 to 64 characters"),
             ("apps.web = 4", "1:12: apps.web: expected a table: write [apps.web], found an integer"),
             ("[app.web]\n", "1:2: app: there is no such key; did you mean \"apps\"?"),
@@ -136,11 +213,18 @@ struct DiagnosticTests {
             ("include = [\"a.toml\"]", "1:12: include[0]: there is no file \"a.toml\""),
             ("include = [\"torpor.toml\"]", "1:12: include[0]: includes itself: torpor.toml → torpor.toml"),
             ("[supervisor]\nonexit = 1", "2:1: supervisor.onexit: there is no such key; did you mean \"on_exit\"?"),
-            ("[supervisor]\npolicies = [\"mobil\"]\n[policies.mobile]\npath = \"a\"",
-             "2:12: supervisor.policies: no [policies.mobil] says where the policy \"mobil\" is; did you mean \"mobile\"?"),
-            ("[supervisor]\npolicies = [\"a\"]\n[policies.a]\n", "3:11: policies.a: path is missing: write path = \"libNAME.so\""),
-            ("[policies.a]\npath = \"a\"",
-             "1:11: warning: policies.a: is not used: [supervisor] policies does not name \"a\""),
+            (
+                "[supervisor]\npolicies = [\"mobil\"]\n[policies.mobile]\npath = \"a\"",
+                "2:12: supervisor.policies: no [policies.mobil] says where the policy \"mobil\" is; did you mean \"mobile\"?"
+            ),
+            (
+                "[supervisor]\npolicies = [\"a\"]\n[policies.a]\n",
+                "3:11: policies.a: path is missing: write path = \"libNAME.so\""
+            ),
+            (
+                "[policies.a]\npath = \"a\"",
+                "1:11: warning: policies.a: is not used: [supervisor] policies does not name \"a\""
+            ),
             ("[defaults]\nrestrat = 1", "2:1: defaults.restrat: there is no such key; did you mean \"restart\"?"),
             ("a = 1\na = 2", "2:5: Error while parsing key-value pair: cannot redefine existing integer 'a'"),
         ]
@@ -171,7 +255,8 @@ struct DiagnosticTests {
                 "torpor.toml:4:12: apps.web.requires: there is no app \"bd\"; did you mean \"db\"?",
                 "torpor.toml:7:8: apps.db.nice: 99 is out of range: from -20 to 19",
                 "torpor.toml:9:11: supervisor.on_exit: expected a string, found an integer",
-            ])
+            ]
+        )
     }
 
     @Test("a missing file, a folder and a file that is too large")
@@ -189,13 +274,15 @@ struct DiagnosticTests {
 
     @Test("only root can use other users and groups")
     func otherUsers() {
-        let text = "[apps.a]\nexec = [\"a\"]\nuser = \"root\"\ngroup = \"video\"\n[apps.b]\nexec = [\"b\"]\nuser = \"web\""
+        let text =
+            "[apps.a]\nexec = [\"a\"]\nuser = \"root\"\ngroup = \"video\"\n[apps.b]\nexec = [\"b\"]\nuser = \"web\""
         #expect(complaints(load(text)) == [])
         #expect(
             complaints(load(text, userID: 33)) == [
                 "torpor.toml:3:8: apps.a.user: only root can run an app as \"root\": remove it, or run torpord as root",
                 "torpor.toml:4:9: apps.a.group: only root can give an app the group \"video\": remove it, or run torpord as root",
-            ])
+            ]
+        )
     }
 
     @Test("apps that wait for each other are named")
@@ -214,7 +301,8 @@ struct DiagnosticTests {
                 "torpor.toml:5:29: apps.d.after: the apps wait for each other: d → d",
                 "torpor.toml:6:29: apps.e.after: there is no app \"x\"",
                 "torpor.toml:6:29: apps.e.after: there is no instance \"b@3\": the last one is \"b@2\"",
-            ])
+            ]
+        )
     }
 
     @Test("a chain of apps that is longer than a stack is walked")

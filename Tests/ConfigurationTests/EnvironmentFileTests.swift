@@ -27,7 +27,8 @@ struct EnvironmentFileTests {
         #expect(
             variables.map(\.value) == [
                 "1", "two words", "single # $x \\", "a \"b\" $x \\n\nnext", "onetwo", "", "abc", "2",
-            ])
+            ]
+        )
     }
 
     @Test(
@@ -51,7 +52,9 @@ struct EnvironmentFileTests {
         #expect(try EnvironmentFile.load(files, system: system) == ["X": "2", "Y": "1"])
         #expect(throws: EnvironmentFileError.self) {
             _ = try EnvironmentFile.load(
-                [EnvironmentFileReference(path: "/missing", isOptional: false)], system: system)
+                [EnvironmentFileReference(path: "/missing", isOptional: false)],
+                system: system
+            )
         }
     }
 }

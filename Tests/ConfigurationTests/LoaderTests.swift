@@ -24,7 +24,8 @@ struct LoaderTests {
         "restart_backoff":
             "{ initial = \"1s\", factor = 3, cap = \"2s\", limit = 4, window = \"5s\", jitter = 0.5 }",
         "shared_resources": "[\"/l\"]", "signals": "{ didEnterBackground = \"USR1\" }", "stable_after": "\"1s\"",
-        "stderr": "\"e.log\"", "stdin": "\"/in\"", "stop_signal": "\"SIGINT\"", "success_exit_status": "[3, \"SIGHUP\"]",
+        "stderr": "\"e.log\"", "stdin": "\"/in\"", "stop_signal": "\"SIGINT\"",
+        "success_exit_status": "[3, \"SIGHUP\"]",
         "supplementary_groups": "[\"44\"]", "suspend_deadline": "\"3s\"", "suspend_with": "\"freezer\"",
         "tags": "[\"t\"]", "task_budget": "\"1h\"", "task_time": "\"20s\"", "transition_deadline": "\"7s\"",
         "type": "\"oneshot\"", "umask": "\"0027\"", "user": "\"web\"", "wake_after_force_quit": "[]",
@@ -134,8 +135,10 @@ struct LoaderTests {
             text += "\(key) = \(value)\n"
         }
         let isDefaults = table == "defaults"
-        let result = load(text + (isDefaults ? "[apps.a]\n[apps.b]\nafter = []\nrequires = []\n" : "") +
-            (isDefaults ? "[apps.c]\nafter = []\nrequires = []\n" : Self.others))
+        let result = load(
+            text + (isDefaults ? "[apps.a]\n[apps.b]\nafter = []\nrequires = []\n" : "")
+                + (isDefaults ? "[apps.c]\nafter = []\nrequires = []\n" : Self.others)
+        )
         let configuration = try result.get()
         #expect(configuration.apps.map(\.name) == ["a", "b", "c"])
         #expect(configuration.apps[0] == Self.expected())
@@ -147,8 +150,9 @@ struct LoaderTests {
         let text =
             key == "signals"
             ? "[apps.a]\nexec = [\"plain\"]\nsignals = { refresh = \"HUP\", didEnterBackground = \"USR1\" }\n"
-            : key == "exec" ? "[apps.a]\nsignals.refresh = \"HUP\"\nexec = [\"/bin/a\"]\n"
-            : "[apps.a]\nexec = [\"plain\"]\nsignals.refresh = \"HUP\"\n\(key) = \(Self.everything[key] ?? "")\n"
+            : key == "exec"
+                ? "[apps.a]\nsignals.refresh = \"HUP\"\nexec = [\"/bin/a\"]\n"
+                : "[apps.a]\nexec = [\"plain\"]\nsignals.refresh = \"HUP\"\n\(key) = \(Self.everything[key] ?? "")\n"
         #expect(try load(text + Self.others).get().apps != plain.apps)
     }
 
@@ -269,7 +273,8 @@ struct LoaderTests {
     func includeMistakes() {
         let cycle = load(["torpor.toml": "include = [\"a.toml\"]", "a.toml": "\ninclude = [\"./torpor.toml\"]"])
         #expect(
-            complaints(cycle) == ["a.toml:2:12: include[0]: includes itself: torpor.toml → a.toml → torpor.toml"])
+            complaints(cycle) == ["a.toml:2:12: include[0]: includes itself: torpor.toml → a.toml → torpor.toml"]
+        )
         let twice = load([
             "torpor.toml": "include = [\"a.toml\"]\n[apps.web]\nexec = [\"a\"]\n[supervisor]\non_exit = \"leave\"",
             "a.toml": "supervisor.on_exit = \"leave\"\n[apps.web]\nexec = [\"a\"]",
@@ -278,7 +283,8 @@ struct LoaderTests {
             complaints(twice) == [
                 "torpor.toml:2:7: apps.web: is declared already at a.toml:2",
                 "torpor.toml:5:11: supervisor.on_exit: is said already at a.toml:1",
-            ])
+            ]
+        )
         let again = load(["torpor.toml": "include = [\"a.toml\", \"?.toml\"]", "a.toml": "apps.a.exec = [\"a\"]"])
         #expect(complaints(again) == [])
         #expect(complaints(load(["torpor.toml": "include = [\"a.toml\"]", "a.toml": "x"])).count == 1)
@@ -287,7 +293,8 @@ struct LoaderTests {
     @Test("globs match as a shell's do")
     func globs() {
         for (pattern, name, isMatch) in [
-            ("*.toml", "a.toml", true), ("*.toml", "a.txt", false), ("a*b*c", "axxbyyc", true), ("a*b*c", "axxc", false),
+            ("*.toml", "a.toml", true), ("*.toml", "a.txt", false), ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxc", false),
             ("?", "ä", true), ("?", "", false), ("[a-c]x", "bx", true), ("[!a-c]x", "bx", false), ("[]]", "]", true),
             ("[", "[", true), ("*", "", true), ("[a-", "[a-", true), ("**", "x", true),
         ] {
@@ -314,7 +321,9 @@ struct LoaderTests {
             "CONFIGURATION_DIRECTORY": "/c",
         ]
         let paths = DefaultPaths(environment: unit, userID: 5)
-        #expect([paths.runtime, paths.state, paths.log, paths.configuration] == ["/run/a", "/s", "/l", "/c/torpor.toml"])
+        #expect(
+            [paths.runtime, paths.state, paths.log, paths.configuration] == ["/run/a", "/s", "/l", "/c/torpor.toml"]
+        )
     }
 
     @Test("durations are read and written")

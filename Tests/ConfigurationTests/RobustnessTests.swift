@@ -35,7 +35,8 @@ struct RobustnessTests {
                 case 0: bytes[at] = UInt8.random(in: 0...255, using: &generator)
                 case 1: bytes.removeSubrange(at..<end)
                 case 2: bytes.insert(contentsOf: words.randomElement(using: &generator) ?? [], at: at)
-                case 3: bytes.insert(contentsOf: bytes[at..<end], at: Int.random(in: 0...bytes.count, using: &generator))
+                case 3:
+                    bytes.insert(contentsOf: bytes[at..<end], at: Int.random(in: 0...bytes.count, using: &generator))
                 default: bytes.replaceSubrange(at..<end, with: words.randomElement(using: &generator) ?? [])
                 }
             }

@@ -7,7 +7,9 @@ func machine(_ files: [String: String], userID: UInt32 = 0) -> ConfigurationSyst
     let accounts: [String: UInt32] = ["root": 0, "web": 33]
     let groups: [String: UInt32] = ["root": 0, "web": 33, "video": 44]
     let working = "/etc/torpor"
-    let paths = Dictionary(uniqueKeysWithValues: files.map { ($0.key.hasPrefix("/") ? $0.key : working + "/" + $0.key, $0.value) })
+    let paths = Dictionary(
+        uniqueKeysWithValues: files.map { ($0.key.hasPrefix("/") ? $0.key : working + "/" + $0.key, $0.value) }
+    )
     return ConfigurationSystem(
         read: { path in
             guard let text = paths[path] else { return .failure(.missing) }
@@ -34,7 +36,10 @@ func load(
     environment: [String: String] = [:]
 ) -> Result<TorporConfiguration, DiagnosticList> {
     ConfigurationLoader.load(
-        path: "torpor.toml", environment: environment, system: machine(files, userID: userID))
+        path: "torpor.toml",
+        environment: environment,
+        system: machine(files, userID: userID)
+    )
 }
 
 /// What a single file says.

@@ -45,10 +45,14 @@ struct TOMLTests {
             ("a = 1", #"{"a": {"type": "integer", "value": "1"}}"#),
             ("a.b = 'x\\u'", #"{"a": {"b": {"type": "string", "value": "x\\u"}}}"#),
             ("a = \"\\u0000\"", #"{"a": {"type": "string", "value": "\u0000"}}"#),
-            ("a = [1.5, nan, -inf]",
-             #"{"a":[{"type":"float","value":"1.5"},{"type":"float","value":"nan"},{"type":"float","value":"-inf"}]}"#),
-            ("a = 1979-05-27 07:32:00.500-07:00",
-             #"{"a": {"type": "datetime", "value": "1979-05-27T07:32:00.5-07:00"}}"#),
+            (
+                "a = [1.5, nan, -inf]",
+                #"{"a":[{"type":"float","value":"1.5"},{"type":"float","value":"nan"},{"type":"float","value":"-inf"}]}"#
+            ),
+            (
+                "a = 1979-05-27 07:32:00.500-07:00",
+                #"{"a": {"type": "datetime", "value": "1979-05-27T07:32:00.5-07:00"}}"#
+            ),
             ("[[a]]\nb = true\n[[a]]", #"{"a": [{"b": {"type": "bool", "value": "true"}}, {}]}"#),
         ]
     )
