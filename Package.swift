@@ -99,5 +99,7 @@ for target in package.targets where !withoutSwift.contains(target.name) {
     settings.append(.enableUpcomingFeature("MemberImportVisibility"))
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
     settings.append(.enableUpcomingFeature("InternalImportsByDefault"))
+    // Our own targets only: -Xswiftc -warnings-as-errors would reach the dependencies too.
+    if Context.environment["TORPOR_CI"] != nil { settings.append(.treatAllWarnings(as: .error)) }
     target.swiftSettings = settings
 }

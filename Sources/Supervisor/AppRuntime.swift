@@ -45,6 +45,10 @@ final class AppRuntime {
     var reports: [Report] = []
     /// What was last announced, so that a change of it is.
     var announced: Transition?
+    var logged: AppState = .notRunning
+    var lastState: AppState = .notRunning
+    /// Looks once a second whether the debugger has let go.
+    var tracerTimer: TimerSource?
     /// A process of the app stopped it from inside or outside, and the supervisor did not.
     var foundStopped = false
     /// RELOADING=1 was said, and READY=1 not yet after it.

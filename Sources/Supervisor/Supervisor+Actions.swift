@@ -156,14 +156,20 @@ extension Supervisor {
 
     private func entered(_ app: AppRuntime, _ state: AppState) {
         let machine = coordinator.machine(app.id)
-        note(app, kind: "state", to: state.rawValue, text: "is \(state.rawValue)")
+        note(app, kind: "state", from: app.lastState.rawValue, to: state.rawValue, text: "is \(state.rawValue)")
         log.debug("\(app.name): \(state.rawValue) (incarnation \(machine.incarnation))")
+        app.lastState = state
         if state == .active || state == .background { app.probe = nil }
     }
 
     /// Events tell of transitions that last; those that are over at once show as states only.
     func announceTransition(_ app: AppRuntime) {
-        let transition = coordinator.machine(app.id).transition
+        let machine = coordinator.machine(app.id)
+        let transition = machine.transition
+        if transition == nil, machine.state != app.logged {
+            app.logged = machine.state
+            if let tree = app.tree { log.info("\(app.name) is \(machine.state.rawValue) (process \(tree.main.pid))") }
+        }
         guard transition != app.announced else { return }
         app.announced = transition
         guard let transition else { return }
@@ -196,7 +202,14 @@ extension Supervisor {
     }
 
     /// Adds to the event log.
-    func note(_ app: AppRuntime? = nil, kind: String, to: String? = nil, text: String, reason: String? = nil) {
+    func note(
+        _ app: AppRuntime? = nil,
+        kind: String,
+        from: String? = nil,
+        to: String? = nil,
+        text: String,
+        reason: String? = nil
+    ) {
         let incarnation = app.map { Int64(coordinator.machine($0.id).incarnation) }
         events.append(
             EventRecord(
@@ -204,6 +217,7 @@ extension Supervisor {
                 app: app?.name,
                 incarnation: incarnation,
                 kind: kind,
+                from: from,
                 to: to,
                 text: text,
                 reason: reason

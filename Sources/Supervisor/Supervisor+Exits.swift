@@ -68,11 +68,13 @@ extension Supervisor {
         let text = EndingText.describe(ending, refusal: app.refusal)
         note(app, kind: "exit", to: AppState.notRunning.rawValue, text: text, reason: ending.reason.rawValue)
         if ending.reason.wasAskedFor || ending.reason == .exitSuccess {
-            log.debug("\(app.name) \(text)")
+            log.info("\(app.name) \(text)")
         } else {
             log.warning("\(app.name) \(text)")
             file(makeReport(app, ending, exit, text), app)
         }
+        app.logged = .notRunning
+        app.tracerTimer = nil
         app.probe = nil
         app.passTimer?.cancel()
         app.passTimer = nil

@@ -263,6 +263,11 @@ extension Supervisor {
         )
         capture.onTrouble = { [weak self] sentence in self?.log.warning("\(name): \(sentence)") }
         try capture.start()
+        // Output of a suspended app is either older than the stop or a sign that somebody continued it.
+        _ = capture.observe { [weak self, weak app] in
+            guard let self, let app else { return }
+            self.checkStillSuspended(app)
+        }
         app.capture = capture
         return capture
     }

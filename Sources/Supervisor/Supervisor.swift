@@ -114,6 +114,13 @@ public final class Supervisor {
             for number in [Signal.terminate, Signal.interrupt] {
                 signals.append(try loop.signal(number) { [weak self] in self?.askToFinish() })
             }
+            for number in [Signal.hangup, Signal.user1, Signal.user2, Signal.quit] {
+                signals.append(
+                    try loop.signal(number) { [weak self] in
+                        self?.log.info("\(Signal.name(number)) means nothing to this version: ignored")
+                    }
+                )
+            }
         } catch {
             throw StartError("could not listen for signals: \(error)")
         }
@@ -137,6 +144,7 @@ public final class Supervisor {
             case .onDemand: break
             }
         }
+        log.info("torpord \(Supervisor.version) with \(apps.count) apps, control socket \(runtime.socket)")
         note(kind: "supervisor", text: "torpord \(Supervisor.version) supervises \(apps.count) apps")
         keeper.tellManager("READY=1\nSTATUS=\(apps.count) apps")
         settle()
@@ -202,6 +210,7 @@ public final class Supervisor {
                 self.apps[id].armedFor = nil
                 // What the app has said already counts before any deadline is judged.
                 self.hear(self.apps[id])
+                if self.restsForTracer(self.apps[id]) { return }
                 self.deliver(.deadline, to: id)
             }
         }
@@ -211,7 +220,13 @@ public final class Supervisor {
     private func rememberMissedDeadline(_ event: AppEvent, _ id: AppID) {
         guard event == .deadline else { return }
         let now = loop.now
-        apps[id].missedDeadline = coordinator.machine(id).deadlines.first { $0.at <= now }
+        guard let missed = coordinator.machine(id).deadlines.first(where: { $0.at <= now }) else { return }
+        switch missed.kind {
+        case .launch, .transition, .background, .watchdog:
+            apps[id].missedDeadline = missed
+            apps[id].stacks = apps[id].tree.map { KernelStacks.read($0.main.pid) } ?? []
+        case .suspend, .willTerminate, .grace, .kill, .restart, .backgroundTime: break
+        }
     }
 
     // MARK: The end

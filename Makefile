@@ -1,0 +1,38 @@
+# Everything that can be done with Torpor's sources. Each target installs what it needs by itself and says so.
+
+SHELL := /bin/bash
+SWIFT ?= swift
+ARGS ?=
+FILTER ?=
+PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl
+
+.PHONY: help build release test demo format lint completions deps clean
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
+
+deps: ## Install the packages that are missing (apt)
+	@scripts/install-packages $(PACKAGES)
+
+build: deps ## Debug build
+	$(SWIFT) build
+
+release: deps ## Release build, in .build/release
+	$(SWIFT) build -c release --product torpord
+	$(SWIFT) build -c release --product torpor
+	$(SWIFT) build -c release --product torpor-keeper
+
+test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
+	@scripts/run-tests $(FILTER)
+
+demo: release ## Watch real programs go through the states (ARGS=--stay leaves it running)
+	@config/demo/demo.sh .build/release $(ARGS)
+
+format: ## Format the sources
+	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests
+
+lint: ## Complain about formatting
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
+
+clean: ## Remove what was built
+	$(SWIFT) package clean
