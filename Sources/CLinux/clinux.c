@@ -296,6 +296,19 @@ int tlx_socket_error(int fd) {
     return error;
 }
 
+int tlx_tcp_port(int fd) {
+    struct sockaddr_storage storage;
+    socklen_t size = sizeof storage;
+    if (getsockname(fd, (struct sockaddr *)&storage, &size) < 0)
+        return -1;
+    if (storage.ss_family == AF_INET)
+        return ntohs(((struct sockaddr_in *)&storage)->sin_port);
+    if (storage.ss_family == AF_INET6)
+        return ntohs(((struct sockaddr_in6 *)&storage)->sin6_port);
+    errno = EAFNOSUPPORT;
+    return -1;
+}
+
 // MARK: Pipes
 
 ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size) {

@@ -201,6 +201,11 @@ public enum Sockets {
         Descriptor(owning: try call { tlx_tcp_listen(address, port, backlog, reusePort ? 1 : 0) })
     }
 
+    /// The port that a TCP socket is bound to.
+    public static func port(_ socket: Int32) throws(Errno) -> UInt16 {
+        UInt16(truncatingIfNeeded: try call { tlx_tcp_port(socket) })
+    }
+
     /// The error that a non-blocking connect ended with; nil when it succeeded.
     public static func pendingError(_ socket: Int32) -> Errno? {
         let code = tlx_socket_error(socket)

@@ -20,9 +20,18 @@ extension ProcessTree {
                 return ended()
             }
         }
+        var doubtful = 0
         for _ in 0..<16 {
-            let members = list().map(Identity.init)
-            if members.isEmpty { return ended() }
+            let listing = listing()
+            let members = listing.members.map(Identity.init)
+            let hasNewlyEnded = listing.ended.reduce(false) { killed.insert($1).inserted || $0 }
+            if members.isEmpty {
+                // As in stopPass: who ended meanwhile may have forked just before.
+                doubtful += 1
+                if !hasNewlyEnded, !listing.hasVanished || doubtful >= 3 { return ended() }
+                continue
+            }
+            doubtful = 0
             let fresh = members.filter { !killed.contains($0) }
             if fresh.isEmpty { return .again }
             for identity in fresh where (try? send(Signal.kill, to: identity)) == true { killed.insert(identity) }

@@ -9,12 +9,18 @@ public struct ProcessSnapshot {
     /// Numbers by session.
     public private(set) var sessions: [Int32: [Int32]] = [:]
 
+    /// Whether a process ended and was reaped during the reading: what it forked just before may be missing.
+    public private(set) var hasVanished = false
+
     /// Reads /proc now. What ends meanwhile is left out.
     public init() {
         let pids = (try? ProcFS.allPids()) ?? []
         byPid.reserveCapacity(pids.count)
         for pid in pids {
-            guard let stat = try? ProcFS.stat(pid) else { continue }
+            guard let stat = try? ProcFS.stat(pid) else {
+                hasVanished = true
+                continue
+            }
             // The kernel's own threads and those below them are nobody's app.
             if pid == 2 || stat.parent == 2 { continue }
             byPid[pid] = stat

@@ -99,19 +99,46 @@ public final class ProcessTree {
         return full == path || full.hasPrefix(path + "/")
     }
 
+    /// One listing. Numbers are read first and looked at afterwards: a process that forks and ends in between hides
+    /// its child, so whoever claims that there is no more must look again when somebody ended meanwhile.
+    struct Listing {
+        /// Who lives, parents first.
+        var members: [ProcessStat] = []
+        /// Who had ended when looked at, and waits to be reaped.
+        var ended: [Identity] = []
+        /// Whether somebody, perhaps of the app, ended and was reaped between the two.
+        var hasVanished = false
+    }
+
     /// The members now, parents first, by cgroup or a full reading of /proc.
-    func list() -> [ProcessStat] {
-        if let cgroupPath {
-            var pids = (try? Cgroup.procs(cgroupPath)) ?? []
-            if !pids.contains(main.pid), !mainHasEnded { pids.append(main.pid) }
-            // A number that only now became another's is turned away when it is signalled (`pin`).
-            return ordered(pids.compactMap { try? ProcFS.stat($0) }.filter { !$0.hasEnded || $0.threads > 1 })
+    func list() -> [ProcessStat] { listing().members }
+
+    /// The members now, and what makes this doubtful.
+    func listing() -> Listing {
+        guard let cgroupPath else { return listing(in: table.snapshot()) }
+        var pids = (try? Cgroup.procs(cgroupPath)) ?? []
+        if !pids.contains(main.pid), !mainHasEnded { pids.append(main.pid) }
+        var result = Listing()
+        // A number that only now became another's is turned away when it is signalled (`pin`).
+        for pid in pids {
+            guard let stat = try? ProcFS.stat(pid) else {
+                result.hasVanished = true
+                continue
+            }
+            if !stat.hasEnded || stat.threads > 1 {
+                result.members.append(stat)
+            } else {
+                result.ended.append(Identity(stat))
+            }
         }
-        return list(in: table.snapshot())
+        result.members = ordered(result.members)
+        return result
     }
 
     /// The members in a snapshot, parents first, without a cgroup.
-    func list(in snapshot: ProcessSnapshot) -> [ProcessStat] {
+    func list(in snapshot: ProcessSnapshot) -> [ProcessStat] { listing(in: snapshot).members }
+
+    private func listing(in snapshot: ProcessSnapshot) -> Listing {
         var found: Set<Int32> = []
         var queue: [Int32] = []
         func add(_ pid: Int32) {
@@ -134,14 +161,19 @@ public final class ProcessTree {
         while let pid = queue.popLast() {
             for child in snapshot.children[pid] ?? [] { add(child) }
         }
-        var members: [ProcessStat] = []
+        var result = Listing(hasVanished: snapshot.hasVanished)
         for pid in found {
             guard let stat = snapshot.byPid[pid] else { continue }
             known[pid] = stat.startTime
             // A leader that has ended while its threads run on shows Z.
-            if !stat.hasEnded || stat.threads > 1 { members.append(stat) }
+            if !stat.hasEnded || stat.threads > 1 {
+                result.members.append(stat)
+            } else {
+                result.ended.append(Identity(stat))
+            }
         }
-        return ordered(members)
+        result.members = ordered(result.members)
+        return result
     }
 
     /// Parents before children; the same order for the same processes.

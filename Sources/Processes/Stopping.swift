@@ -46,11 +46,20 @@ extension ProcessTree {
         // When the main process stands still already, an earlier supervisor may have stopped it: continue all then.
         let isFirst = stopped.isEmpty && StopState.of(main.pid) == .running
         var settled: Set<Identity> = []
+        var doubtful = 0
         for _ in 0..<16 {
-            let members = list()
-            if members.isEmpty { return .gone }
+            let listing = listing()
+            let members = listing.members
             let unknown = members.filter { !settled.contains(Identity($0)) }
-            if unknown.isEmpty { return .stopped }
+            // Who ended since the last look may have forked just before: look once more. For those that vanished
+            // altogether, of whom nobody knows whose they were, twice more.
+            let hasNewlyEnded = listing.ended.reduce(false) { settled.insert($1).inserted || $0 }
+            if unknown.isEmpty, !hasNewlyEnded {
+                doubtful += 1
+                if !listing.hasVanished || doubtful == 3 { return members.isEmpty ? .gone : .stopped }
+                continue
+            }
+            doubtful = 0
             var waiting: [Identity] = []
             for member in unknown {
                 let identity = Identity(member)

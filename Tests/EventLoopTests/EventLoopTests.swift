@@ -211,8 +211,15 @@ import Testing
         try loop.runOnce(timeout: .zero)
         var waits = 0
         loop.afterWake = { waits += 1 }
+        func switches() throws -> Int {
+            let text = try File.readString("/proc/thread-self/status")
+            let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("voluntary_ctxt_switches:") })
+            return try #require(line.split(separator: "\t").last.flatMap { Int($0) })
+        }
+        let before = try switches()
         let start = Clock.monotonic()
         #expect(try !loop.runOnce(timeout: .milliseconds(200)))
+        #expect(try switches() - before <= 2, "one for the wait; reading /proc may take another")
         #expect(Clock.monotonic() - start >= .milliseconds(200))
         #expect(waits == 1)
         source.cancel()

@@ -163,7 +163,17 @@ final class TemporaryFolder {
     func tcp() throws {
         let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
         #expect(throws: Errno.invalidArgument) { try Sockets.connectTCP(address: "localhost", port: 80) }
-        _ = listener
+        let port = try Sockets.port(listener.raw)
+        let open = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+        #expect(try Descriptor.wait(open.raw, writable: true, timeout: .seconds(5)))
+        #expect(Sockets.pendingError(open.raw) == nil)
+        // A bound socket that does not listen: nobody else gets the port meanwhile.
+        let closed = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let closedPort = try Sockets.port(closed.raw)
+        #expect(shutdown(closed.raw, Int32(SHUT_RDWR)) == 0)
+        let refused = try Sockets.connectTCP(address: "127.0.0.1", port: closedPort)
+        #expect(try Descriptor.wait(refused.raw, writable: true, timeout: .seconds(5)))
+        #expect(Sockets.pendingError(refused.raw) == .connectionRefused)
     }
 }
 

@@ -58,6 +58,7 @@ int tlx_accept(int fd);
 int tlx_tcp_connect(const char *address, uint16_t port);
 int tlx_tcp_listen(const char *address, uint16_t port, int backlog, int reuse_port);
 int tlx_socket_error(int fd);
+int tlx_tcp_port(int fd);
 
 /// splice and tee need _GNU_SOURCE; never block. `offset` is NULL for pipes, else in and out.
 ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size);
