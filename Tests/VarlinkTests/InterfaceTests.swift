@@ -1,0 +1,70 @@
+import Foundation
+import Testing
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+@Suite struct InterfaceTests {
+    @Test("every request is a method of the interface's text, and survives the wire")
+    func requests() throws {
+        let methods = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description).methods
+        var requests: [ManagerRequest] = [
+            .list, .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil), .reports(app: "a"), .doctor,
+        ]
+        for verb in Verb.allCases {
+            var request = VerbRequest(verb: verb, apps: ["a", "tag:b"])
+            request.timeoutMilliseconds = 5
+            request.wait = false
+            if verb == .wait { request.state = "active" }
+            requests.append(.verb(request))
+        }
+        var logs = LogsRequest(app: "a")
+        logs.follow = true
+        logs.lines = 3
+        requests.append(.logs(logs))
+        requests.append(.events(EventsRequest()))
+        for request in requests {
+            #expect(methods.contains(request.call.member))
+            #expect(try ManagerRequest(call: VarlinkCall(json: request.call.json)) == request)
+        }
+        #expect(methods.count == Set(requests.map(\.call.member)).count)
+    }
+
+    @Test("types survive the wire, with all the names of the interface's text")
+    func types() throws {
+        var report = Report(app: "web", incarnation: 2, at: 5, reason: "watchdog", state: "active")
+        report.locks = [LockInfo(file: "/f", kind: "flock", waiter: 3)]
+        report.threads = [ThreadStack(tid: 1, name: "n", state: "S", stack: ["a"])]
+        let summary = AppSummary(
+            name: "web", state: "active", goal: "active", pid: 7, incarnation: 2, uptime: 1.5,
+            lastExit: LastExit(reason: "signal", signal: "SIGKILL", at: 9), holds: ["task x"])
+        var status = AppStatus(summary: summary)
+        status.reports = [report]
+        status.processes = [ProcessInfo(pid: 7, parent: 1, state: "S", command: "c", threads: 2)]
+        status.deadlines = [DeadlineInfo(name: "launch", limitMilliseconds: 1, remainingMilliseconds: nil)]
+        status.log = [LogLine(at: 1, text: "t")]
+        #expect(try AppStatus(json: JSON.parse(status.json.serialised())) == status)
+        let event = EventRecord(at: 1, app: "web", kind: "state", text: "t", details: ["a": 1])
+        #expect(try EventRecord(json: event.json) == event)
+        let result = VerbResult(app: "web", ok: false, state: "active", message: "m", error: "timeout")
+        #expect(try VerbResult(json: result.json) == result)
+        for (type, json) in [
+            ("App", summary.json), ("AppStatus", status.json), ("Report", report.json), ("Event", event.json),
+            ("Result", result.json), ("LastExit", summary.lastExit!.json), ("Lock", report.locks[0].json),
+            ("ThreadStack", report.threads[0].json), ("Process", status.processes[0].json),
+            ("Deadline", status.deadlines[0].json), ("LogLine", status.log[0].json),
+        ] {
+            #expect(json.objectValue?.members.map(\.name) == Self.fields(of: type), "\(type)")
+        }
+    }
+
+    /// The field names of a type in the interface's text.
+    private static func fields(of type: String) -> [String] {
+        guard let start = ManagerInterface.description.range(of: "type \(type) (") else { return [] }
+        let rest = ManagerInterface.description[start.upperBound...]
+        guard let end = rest.firstIndex(of: ")") else { return [] }
+        return rest[..<end].split(separator: ",").map {
+            String($0.split(separator: ":")[0]).trimmingCharacters(in: .whitespacesAndNewlines)
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import Testing
+import Varlink
+
+@Suite struct JSONTests {
+    @Test(
+        "reads what RFC 8259 calls JSON",
+        arguments: [
+            ("null", JSON.null), (" true ", .bool(true)), ("-0", .double(-0.0)), ("0", .int(0)),
+            ("9223372036854775807", .int(.max)), ("-9223372036854775808", .int(.min)),
+            ("9223372036854775808", .double(9_223_372_036_854_775_808)), ("1e2", .double(100)), ("1.5E-1", .double(0.15)),
+            (#""a\u00e9\n\ud83d\ude00\/\\""#, .string("aé\n😀/\\")), ("\"é\"", .string("é")), ("[]", .array([])),
+            ("[1,[2]]", .array([1, .array([2])])), ("{}", .emptyObject), (#"{"b":1,"a":null}"#, JSON.object(["b": 1, "a": .null])),
+            (#""\u0000""#, .string("\0")),
+        ] as [(String, JSON)])
+    func valid(text: String, value: JSON) throws {
+        #expect(try JSON.parse(text) == value)
+    }
+
+    @Test(
+        "refuses everything else",
+        arguments: [
+            "", " ", "nul", "truefalse", "01", "-", "+1", "1.", ".5", "1e", "1e999", "NaN", "\"", "\"\\x\"", "\"\\u12\"",
+            #""\ud800""#, #""\ud800A""#, #""\udc00""#, "\"\u{1}\"", "\"a\nb\"", "[1,]", "[1", "[,1]", "{\"a\"}",
+            "{\"a\":1,}", "{a:1}", "{\"a\":1,\"a\":2}", "1 2", "'a'", "// c", "\u{feff}1", "\0", "[1]\0",
+        ])
+    func invalid(text: String) {
+        #expect(throws: JSONError.self) { try JSON.parse(text) }
+    }
+
+    @Test("refuses bytes that are not UTF-8")
+    func notUTF8() {
+        for bytes: [UInt8] in [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xe2, 0x82], [0xf4, 0x90, 0x80, 0x80]] {
+            #expect(throws: JSONError.self) { try JSON.parse([0x22] + bytes + [0x22]) }
+            #expect(throws: JSONError.self) { try JSON.parse([0x22, 0x5c, 0x6e] + bytes + [0x22]) }
+        }
+    }
+
+    @Test("says where an error is")
+    func offset() {
+        #expect(throws: JSONError("unexpected “x”", offset: 5)) { try JSON.parse("[1,2,x]") }
+    }
+
+    @Test("nests as deep as the limit and no deeper")
+    func depth() throws {
+        let limit = JSON.depthLimit
+        func nested(_ depth: Int) -> String {
+            String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
+        }
+        _ = try JSON.parse(nested(limit))
+        #expect(throws: JSONError.self) { try JSON.parse(nested(limit + 1)) }
+        #expect(throws: JSONError.self) { try JSON.parse(String(repeating: "{\"a\":", count: 100_000)) }
+    }
+
+    @Test("finds a name that stands twice also among many")
+    func duplicates() throws {
+        let members = (0..<100).map { "\"m\($0)\":1" }
+        _ = try JSON.parse("{" + members.joined(separator: ",") + "}")
+        for name in ["m0", "m30", "m99"] {
+            #expect(throws: JSONError.self) {
+                try JSON.parse("{" + members.joined(separator: ",") + ",\"\(name)\":2}")
+            }
+        }
+    }
+
+    @Test("writes what it reads, and keeps the order of members")
+    func roundTrip() throws {
+        let text = #"{"z":[1,-2,0.25,1e+300,true,null],"a":"\"\\\u0001\n\té😀\u007f","":{}}"#
+        let value = try JSON.parse(text)
+        #expect(try JSON.parse(value.serialised()) == value)
+        #expect(try JSON.parse(value.serialisedPretty()) == value)
+        #expect(value.objectValue?.members.map(\.name) == ["z", "a", ""])
+        #expect(JSON.array([.int(.min), .int(.max), .double(.nan)]).description == "[-9223372036854775808,9223372036854775807,null]")
+        #expect(!value.serialised().contains(0))
+    }
+
+    @Test("survives any input: what it takes, it writes and reads again")
+    func mutations() throws {
+        var random = Random(state: 0x5eed)
+        let seeds = [
+            #"{"method":"io.torpor.Manager.Start","parameters":{"apps":["web@*","tag:x"],"wait":true,"timeout_ms":1e3}}"#,
+            #"[1,-2.5e-3,"\ud83d\ude00\u0041\\",{"a":{"b":[null,false]}},"é",9223372036854775808]"#,
+        ].map { Array($0.utf8) }
+        for round in 0..<5000 {
+            var bytes = seeds[round % seeds.count]
+            for _ in 0...Int.random(in: 0..<4, using: &random) where !bytes.isEmpty {
+                let at = Int.random(in: 0..<bytes.count, using: &random)
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0: bytes[at] = UInt8.random(in: 0...255, using: &random)
+                case 1: bytes.remove(at: at)
+                case 2: bytes.insert(bytes[Int.random(in: 0..<bytes.count, using: &random)], at: at)
+                default: bytes.removeSubrange(at...)
+                }
+            }
+            if let value = try? JSON.parse(bytes) {
+                #expect(try JSON.parse(value.serialised()) == value)
+            }
+        }
+    }
+}
+
+/// splitmix64, so that a failure comes back.
+struct Random: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var z = state
+        z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+        return z ^ (z >> 31)
+    }
+}

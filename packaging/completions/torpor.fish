@@ -1,0 +1,264 @@
+function __torpor_should_offer_completions_for_flags_or_options -a expected_commands
+    set -l non_repeating_flags_or_options $argv[2..]
+    set -l non_repeating_flags_or_options_absent 0
+    set -l positional_index 0
+    set -l commands
+    __torpor_parse_tokens
+    test "$commands" = "$expected_commands"; and return $non_repeating_flags_or_options_absent
+end
+
+function __torpor_should_offer_completions_for_positional -a expected_commands positional_index_comparison expected_positional_index
+    set -l non_repeating_flags_or_options
+    set -l non_repeating_flags_or_options_absent 0
+    set -l positional_index 0
+    set -l commands
+    __torpor_parse_tokens
+    test "$commands" = "$expected_commands" -a \( "$positional_index" "$positional_index_comparison" "$expected_positional_index" \)
+end
+
+function __torpor_parse_tokens -S
+    set -l unparsed_tokens (__torpor_tokens -pc)
+    switch $unparsed_tokens[1]
+    case 'torpor'
+        __torpor_parse_subcommand 0 'version' 'h/help'
+        switch $unparsed_tokens[1]
+        case 'list'
+            __torpor_parse_subcommand 0 'socket=' 'json' 'version' 'h/help'
+        case 'status'
+            __torpor_parse_subcommand 1 'socket=' 'json' 'version' 'h/help'
+        case 'start'
+            __torpor_parse_subcommand -r 1 'background' 'no-wait' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'stop'
+            __torpor_parse_subcommand -r 1 'no-wait' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'restart'
+            __torpor_parse_subcommand -r 1 'no-wait' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'foreground'
+            __torpor_parse_subcommand -r 1 'no-wait' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'background'
+            __torpor_parse_subcommand -r 1 'no-wait' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'suspend'
+            __torpor_parse_subcommand -r 1 'force' 'no-wait' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'resume'
+            __torpor_parse_subcommand -r 1 'no-wait' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'interrupt'
+            __torpor_parse_subcommand -r 1 'end' 'no-wait' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'kill'
+            __torpor_parse_subcommand -r 1 'no-wait' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'signal'
+            __torpor_parse_subcommand 2 'socket=' 'json' 'version' 'h/help'
+        case 'reset'
+            __torpor_parse_subcommand -r 1 'socket=' 'json' 'version' 'h/help'
+        case 'wait'
+            __torpor_parse_subcommand -r 1 'for=' 'timeout=' 'socket=' 'json' 'version' 'h/help'
+        case 'logs'
+            __torpor_parse_subcommand 1 'f/follow' 'n/lines=' 'since=' 'grep=' 't/times' 'socket=' 'json' 'version' 'h/help'
+        case 'events'
+            __torpor_parse_subcommand 1 'f/follow' 'since=' 'socket=' 'json' 'version' 'h/help'
+        case 'report'
+            __torpor_parse_subcommand 1 'socket=' 'json' 'version' 'h/help'
+        case 'check'
+            __torpor_parse_subcommand 1 'socket=' 'json' 'version' 'h/help'
+        case 'doctor'
+            __torpor_parse_subcommand 0 'socket=' 'json' 'version' 'h/help'
+        case 'help'
+            __torpor_parse_subcommand -r 1 'version'
+        end
+    end
+end
+
+function __torpor_tokens
+    if test (string split -m 1 -f 1 -- . "$FISH_VERSION") -gt 3
+        commandline --tokens-raw $argv
+    else
+        commandline -o $argv
+    end
+end
+
+function __torpor_parse_subcommand -S -a positional_count
+    argparse -s r -- $argv
+    set -l option_specs $argv[2..]
+    set -l is_repeating_positional $_flag_r
+    set -el _flag_r
+    set -a commands $unparsed_tokens[1]
+    set positional_index 0
+    while true
+        set -e unparsed_tokens[1]
+        argparse -sn "$commands" $option_specs -- $unparsed_tokens 2> /dev/null
+        set unparsed_tokens $argv
+        set positional_index (math $positional_index + 1)
+        for non_repeating_flag_or_option in $non_repeating_flags_or_options
+            if set -ql "_flag_$(string replace -a - _ -- $non_repeating_flag_or_option)"
+                set non_repeating_flags_or_options_absent 1
+                break
+            end
+        end
+        test (count $unparsed_tokens) -eq 0 -o \( -z "$is_repeating_positional" -a "$positional_index" -gt "$positional_count" \) && break
+    end
+end
+
+function __torpor_complete_directories
+    set -l token (commandline -t)
+    string match -- '*/' $token
+    set -l subdirs $token*/
+    printf %s\n $subdirs
+end
+
+function __torpor_custom_completion
+    set -x SAP_SHELL fish
+    set -x SAP_SHELL_VERSION $FISH_VERSION
+    set -l tokens (__torpor_tokens -p)
+    if test -z "$(__torpor_tokens -t)"
+        set -l index (count (__torpor_tokens -pc))
+        set tokens $tokens[..$index] \'\' $tokens[(math $index + 1)..]
+    end
+    command $tokens[1] $argv $tokens
+end
+
+complete -c 'torpor' -f
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'list' -d 'Shows all apps.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'status' -d 'Shows everything about one app; 3 if it is not running.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'start' -d 'Launches apps into the foreground.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'stop' -d 'Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'restart' -d 'Terminates apps and launches them again.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'foreground' -d 'Brings apps to the foreground.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'background' -d 'Takes apps to the background.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'suspend' -d 'Stops the processes of apps and keeps them in memory.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'resume' -d 'Lets suspended apps run on, in the background.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'interrupt' -d 'Makes active apps inactive: user events are withheld from them.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'kill' -d 'Forces apps to quit, without telling them; no event launches them again.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'signal' -d 'Sends a signal to the main process of an app.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'reset' -d 'Clears ‘failed’ and the restart count of apps.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'wait' -d 'Returns when the apps are in a state.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'logs' -d 'Shows what an app wrote.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'events' -d 'Shows what happened and why.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'report' -d 'Shows termination reports: why apps ended when nobody had asked for it.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'check' -d 'Validates a configuration, without a supervisor.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'doctor' -d 'Shows what this machine offers, what it lacks and what that costs.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'help' -d 'Show subcommand help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor list" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor list" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor list" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor list" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor status" -eq 1' -fka '(__torpor_custom_completion ---completion status -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor status" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor status" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor status" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor status" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor start" -ge 1' -fka '(__torpor_custom_completion ---completion start -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor start" background' -l 'background' -d 'Launch into the background.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor start" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor start" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor start" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor start" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor start" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor start" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor stop" -ge 1' -fka '(__torpor_custom_completion ---completion stop -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor stop" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor restart" -ge 1' -fka '(__torpor_custom_completion ---completion restart -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor restart" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor foreground" -ge 1' -fka '(__torpor_custom_completion ---completion foreground -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor foreground" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor foreground" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor foreground" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor foreground" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor foreground" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor foreground" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor background" -ge 1' -fka '(__torpor_custom_completion ---completion background -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor background" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor background" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor background" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor background" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor background" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor background" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor suspend" -ge 1' -fka '(__torpor_custom_completion ---completion suspend -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" force' -l 'force' -d 'Although something holds the app.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor resume" -ge 1' -fka '(__torpor_custom_completion ---completion resume -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor resume" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor resume" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor resume" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor resume" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor resume" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor resume" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor interrupt" -ge 1' -fka '(__torpor_custom_completion ---completion interrupt -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor interrupt" end' -l 'end' -d 'End an interruption.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor interrupt" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor interrupt" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor interrupt" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor interrupt" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor interrupt" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor interrupt" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor kill" -ge 1' -fka '(__torpor_custom_completion ---completion kill -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor kill" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor kill" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor kill" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor kill" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor kill" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor kill" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor signal" -eq 1' -fka 'SIGHUP SIGINT SIGQUIT SIGUSR1 SIGUSR2 SIGTERM SIGABRT SIGWINCH'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor signal" -eq 2' -fka '(__torpor_custom_completion ---completion signal -- positional@1 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor signal" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor signal" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor signal" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor signal" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor reset" -ge 1' -fka '(__torpor_custom_completion ---completion reset -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor reset" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor reset" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor reset" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor reset" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor wait" -ge 1' -fka '(__torpor_custom_completion ---completion wait -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor wait" for' -l 'for' -d 'The state: not-running, inactive, active, background, suspended.' -rfka 'not-running inactive active background suspended'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor wait" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor wait" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor wait" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor wait" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor wait" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor logs" -eq 1' -fka '(__torpor_custom_completion ---completion logs -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" f follow' -l 'follow' -s 'f' -d 'Go on with what comes from now on.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" lines n' -s 'n' -l 'lines' -d 'So many of the last lines.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" since' -l 'since' -d 'From that time: so long ago (10min), or 2026-01-31T12:34:56Z.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" grep' -l 'grep' -d 'Only lines that contain this.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" t times' -s 't' -l 'times' -d 'With the time of each line, in UTC.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor logs" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor events" -eq 1' -fka '(__torpor_custom_completion ---completion events -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor events" f follow' -l 'follow' -s 'f' -d 'Go on with what happens from now on.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor events" since' -l 'since' -d 'From that time: so long ago (10min), or 2026-01-31T12:34:56Z.' -rfka ''
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor events" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor events" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor events" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor events" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor report" -eq 1' -fka '(__torpor_custom_completion ---completion report -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor report" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor report" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor report" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor report" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor check" -eq 1' -fa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'toml\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor doctor" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor doctor" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor doctor" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor doctor" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor help" version' -l 'version' -d 'Show the version.'

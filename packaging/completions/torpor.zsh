@@ -1,0 +1,400 @@
+#compdef torpor
+
+__torpor_complete() {
+    local -ar non_empty_completions=("${@:#(|:*)}")
+    local -ar empty_completions=("${(M)@:#(|:*)}")
+    _describe -V '' non_empty_completions -- empty_completions -P $'\'\''
+}
+
+__torpor_custom_complete() {
+    local -a completions
+    completions=("${(@f)"$("${command_name}" "${@}" "${command_line[@]}")"}")
+    if [[ "${#completions[@]}" -gt 1 ]]; then
+        __torpor_complete "${completions[@]:0:-1}"
+    fi
+}
+
+__torpor_cursor_index_in_current_word() {
+    if [[ -z "${QIPREFIX}${IPREFIX}${PREFIX}" ]]; then
+        printf 0
+    else
+        printf %s "${#${(z)LBUFFER}[-1]}"
+    fi
+}
+
+_torpor() {
+    emulate -RL zsh -G
+    setopt extendedglob nullglob numericglobsort
+    unsetopt aliases banghist
+
+    local -xr SAP_SHELL=zsh
+    local -x SAP_SHELL_VERSION
+    SAP_SHELL_VERSION="$(builtin emulate zsh -c 'printf %s "${ZSH_VERSION}"')"
+    local -r SAP_SHELL_VERSION
+
+    local context state state_descr line
+    local -A opt_args
+
+    local -r command_name="${words[1]}"
+    local -ar command_line=("${words[@]}")
+    local -ir current_word_index="$((CURRENT - 1))"
+
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'list:Shows all apps.'
+            'status:Shows everything about one app; 3 if it is not running.'
+            'start:Launches apps into the foreground.'
+            'stop:Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace.'
+            'restart:Terminates apps and launches them again.'
+            'foreground:Brings apps to the foreground.'
+            'background:Takes apps to the background.'
+            'suspend:Stops the processes of apps and keeps them in memory.'
+            'resume:Lets suspended apps run on, in the background.'
+            'interrupt:Makes active apps inactive: user events are withheld from them.'
+            'kill:Forces apps to quit, without telling them; no event launches them again.'
+            'signal:Sends a signal to the main process of an app.'
+            'reset:Clears ‘failed’ and the restart count of apps.'
+            'wait:Returns when the apps are in a state.'
+            'logs:Shows what an app wrote.'
+            'events:Shows what happened and why.'
+            'report:Shows termination reports: why apps ended when nobody had asked for it.'
+            'check:Validates a configuration, without a supervisor.'
+            'doctor:Shows what this machine offers, what it lacks and what that costs.'
+            'help:Show subcommand help information.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|report|check|doctor|help)
+            "_torpor_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_list() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_status() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion status -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_start() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion start -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--background[Launch into the background.]'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_stop() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion stop -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_restart() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion restart -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_foreground() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion foreground -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_background() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion background -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_suspend() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion suspend -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--force[Although something holds the app.]'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_resume() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion resume -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_interrupt() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion interrupt -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--end[End an interruption.]'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_kill() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion kill -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_signal() {
+    local -i ret=1
+    local -ar _sig=('SIGHUP' 'SIGINT' 'SIGQUIT' 'SIGUSR1' 'SIGUSR2' 'SIGTERM' 'SIGABRT' 'SIGWINCH')
+    local -ar arg_specs=(
+        ':sig:{__torpor_complete "${_sig[@]}"}'
+        ':app:{__torpor_custom_complete ---completion signal -- positional@1 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_reset() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion reset -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_wait() {
+    local -i ret=1
+    local -ar ___for=('not-running' 'inactive' 'active' 'background' 'suspended')
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion wait -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--for[The state\: not-running, inactive, active, background, suspended.]:state:{__torpor_complete "${___for[@]}"}'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_logs() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(--follow -f)'{--follow,-f}'[Go on with what comes from now on.]'
+        '(-n --lines)'{-n,--lines}'[So many of the last lines.]:lines:'
+        '--since[From that time\: so long ago (10min), or 2026-01-31T12\:34\:56Z.]:time:'
+        '--grep[Only lines that contain this.]:text:'
+        '(-t --times)'{-t,--times}'[With the time of each line, in UTC.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_events() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion events -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(--follow -f)'{--follow,-f}'[Go on with what happens from now on.]'
+        '--since[From that time\: so long ago (10min), or 2026-01-31T12\:34\:56Z.]:time:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_report() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion report -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_check() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':file:_files -g '\''*.toml'\'''
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_doctor() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_help() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:subcommands:'
+        '--version[Show the version.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+if [[ "${funcstack[1]}" = _torpor ]]; then
+    _torpor "${@}"
+else
+    compdef _torpor torpor
+fi
