@@ -74,9 +74,9 @@ extension AppMachine {
         advance(into: &actions, now: now)
     }
 
-    /// Walks the steps of the edge in flight until one has to wait.
     func isAwaited(_ message: Message) -> Bool { rules.answeredMessages.contains(message) }
 
+    /// Walks the steps of the edge in flight until one has to wait.
     mutating func advance(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase, var edge = running.edge else { return }
         edgeDeadline = nil
@@ -102,7 +102,10 @@ extension AppMachine {
         running.edge = nil
         phase = .running(running)
         if running.state == .background, edge.transition == .enteringBackground || edge.transition == .resuming {
-            if grant == nil { grant = Deadline(.backgroundTime, rules.backgroundTime, now: now) }
+            // Launched for an event, the app gets the event's time.
+            let forEvent = launchReason == .event && edge.steps == Self.launchedIntoBackground
+            let time = forEvent ? rules.eventTime : rules.backgroundTime
+            if grant == nil { grant = Deadline(.backgroundTime, time, now: now) }
         }
     }
 
@@ -126,6 +129,8 @@ extension AppMachine {
         running.edge = Edge(transition: .suspending, steps: [])
         phase = .running(running)
         grant = nil
+        // Some of its processes are stopped from now on: it cannot be asked for heartbeats.
+        watchdogDeadline = nil
         edgeDeadline = Deadline(.suspend, rules.suspendDeadline, now: now)
         actions.append(.stopProcesses)
     }
@@ -135,6 +140,7 @@ extension AppMachine {
         running.edge = nil
         phase = .running(running)
         edgeDeadline = nil
+        armWatchdog(now: now)
         grant = Deadline(.backgroundTime, rules.backgroundTime, now: now)
         actions.append(.continueProcesses)
     }

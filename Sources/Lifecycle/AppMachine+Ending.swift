@@ -76,7 +76,7 @@ extension AppMachine {
     }
 
     /// STOPPING=1: the app ends by itself.
-    mutating func announceStopping(now: Duration) {
+    mutating func announceStopping(into actions: inout [Action], now: Duration) {
         switch phase {
         case .running(let running) where running.state != .suspended:
             let (state, interrupted, _) = leave()
@@ -84,6 +84,7 @@ extension AppMachine {
                 Terminating(reason: nil, state: state, interrupted: interrupted, stage: .announced, hasProcess: true)
             )
             edgeDeadline = Deadline(.grace, rules.grace, now: now)
+            if interrupted == .suspending { actions.append(.continueProcesses) }
         case .notRunning, .launching, .running, .terminating:
             break
         }
@@ -111,9 +112,9 @@ extension AppMachine {
         terminating.stage = .signaled
         phase = .terminating(terminating)
         if let grace = rules.grace {
-            // The grace began with willTerminate.
+            // The grace began with willTerminate; half of it is SIGTERM's, however long the answer took.
             let began = edgeDeadline?.started ?? now
-            edgeDeadline = Deadline(.grace, max(.zero, began + grace - now), now: now)
+            edgeDeadline = Deadline(.grace, max(grace / 2, began + grace - now), now: now)
         } else {
             edgeDeadline = nil
         }
@@ -134,6 +135,7 @@ extension AppMachine {
 
     mutating func mainExited(_ cause: ExitCause, into actions: inout [Action], now: Duration) {
         let wasSuspended = state == .suspended
+        let wasStopped = wasSuspended || transition == .suspending
         switch phase {
         case .notRunning:
             return
@@ -159,6 +161,8 @@ extension AppMachine {
             if edgeDeadline == nil { edgeDeadline = Deadline(.grace, rules.grace, now: now) }
         }
         actions.append(.endRemains)
+        // What remains has to run to act on its SIGTERM.
+        if wasStopped { actions.append(.continueProcesses) }
     }
 
     mutating func finish(into actions: inout [Action], now: Duration) {
@@ -172,7 +176,7 @@ extension AppMachine {
         grant = nil
         tracedSince = nil
         interruptions = 0
-        lastEnding = reason
+        lastEnding = terminating.relaunch == nil ? terminating.stoppedBy ?? reason : reason
         isDone = rules.isOneshot && reason == .exitSuccess
         phase = .notRunning(.resting)
         let next = whatFollows(reason, relaunch: terminating.relaunch, now: now)

@@ -21,8 +21,12 @@ extension AppMachine {
             }
         case .watchdogInterval(let interval):
             watchdogInterval = interval
-            if case .running(let running) = phase, running.state != .suspended { armWatchdog(now: now) }
-        case .stopping: announceStopping(now: now)
+            if case .running(let running) = phase, running.state != .suspended,
+                running.edge?.transition != .suspending
+            {
+                armWatchdog(now: now)
+            }
+        case .stopping: announceStopping(into: &actions, now: now)
         case .traced(let attached): setTraced(attached, now: now)
         case .deadline: deadline(into: &actions, now: now)
         case .dependencyFailed: dependencyFailed(into: &actions)
@@ -147,12 +151,13 @@ extension AppMachine {
 
     private mutating func setTraced(_ attached: Bool, now: Duration) {
         if attached {
-            if tracedSince == nil { tracedSince = now }
+            // Without an incarnation there is nothing to trace: the news is late.
+            if tracedSince == nil, isAlive { tracedSince = now }
         } else if let since = tracedSince {
             tracedSince = nil
-            edgeDeadline?.shift(by: now - since)
-            watchdogDeadline?.shift(by: now - since)
-            grant?.shift(by: now - since)
+            edgeDeadline?.pause(from: since, to: now)
+            watchdogDeadline?.pause(from: since, to: now)
+            grant?.pause(from: since, to: now)
         }
     }
 
@@ -215,6 +220,7 @@ extension AppMachine {
             running.edge = nil
             phase = .running(running)
             actions.append(.continueProcesses)
+            armWatchdog(now: now)
             grant = Deadline(.backgroundTime, rules.backgroundTime, now: now)
             if goal == .suspended { setGoal(.background) }
         case (.willTerminate, .terminating(let terminating)):

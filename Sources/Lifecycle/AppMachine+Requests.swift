@@ -80,8 +80,11 @@ extension AppMachine {
     }
 
     private mutating func start(foreground: Bool, reason: LaunchReason, into actions: inout [Action], now: Duration) {
+        // An app that opts out of the background would be ended as soon as it was there.
+        let foreground = foreground || rules.exitsOnSuspend
         switch phase {
         case .notRunning:
+            if failed { ledger = [] }
             failed = false
             attempt = reason == .restart ? attempt : 0
             requestLaunch(Relaunch(foreground: foreground, reason: reason), into: &actions)
@@ -106,18 +109,38 @@ extension AppMachine {
     }
 
     private mutating func stop(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
+        guard reason.wasAskedFor else {
+            endForCause(reason, into: &actions, now: now)
+            return
+        }
         setGoal(.notRunning)
         interruptions = 0
         switch phase {
         case .notRunning:
             edgeDeadline = nil
             phase = .notRunning(.resting)
+            if reason == .stopped { lastEnding = .stopped }
         case .launching, .running:
             terminate(reason, politely: true, into: &actions, now: now)
         case .terminating(var terminating):
             terminating.relaunch = nil
+            if reason == .stopped { terminating.stoppedBy = .stopped }
             if terminating.reason == nil || terminating.stage == .announced { terminating.reason = reason }
             phase = .terminating(terminating)
+        }
+    }
+
+    /// Ends the app for something that it did, or for its new configuration; the goal stays, and what follows is
+    /// the restart policy's to say.
+    private mutating func endForCause(_ reason: TerminationReason, into actions: inout [Action], now: Duration) {
+        switch phase {
+        case .launching, .running:
+            terminate(reason, politely: true, into: &actions, now: now)
+        case .terminating(var terminating):
+            if terminating.reason == nil { terminating.reason = reason }
+            phase = .terminating(terminating)
+        case .notRunning:
+            break
         }
     }
 
@@ -179,6 +202,7 @@ extension AppMachine {
             kill(.forceQuit, into: &actions, now: now)
         case .terminating(var terminating):
             terminating.reason = .forceQuit
+            terminating.stoppedBy = nil
             terminating.relaunch = nil
             terminating.stage = .killed
             phase = .terminating(terminating)
@@ -204,17 +228,19 @@ extension AppMachine {
             guard allowsLaunchByEvent else {
                 throw RequestError("is not launched by events until somebody starts it")
             }
+            try requireBackground()
             start(foreground: false, reason: .event, into: &actions, now: now)
         case .terminating(var terminating):
             guard terminating.relaunch == nil else { return }
-            guard terminating.reason?.allowsLaunchByEvent ?? true, !failed else {
+            guard (terminating.stoppedBy ?? terminating.reason)?.allowsLaunchByEvent ?? true, !failed else {
                 throw RequestError("is ending and is not launched by events until somebody starts it")
             }
+            try requireBackground()
             terminating.relaunch = Relaunch(foreground: false, reason: .event)
             phase = .terminating(terminating)
             setGoal(.background)
         case .running(let running):
-            if running.state == .suspended || running.edge?.transition == .suspending {
+            if goal == .suspended {
                 setGoal(.background)
                 walk(into: &actions, now: now)
             }
@@ -222,7 +248,14 @@ extension AppMachine {
                 grant = Deadline(.backgroundTime, rules.eventTime, now: now)
             }
         case .notRunning, .launching:
-            break
+            // It is launched anyway; the event must find it running.
+            if goal == .suspended { setGoal(.background) }
+        }
+    }
+
+    private func requireBackground() throws(RequestError) {
+        if rules.exitsOnSuspend {
+            throw RequestError("is launched only into the foreground (exits_on_suspend): the event waits")
         }
     }
 }

@@ -116,6 +116,8 @@ public struct AppMachine: Sendable {
         var hasProcess: Bool
         /// A launch was asked for meanwhile.
         var relaunch: Relaunch?
+        /// A stop was asked for meanwhile: it decides whether events launch the app afterwards.
+        var stoppedBy: TerminationReason?
 
         enum Stage: Sendable, Hashable { case asked, signaled, announced, killed, cleaning }
     }

@@ -50,6 +50,10 @@ public struct Coordinator: Sendable {
     private var outputs: [AppAction] = []
     private var touched: Set<AppID> = []
     private var changed: [AppID] = []
+    /// Apps that asked for their launch, and apps that something needs awake. Lists, so that a long chain of
+    /// requirements does not become a deep recursion.
+    private var launching: [AppID] = []
+    private var waking: [AppID] = []
     /// Whether everything is being ended for good.
     public private(set) var isShuttingDown = false
 
@@ -62,6 +66,8 @@ public struct Coordinator: Sendable {
         var pendingGoal: Request?
         /// The launch that failed because of a requirement, as foreground or not.
         var retry: Bool?
+        /// Whether it was up when it was last looked at: a retry waits for it to become so.
+        var wasUp = false
     }
 
     /// All apps, none of them running.
@@ -129,18 +135,23 @@ public struct Coordinator: Sendable {
         switch request {
         case .start, .foreground, .restart, .wake:
             if isShuttingDown { throw RequestError("is not started: the supervisor is shutting down") }
-        case .stop, .background, .suspend, .resume, .interrupt, .forceQuit, .evict, .reset: break
+        case .background, .suspend, .resume, .interrupt:
+            if isShuttingDown { throw RequestError("is being ended: the supervisor is shutting down") }
+        case .stop, .forceQuit, .evict, .reset: break
         }
         switch request {
+        case .stop(let reason) where !reason.wasAskedFor && reason != .replaced:
+            // It goes for what it did: like a crash, this leaves the dependents.
+            absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
             stop(app, request, now: now)
         case .start, .foreground, .resume, .background, .wake:
             try bring(app, request, now: now)
-        case .suspend, .interrupt, .forceQuit, .evict:
+        case .suspend, .forceQuit, .evict:
             let actions = try nodes[app].machine.request(request, now: now)
             forgetPending(app)
             absorb(actions, of: app, now: now)
-        case .reset:
+        case .interrupt, .reset:
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         }
         return finish(now: now)
@@ -148,7 +159,15 @@ public struct Coordinator: Sendable {
 
     /// Launches an app because the supervisor starts.
     public mutating func launch(_ app: AppID, foreground: Bool, now: Duration) -> [AppAction] {
-        absorb(nodes[app].machine.launch(foreground: foreground, reason: .boot, now: now), of: app, now: now)
+        launch([(app, foreground)], now: now)
+    }
+
+    /// Launches apps because the supervisor starts. Given together, they keep the order of `after` whatever theirs.
+    public mutating func launch(_ apps: [(app: AppID, foreground: Bool)], now: Duration) -> [AppAction] {
+        guard !isShuttingDown else { return [] }
+        for (app, foreground) in apps {
+            absorb(nodes[app].machine.launch(foreground: foreground, reason: .boot, now: now), of: app, now: now)
+        }
         return finish(now: now)
     }
 
@@ -171,7 +190,7 @@ public struct Coordinator: Sendable {
         changed.append(app)
         for action in actions {
             if action == .requestLaunch {
-                tryLaunch(app, now: now)
+                launching.append(app)
             } else {
                 outputs.append(AppAction(app: app, action: action))
             }
@@ -180,11 +199,22 @@ public struct Coordinator: Sendable {
 
     /// Looks again at everything that may have waited for what changed.
     private mutating func finish(now: Duration) -> [AppAction] {
-        while let app = changed.popLast() {
+        while true {
+            if let app = launching.popLast() {
+                tryLaunch(app, now: now)
+                continue
+            }
+            if let app = waking.popLast() {
+                wake(app, now: now)
+                continue
+            }
+            guard let app = changed.popLast() else { break }
             let up = isUp(app)
+            let cameUp = up && !nodes[app].wasUp
+            nodes[app].wasUp = up
             let resting = isResting(app)
             for other in graph.requiredBy[app] {
-                if up, let foreground = nodes[other].retry, isResting(other), !isShuttingDown {
+                if cameUp, let foreground = nodes[other].retry, isResting(other), !isShuttingDown {
                     nodes[other].retry = nil
                     let actions = nodes[other].machine.launch(
                         foreground: foreground,
@@ -212,6 +242,9 @@ public struct Coordinator: Sendable {
         !nodes[app].machine.isAlive && !nodes[app].machine.isWaitingToLaunch
     }
 
+    /// Whether it is not to be had without a person.
+    private func isLost(_ app: AppID) -> Bool { isResting(app) && nodes[app].machine.failed }
+
     private func isAboutToLaunch(_ app: AppID) -> Bool {
         nodes[app].machine.isWaitingForPermission || nodes[app].machine.transition == .launching
     }
@@ -225,7 +258,7 @@ public struct Coordinator: Sendable {
     // MARK: Launching
 
     private mutating func tryLaunch(_ app: AppID, now: Duration) {
-        guard nodes[app].machine.isWaitingForPermission, !isShuttingDown else { return }
+        guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
         for other in graph.requires[app] where !isUp(other) {
             ready = false
@@ -252,7 +285,13 @@ public struct Coordinator: Sendable {
                 now: now
             )
         } else if machine.state == .suspended || machine.goal == .suspended {
-            if let actions = try? nodes[app].machine.request(.background, now: now) {
+            // What it requires itself comes first.
+            let sleeping = machine.isAlive ? graph.requires[app].filter { !isUp($0) && !isLost($0) } : []
+            if !sleeping.isEmpty {
+                if nodes[app].pendingGoal == nil { nodes[app].pendingGoal = .background }
+                touched.insert(app)
+                waking.append(contentsOf: sleeping)
+            } else if let actions = try? nodes[app].machine.request(.background, now: now) {
                 absorb(actions, of: app, now: now)
             }
         }
@@ -295,18 +334,36 @@ public struct Coordinator: Sendable {
     // MARK: Stopping
 
     private mutating func stop(_ app: AppID, _ request: Request, now: Duration) {
-        forgetPending(app)
-        nodes[app].pendingStop = request
-        touched.insert(app)
-        for other in graph.requiredBy[app] where !isResting(other) && nodes[other].pendingStop == nil {
-            if nodes[other].machine.transition != .terminating || nodes[other].machine.isWaitingToLaunch {
-                let passedOn: Request = request == .restart ? .restart : .stop(.stopped)
-                // One that only waits to be launched has nothing to restart: it goes on waiting.
-                if passedOn == .restart, !nodes[other].machine.isAlive { continue }
-                stop(other, passedOn, now: now)
+        let passedOn: Request = request == .restart || request == .stop(.replaced) ? .restart : .stop(.stopped)
+        plan(request, for: app)
+        var stopping = [app]
+        var next = 0
+        while next < stopping.count {
+            for other in graph.requiredBy[stopping[next]] where goesToo(other, passedOn) {
+                plan(passedOn, for: other)
+                stopping.append(other)
             }
+            next += 1
         }
-        stopWhenFree(app, now: now)
+        for app in stopping.reversed() { stopWhenFree(app, now: now) }
+    }
+
+    private mutating func plan(_ stop: Request, for app: AppID) {
+        forgetPending(app)
+        nodes[app].pendingStop = stop
+        touched.insert(app)
+    }
+
+    /// Whether the stop or restart of a requirement is passed on to this dependent.
+    private func goesToo(_ app: AppID, _ passedOn: Request) -> Bool {
+        let machine = nodes[app].machine
+        if isResting(app) { return false }
+        guard passedOn == .restart else {
+            // Also one that is ending: its restart would bring the requirement back.
+            return nodes[app].pendingStop.map { $0 == .restart || $0 == .stop(.replaced) } ?? true
+        }
+        // One that only waits to be launched has nothing to restart, and one that ends anyway needs no help.
+        return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
     }
 
     private mutating func stopWhenFree(_ app: AppID, now: Duration) {

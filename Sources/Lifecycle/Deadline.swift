@@ -19,8 +19,9 @@ public struct Deadline: Sendable, Hashable {
         at = max(at, min(now + time, started + limit))
     }
 
-    /// Moves the deadline by time that did not count.
-    mutating func shift(by pause: Duration) {
+    /// Moves the deadline by time that did not count, as far as it was armed by then.
+    mutating func pause(from: Duration, to: Duration) {
+        let pause = to - max(from, started)
         started += pause
         at += pause
     }

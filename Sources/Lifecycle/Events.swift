@@ -48,7 +48,8 @@ public enum ExitCause: Sendable, Hashable {
 public enum Request: Sendable, Hashable {
     /// Launch into the foreground, or into the background.
     case start(background: Bool)
-    /// Terminate with willTerminate and SIGTERM.
+    /// Terminate with willTerminate and SIGTERM. A reason that nobody asked for (``TerminationReason/wasAskedFor``),
+    /// such as `memory-limit` or `replaced`, leaves the goal, so that the app may be started again.
     case stop(TerminationReason)
     /// Terminate, then launch again, even when it was not running.
     case restart
