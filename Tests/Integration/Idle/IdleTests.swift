@@ -1,0 +1,34 @@
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("At rest") struct IdleTests {
+    @Test("Daemon and keeper sleep through two seconds with twenty idle apps")
+    func noSwitches() throws {
+        let toml = """
+            [apps.idle]
+            exec = ["/bin/sleep", "1000"]
+            instances = 20
+            """
+        try withDaemon(toml) { daemon in
+            try daemon.eventually("all apps are active") {
+                try daemon.list().filter { $0.state == "active" }.count == 20
+            }
+            let both = [daemon.pid, try daemon.torpord()]
+            // What is being finished (closing the connection, say) is waited for, then nothing may come any more.
+            func counts() -> [Int64?] { both.map(Truth.voluntarySwitches) }
+            var before = counts()
+            try daemon.eventually("both came to rest") {
+                usleep(200_000)
+                let now = counts()
+                defer { before = now }
+                return now == before
+            }
+            sleep(2)
+            let after = counts()
+            #expect(before.allSatisfy { $0 != nil })
+            #expect(after == before, "woke up at rest")
+        }
+    }
+}
