@@ -7,6 +7,14 @@ public struct NotifySocketError: Error, CustomStringConvertible {
     public let description: String
 }
 
+/// Room for the longest datagram that is read.
+public final class DatagramBuffer {
+    var bytes = [UInt8](repeating: 0, count: NotifyMessage.maximumLength)
+
+    /// Room of its own.
+    public init() {}
+}
+
 /// The socket behind one app's `NOTIFY_SOCKET`.
 ///
 /// Never blocks. Whatever descriptors come are either handed over in `Received` or closed.
@@ -29,15 +37,22 @@ public final class NotifySocket {
     public let path: String
     /// To be watched for reading.
     public let descriptor: Descriptor
-    private var buffer = [UInt8](repeating: 0, count: NotifyMessage.maximumLength)
+    private let buffer: DatagramBuffer
 
     /// Binds the socket, replacing one that was left there.
     ///
     /// The mode is wide by default, since an app may give up its user before it speaks: who is heard is decided by
     /// the credentials of each datagram. `owner` needs root.
-    public init(path: String, mode: UInt32 = 0o666, owner: (uid: UInt32, gid: UInt32)? = nil) throws(NotifySocketError)
-    {
+    ///
+    /// All sockets of one thread can share a `buffer`.
+    public init(
+        path: String,
+        mode: UInt32 = 0o666,
+        owner: (uid: UInt32, gid: UInt32)? = nil,
+        buffer: DatagramBuffer = DatagramBuffer()
+    ) throws(NotifySocketError) {
         self.path = path
+        self.buffer = buffer
         let length = path.utf8.count
         if length > Datagrams.longestPath {
             throw NotifySocketError(
@@ -71,12 +86,12 @@ public final class NotifySocket {
 
     /// The next datagram, or nil if none waits. A datagram without credentials is dropped.
     public func receive() -> Received? {
-        while let datagram = (try? Datagrams.receive(descriptor.raw, into: &buffer)) ?? nil {
+        while let datagram = (try? Datagrams.receive(descriptor.raw, into: &buffer.bytes)) ?? nil {
             guard let sender = datagram.sender else { continue }
             var message = NotifyMessage(parsing: datagram.bytes)
             var descriptors = datagram.descriptors
             if datagram.truncated {
-                message.warnings.append("the datagram was longer than \(buffer.count) bytes: its end is lost")
+                message.warnings.append("the datagram was longer than \(buffer.bytes.count) bytes: its end is lost")
             }
             if datagram.lostDescriptors {
                 // What is left cannot be told from what is missing.

@@ -194,7 +194,7 @@ extension Supervisor {
         let socket: NotifySocket
         do throws(NotifySocketError) {
             let owner = user.map { (uid: $0.uid, gid: $0.gid) }
-            socket = try NotifySocket(path: app.directory + "/notify", mode: 0o600, owner: owner)
+            socket = try NotifySocket(path: app.directory + "/notify", mode: 0o600, owner: owner, buffer: datagrams)
         } catch {
             throw LaunchTrouble(error.description)
         }

@@ -23,6 +23,7 @@ public final class Supervisor {
     let events = EventLog()
     let processes = ProcessTable()
     let batch: OutputBatch
+    let datagrams = DatagramBuffer()
     let policy: any LifecyclePolicy = DefaultPolicy()
     var cgroups: CgroupTree?
     var cgroupTrouble: String?
