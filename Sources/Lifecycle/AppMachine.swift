@@ -176,6 +176,20 @@ public struct AppMachine: Sendable {
         }
     }
 
+    /// Whether its process has ended and the rules decide what follows: a oneshot is done, or it is started again
+    /// after its delay. Nobody has to launch it, and whoever does would go round the delay.
+    public var isEndingByItself: Bool {
+        guard case .terminating(let terminating) = phase, terminating.cause != nil, terminating.stoppedBy == nil,
+            goal != .notRunning, let reason = terminating.reason, !reason.wasAskedFor
+        else { return false }
+        if rules.isOneshot, reason == .exitSuccess { return true }
+        switch rules.restart {
+        case .never: return false
+        case .onFailure: return reason.isFailure
+        case .always: return true
+        }
+    }
+
     /// Whether it asked to be launched and waits for ``permitLaunch(now:)``.
     public var isWaitingForPermission: Bool {
         if case .notRunning(.waiting) = phase { return true }

@@ -276,7 +276,7 @@ public struct Coordinator: Sendable {
     /// Brings a requirement at least to the background, unless it is on its way or was given up.
     private mutating func wake(_ app: AppID, now: Duration) {
         let machine = nodes[app].machine
-        guard nodes[app].pendingStop == nil, !machine.failed else { return }
+        guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
             let foreground = nodes[app].definition.launchesIntoForeground
             absorb(
