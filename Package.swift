@@ -9,6 +9,7 @@ let package = Package(
         .executable(name: "torpor", targets: ["torpor"]),
         .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
         .executable(name: "torpord", targets: ["torpord"]),
+        .library(name: "Lifecycle", targets: ["Lifecycle"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
