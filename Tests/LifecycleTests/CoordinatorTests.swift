@@ -1,0 +1,247 @@
+import Lifecycle
+import Testing
+
+/// Several unaware apps, whose processes do at once what they are asked to.
+struct Fleet {
+    var coordinator: Coordinator
+    var now: Duration = .seconds(100)
+    /// What happened, as "web active".
+    var log: [String] = []
+
+    init(_ apps: [AppDefinition]) throws { coordinator = try Coordinator(apps) }
+
+    func name(_ app: AppID) -> String { coordinator.definition(app).name }
+    func state(_ name: String) -> AppState { coordinator.machine(id(name)).state }
+    func id(_ name: String) -> AppID { coordinator.id(of: name) ?? -1 }
+
+    mutating func ask(_ request: Request, _ name: String) throws {
+        settle(try coordinator.request(request, of: id(name), now: now))
+    }
+
+    mutating func tell(_ event: AppEvent, _ name: String) {
+        settle(coordinator.handle(event, of: id(name), now: now))
+    }
+
+    /// Carries out actions, breadth first, until none is left.
+    mutating func settle(_ actions: [AppAction]) {
+        var queue = actions
+        var next = 0
+        while next < queue.count {
+            let (app, action) = (queue[next].app, queue[next].action)
+            next += 1
+            for event in Self.consequences(action) {
+                queue += coordinator.handle(event, of: app, now: now)
+            }
+            switch action {
+            case .launch: log.append("\(name(app)) launch")
+            case .entered(let state): log.append("\(name(app)) \(state.rawValue)")
+            case .signalStop: log.append("\(name(app)) stop")
+            case .ended(let ending): log.append("\(name(app)) ended \(ending.reason.rawValue)")
+            default: break
+            }
+        }
+    }
+
+    private static func consequences(_ action: Action) -> [AppEvent] {
+        switch action {
+        case .launch: [.launched]
+        case .signalStop: [.mainExited(.signaled(15, coreDumped: false))]
+        case .killProcesses: [.mainExited(.signaled(9, coreDumped: false))]
+        case .endRemains: [.allGone]
+        case .stopProcesses: [.stopConfirmed]
+        default: []
+        }
+    }
+
+    mutating func takeLog(_ kind: String) -> [String] {
+        defer { log = [] }
+        return log.filter { $0.hasSuffix(" " + kind) }.map { String($0.dropLast(kind.count + 1)) }
+    }
+}
+
+@Suite("Many apps")
+struct CoordinatorTests {
+    /// web requires api, api requires db.
+    static func tower(_ rules: AppRules = AppRules()) throws -> Fleet {
+        try Fleet([
+            AppDefinition(name: "web", rules: rules, requires: ["api"]),
+            AppDefinition(name: "api", rules: rules, requires: ["db"]),
+            AppDefinition(name: "db", rules: rules),
+        ])
+    }
+
+    @Test("a start launches what is required first, a stop stops what requires it first")
+    func order() throws {
+        var fleet = try Self.tower()
+        try fleet.ask(.start(background: false), "web")
+        #expect(fleet.takeLog("launch") == ["db", "api", "web"])
+        try fleet.ask(.stop(.stopped), "db")
+        #expect(fleet.takeLog("stop") == ["web", "api", "db"])
+        #expect(fleet.coordinator.isEverythingGone)
+    }
+
+    @Test("a cycle is named, and so is a requirement that does not exist; a missing after is nothing")
+    func cycles() throws {
+        #expect(throws: DependencyError.cycle(["a", "b", "c"])) {
+            try Coordinator([
+                AppDefinition(name: "a", requires: ["b"]), AppDefinition(name: "b", after: ["c"]),
+                AppDefinition(name: "c", requires: ["a"]),
+            ])
+        }
+        #expect(DependencyError.cycle(["a", "b"]).description == "these apps wait for each other: a → b → a")
+        #expect(throws: DependencyError.unknown(app: "a", names: "x")) {
+            try Coordinator([AppDefinition(name: "a", requires: ["x"])])
+        }
+        _ = try Coordinator([AppDefinition(name: "a", after: ["x"])])
+    }
+
+    @Test("apps launched together keep the order of after, whatever order they are named in")
+    func after() throws {
+        var fleet = try Fleet([
+            AppDefinition(name: "a", after: ["b"]), AppDefinition(name: "b", after: ["c"]), AppDefinition(name: "c"),
+        ])
+        fleet.settle(fleet.coordinator.launch([(0, true), (1, true), (2, true)], now: fleet.now))
+        #expect(fleet.takeLog("launch") == ["c", "b", "a"])
+        // But it brings nothing along.
+        var alone = try Fleet([AppDefinition(name: "a", after: ["b"]), AppDefinition(name: "b")])
+        try alone.ask(.start(background: false), "a")
+        #expect(alone.takeLog("launch") == ["a"])
+    }
+
+    @Test("a failed requirement fails the launch, which is retried once when it is ready")
+    func dependencyFailed() throws {
+        var rules = AppRules()
+        rules.restart = .never
+        var fleet = try Fleet([
+            AppDefinition(name: "web", requires: ["db", "log"]), AppDefinition(name: "db", rules: rules),
+            AppDefinition(name: "log"),
+        ])
+        let web = fleet.id("web"), db = fleet.id("db")
+        let actions = try fleet.coordinator.request(.start(background: false), of: web, now: fleet.now)
+        #expect(actions.contains { $0.app == db })
+        #expect(fleet.coordinator.blockers(web).contains("db"))
+        fleet.tell(.launched, "log")
+        fleet.tell(.launchFailed, "db")
+        #expect(fleet.coordinator.machine(web).lastEnding == .dependencyFailed)
+        #expect(fleet.log.filter { $0 == "web ended dependency-failed" }.count == 1)
+        // News of another requirement is no reason to try again.
+        fleet.tell(.heartbeat, "log")
+        #expect(fleet.log.filter { $0 == "web ended dependency-failed" }.count == 1)
+        #expect(throws: RequestError.self) { try fleet.coordinator.request(.wake, of: web, now: fleet.now) }
+        try fleet.ask(.start(background: false), "db")
+        #expect(fleet.state("web") == .active)
+        #expect(fleet.coordinator.machine(web).incarnation == 1)
+    }
+
+    @Test("a restart of a requirement restarts what requires it, in order")
+    func restart() throws {
+        for request in [Request.restart, .stop(.replaced)] {
+            var fleet = try Self.tower()
+            try fleet.ask(.start(background: false), "web")
+            fleet.log = []
+            try fleet.ask(request, "db")
+            if request != .restart {
+                // Its restart is a deadline of no time at all.
+                fleet.tell(.deadline, "db")
+            }
+            #expect(fleet.log.filter { $0.hasSuffix("stop") || $0.hasSuffix("launch") } == [
+                "web stop", "api stop", "db stop", "db launch", "api launch", "web launch",
+            ])
+            #expect(fleet.state("web") == .active)
+        }
+    }
+
+    @Test("a crash, and an ending for cause, leave what requires the app running")
+    func crashLeaves() throws {
+        var fleet = try Self.tower()
+        try fleet.ask(.start(background: false), "web")
+        fleet.log = []
+        fleet.tell(.mainExited(crash), "db")
+        #expect(fleet.state("db") == .notRunning)
+        #expect(fleet.state("api") == .active && fleet.state("web") == .active)
+        try fleet.ask(.stop(.memoryLimit), "api")
+        #expect(fleet.log.contains("api ended memory-limit"))
+        #expect(fleet.state("web") == .active)
+        #expect(fleet.coordinator.machine(fleet.id("api")).isWaitingToLaunch)
+    }
+
+    @Test("the foreground wakes suspended requirements first, down to the last")
+    func wakes() throws {
+        var fleet = try Self.tower()
+        try fleet.ask(.start(background: false), "web")
+        for name in ["web", "api", "db"] { try fleet.ask(.suspend, name) }
+        #expect(fleet.state("db") == .suspended)
+        fleet.log = []
+        try fleet.ask(.foreground, "web")
+        #expect(Array(fleet.log.prefix(3)) == ["db background", "api background", "web background"])
+        #expect(fleet.state("web") == .active)
+    }
+
+    @Test("a stop overrides a restart that waits, and nothing brings the stopped app back")
+    func stopOverridesRestart() throws {
+        var rules = AppRules()
+        rules.answeredMessages = [.willTerminate]
+        var fleet = try Self.tower(rules)
+        try fleet.ask(.start(background: false), "web")
+        try fleet.ask(.restart, "db")
+        try fleet.ask(.stop(.stopped), "db")
+        for _ in 0..<3 { for name in ["web", "api", "db"] { fleet.tell(.answered(.willTerminate), name) } }
+        #expect(fleet.coordinator.isEverythingGone)
+        #expect(["web", "api", "db"].allSatisfy { !fleet.coordinator.machine(fleet.id($0)).isWaitingToLaunch })
+    }
+
+    @Test("stopping an app also stops a dependent that is about to be restarted")
+    func stopOfCrashed() throws {
+        var fleet = try Self.tower()
+        try fleet.ask(.start(background: false), "web")
+        // web's main process is gone, but others of it are not yet.
+        _ = fleet.coordinator.handle(.mainExited(crash), of: fleet.id("web"), now: fleet.now)
+        try fleet.ask(.stop(.stopped), "api")
+        fleet.tell(.allGone, "web")
+        #expect(fleet.state("api") == .notRunning)
+        #expect(!fleet.coordinator.machine(fleet.id("web")).isWaitingToLaunch)
+    }
+
+    @Test("a shutdown goes in reverse order, after included, and cannot be talked out of")
+    func shutdown() throws {
+        var rules = AppRules()
+        rules.answeredMessages = [.willTerminate]
+        var fleet = try Fleet([
+            AppDefinition(name: "db"), AppDefinition(name: "web", rules: rules, requires: ["db"]),
+            AppDefinition(name: "cron", rules: rules, after: ["web"]),
+        ])
+        for name in ["web", "cron"] { try fleet.ask(.start(background: false), name) }
+        fleet.log = []
+        fleet.settle(fleet.coordinator.shutDown(now: fleet.now))
+        for request in [
+            Request.start(background: false), .start(background: true), .foreground, .restart, .wake, .background,
+            .suspend, .resume, .interrupt(begin: true),
+        ] {
+            for app in 0..<3 {
+                #expect(throws: RequestError.self) { try fleet.coordinator.request(request, of: app, now: fleet.now) }
+            }
+        }
+        #expect(fleet.state("web") == .active)
+        fleet.tell(.answered(.willTerminate), "cron")
+        #expect(fleet.coordinator.machine(fleet.id("web")).transition == .terminating)
+        fleet.tell(.answered(.willTerminate), "web")
+        #expect(fleet.takeLog("ended shutdown") == ["cron", "web", "db"])
+        #expect(fleet.coordinator.isEverythingGone)
+    }
+
+    @Test("a chain of 10,000 apps is launched, woken and stopped without deep recursion")
+    func chain() throws {
+        let count = 10_000
+        let apps = (0..<count).map { AppDefinition(name: "\($0)", requires: $0 + 1 < count ? ["\($0 + 1)"] : []) }
+        var fleet = try Fleet(apps)
+        try fleet.ask(.start(background: false), "0")
+        #expect(fleet.takeLog("launch").first == "\(count - 1)")
+        #expect(fleet.state("0") == .active)
+        for app in 0..<count { try fleet.ask(.suspend, "\(app)") }
+        try fleet.ask(.foreground, "0")
+        #expect(fleet.state("\(count - 1)") == .background && fleet.state("0") == .active)
+        try fleet.ask(.stop(.stopped), "\(count - 1)")
+        #expect(fleet.takeLog("stop").first == "0")
+        #expect(fleet.coordinator.isEverythingGone)
+    }
+}
