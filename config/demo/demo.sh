@@ -32,6 +32,7 @@ export RUNTIME_DIRECTORY=$work/run STATE_DIRECTORY=$work/state LOGS_DIRECTORY=$w
 export TORPOR_MANAGER_SOCKET=$work/run/io.torpor
 torpor=$bin/torpor
 supervisor=
+groups=
 begun=$SECONDS
 
 # Processes of this demo: whoever has its folder in the environment, except this shell and what it runs.
@@ -65,9 +66,15 @@ end() {
     fi
     if [ "${1:-0}" != 0 ] && [ -s "$work/torpord.err" ]; then sed 's/^/  torpord: /' "$work/torpord.err" >&2; fi
     rm -rf "$work"
+    for group in $groups ${groups%/*}; do
+        [ -d "$group" ] && {
+            echo "demo: the cgroup $group is left, which must not be" >&2
+            exit 1
+        }
+    done
     if [ "${1:-0}" = 0 ]; then
         echo
-        echo "Nothing is left: no process, no socket, no file. $((SECONDS - begun)) s."
+        echo "Nothing is left: no process, no socket, no cgroup, no file. $((SECONDS - begun)) s."
     fi
     exit "${1:-0}"
 }
@@ -163,6 +170,7 @@ for _ in $(seq 100); do
 done
 run wait web heartbeat pipeline --for active --timeout 20s
 run list
+groups=$("$torpor" status web 2>/dev/null | sed -n 's/^ *cgroup: //p')
 say "All apps are active: the kernel says so too"
 look
 fetch
@@ -194,9 +202,8 @@ run foreground heartbeat
 run status heartbeat
 
 say "moody fails now and then, and is started again"
-run list moody
-run history moody 2>/dev/null || run events -n 5 2>/dev/null
-run report moody 2>/dev/null
+run report moody
+run logs moody -n 3
 
 say "Somebody kills web from outside: it comes back"
 pid=$("$torpor" list --json | python3 -c 'import json,sys; print([a["pid"] for a in json.load(sys.stdin) if a["name"]=="web"][0])')
