@@ -52,8 +52,8 @@ public enum Streams {
         /// It is a FIFO.
         public var isFIFO: Bool { mode & S_IFMT == S_IFIFO }
         /// It is a socket.
-    public var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
-    /// It is a regular file.
+        public var isSocket: Bool { mode & S_IFMT == S_IFSOCK }
+        /// It is a regular file.
         public var isRegular: Bool { mode & S_IFMT == S_IFREG }
 
         init(_ raw: clinux_stream_status) {

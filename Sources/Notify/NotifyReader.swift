@@ -109,7 +109,9 @@ struct NotifyReader {
     ) {
         let digits = value.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         guard digits, let number = UInt64(value), range.contains(number) else {
-            warn("\(key)=\(shown(value)) is not a whole number from \(range.lowerBound) to \(range.upperBound): ignored")
+            warn(
+                "\(key)=\(shown(value)) is not a whole number from \(range.lowerBound) to \(range.upperBound): ignored"
+            )
             return
         }
         fields.append(make(number))

@@ -123,7 +123,9 @@ final class Folder {
         #expect(received.message.ready && received.message.warnings.contains { $0.contains("longer than") })
         var random = Seeded(state: 1)
         for _ in 0..<500 {
-            let noise = (0..<Int.random(in: 1...300, using: &random)).map { _ in UInt8.random(in: 0...255, using: &random) }
+            let noise = (0..<Int.random(in: 1...300, using: &random)).map { _ in
+                UInt8.random(in: 0...255, using: &random)
+            }
             try Datagrams.send(noise, to: path)
             #expect(socket.receive() != nil)
         }

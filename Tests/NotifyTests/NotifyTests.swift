@@ -93,7 +93,8 @@ import Testing
     func fuzz() {
         var random = Seeded(state: 0x5eed)
         let words = [
-            "READY", "WATCHDOG", "MAINPID", "STATUS", "FDNAME", "FDSTORE", "=", "=1", "\n", "\0", "18446744073709551616",
+            "READY", "WATCHDOG", "MAINPID", "STATUS", "FDNAME", "FDSTORE", "=", "=1", "\n", "\0",
+            "18446744073709551616",
             "X_TORPOR_DONE", "-", "trigger", "\u{1F600}", "BARRIER=1", ":",
         ]
         for _ in 0..<5_000 {
@@ -102,7 +103,9 @@ import Testing
                 if Bool.random(using: &random) {
                     bytes += words.randomElement(using: &random)!.utf8
                 } else {
-                    for _ in 0..<Int.random(in: 0...12, using: &random) { bytes.append(.random(in: 0...255, using: &random)) }
+                    for _ in 0..<Int.random(in: 0...12, using: &random) {
+                        bytes.append(.random(in: 0...255, using: &random))
+                    }
                 }
             }
             let message = NotifyMessage(parsing: bytes)

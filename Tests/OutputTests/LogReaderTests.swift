@@ -26,7 +26,10 @@ import Testing
     func since() throws {
         let stamps = (0..<5).map { TimeStamp.string(microseconds: 1_769_860_800_000_000 + Int64($0) * 1_000_000) }
         try stamps.map { "\($0) at \($0)\n" }.joined().write(
-            toFile: folder.path + "/app.log", atomically: false, encoding: .utf8)
+            toFile: folder.path + "/app.log",
+            atomically: false,
+            encoding: .utf8
+        )
         let page = LogReader(path: folder.path + "/app.log").read(LogQuery(since: 1_769_860_803_000_000))
         #expect(page.lines.map(\.text) == ["at \(stamps[3])", "at \(stamps[4])"])
         #expect(page.lines.first?.description == "\(stamps[3]) at \(stamps[3])")
@@ -77,7 +80,9 @@ import Testing
             try rig.write(String(decoding: endless[start..<min(start + 30_000, endless.count)], as: UTF8.self))
         }
         let pieces = reader.follow(from: page.next)
-        #expect(pieces.lines.map(\.text.utf8.count).reduce(0, +) == 300_000 + TimeStamp.length + 1 - TimeStamp.length - 1)
+        #expect(
+            pieces.lines.map(\.text.utf8.count).reduce(0, +) == 300_000 + TimeStamp.length + 1 - TimeStamp.length - 1
+        )
         #expect(rig.capture.lastLines(3).allSatisfy { $0.text.utf8.count < 200_000 })
     }
 }
@@ -110,7 +115,10 @@ import Testing
         #expect(folder.lines("app.log") == ["one", "two"])
     }
 
-    @Test("killed while appending, wherever: the batch is repeated and nothing is there twice", arguments: [0, 1, 30, 58])
+    @Test(
+        "killed while appending, wherever: the batch is repeated and nothing is there twice",
+        arguments: [0, 1, 30, 58]
+    )
     func appending(written: Int) throws {
         let log = LogFile(path: folder.path + "/app.log")
         let rig = try Rig(folder, loop: EventLoop())

@@ -14,7 +14,8 @@ final class Folder {
     }
     deinit { try? FileManager.default.removeItem(atPath: path) }
     func text(_ name: String) -> String {
-        (try? Data(contentsOf: URL(fileURLWithPath: path + "/" + name))).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        (try? Data(contentsOf: URL(fileURLWithPath: path + "/" + name))).map { String(decoding: $0, as: UTF8.self) }
+            ?? ""
     }
     /// The lines of a log without their stamps; nil stands for a line that has none.
     func lines(_ name: String) -> [String?] {
@@ -31,7 +32,13 @@ final class Rig {
     let capture: OutputCapture
     var troubles: [String] = []
 
-    init(_ folder: Folder, _ app: String = "app", limits: LogLimits = LogLimits(), loop: EventLoop, batch: OutputBatch? = nil)
+    init(
+        _ folder: Folder,
+        _ app: String = "app",
+        limits: LogLimits = LogLimits(),
+        loop: EventLoop,
+        batch: OutputBatch? = nil
+    )
         throws
     {
         self.loop = loop
@@ -132,7 +139,9 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
                 var start = 0
                 while let length = Streams.firstNewline(in: UnsafeRawBufferPointer(rebasing: bytes[start...])) {
                     var value = 0
-                    for byte in bytes[(start + TimeStamp.length + 1)..<(start + length)] { value = value * 10 + Int(byte) - 48 }
+                    for byte in bytes[(start + TimeStamp.length + 1)..<(start + length)] {
+                        value = value * 10 + Int(byte) - 48
+                    }
                     if value != next { wrong += 1 }
                     next += 1
                     start += length + 1
@@ -198,7 +207,12 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         let path = folder.path + "/x.out"
         #expect(FileManager.default.createFile(atPath: path, contents: Data()))
         let capture = OutputCapture(
-            app: "x", fifoPath: path, log: LogFile(path: path + ".log"), batch: try OutputBatch(), loop: try EventLoop())
+            app: "x",
+            fifoPath: path,
+            log: LogFile(path: path + ".log"),
+            batch: try OutputBatch(),
+            loop: try EventLoop()
+        )
         #expect(throws: OutputError.self) { try capture.start() }
     }
 
@@ -217,7 +231,8 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         for number in 0..<200 { try rig.write("line number \(number)\n") }
         #expect(FileManager.default.fileExists(atPath: folder.path + "/app.log.3"))
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/app.log.4"))
-        let all = (folder.lines("app.log.3") + folder.lines("app.log.2") + folder.lines("app.log.1") + folder.lines("app.log"))
+        let all =
+            (folder.lines("app.log.3") + folder.lines("app.log.2") + folder.lines("app.log.1") + folder.lines("app.log"))
         let first = 200 - all.count
         #expect(all == (first..<200).map { "line number \($0)" })
         for name in ["app.log", "app.log.1", "app.log.2", "app.log.3"] { #expect(folder.text(name).utf8.count < 1_100) }
@@ -229,7 +244,9 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         try old.write(toFile: folder.path + "/app.log", atomically: false, encoding: .utf8)
         try "older\n".write(toFile: folder.path + "/app.log.1", atomically: false, encoding: .utf8)
         try FileManager.default.setAttributes(
-            [.modificationDate: Date(timeIntervalSince1970: 1_500_000_000)], ofItemAtPath: folder.path + "/app.log.1")
+            [.modificationDate: Date(timeIntervalSince1970: 1_500_000_000)],
+            ofItemAtPath: folder.path + "/app.log.1"
+        )
         let rig = try Rig(folder, limits: LogLimits(maxAge: .seconds(86_400)), loop: EventLoop())
         try rig.write("new\n")
         #expect(folder.lines("app.log") == ["new"])
@@ -256,7 +273,12 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         let loop = try EventLoop()
         let log = LogFile(path: logs + "/app.log")
         let capture = OutputCapture(
-            app: "app", fifoPath: folder.path + "/out", log: log, batch: try OutputBatch(), loop: loop)
+            app: "app",
+            fifoPath: folder.path + "/out",
+            log: log,
+            batch: try OutputBatch(),
+            loop: loop
+        )
         var troubles: [String] = []
         log.onTrouble = { troubles.append($0) }
         try capture.start()
@@ -301,7 +323,12 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         var troubles: [String] = []
         log.onTrouble = { troubles.append($0) }
         let capture = OutputCapture(
-            app: "app", fifoPath: folder.path + "/out", log: log, batch: try OutputBatch(), loop: loop)
+            app: "app",
+            fifoPath: folder.path + "/out",
+            log: log,
+            batch: try OutputBatch(),
+            loop: loop
+        )
         try capture.start()
         defer { capture.close() }
         let writer = try capture.writerForApp()
