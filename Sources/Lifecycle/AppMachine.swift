@@ -183,6 +183,8 @@ public struct AppMachine: Sendable {
             goal != .notRunning, let reason = terminating.reason, !reason.wasAskedFor
         else { return false }
         if rules.isOneshot, reason == .exitSuccess { return true }
+        // It never came up: launched at once for those who wait for it, it would be launched for ever.
+        if terminating.interrupted == .launching { return true }
         switch rules.restart {
         case .never: return false
         case .onFailure: return reason.isFailure
