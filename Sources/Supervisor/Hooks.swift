@@ -40,6 +40,7 @@ extension Supervisor {
         let name = hook.command.first ?? ""
         runCommand(app, hook.command) { [weak self] pidfd in
             run.current = pidfd
+            if run.isCancelled { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
             guard let self, let deadline = hook.deadline else { return }
             run.timer = try? self.loop.timer {
                 run.isCancelled = true

@@ -20,13 +20,11 @@ extension Supervisor {
         case .launch(let order): launch(app, order)
         case .tell(let message): tell(app, message)
         case .signalStop:
-            cancelHooks(app)
             signal(app, app.specification.stopSignal, toAll: app.specification.killMode == .all)
         case .signalWatchdog: signal(app, app.specification.watchdogSignal, toAll: false)
         case .stopProcesses: beginStopping(app)
         case .continueProcesses: continueProcesses(app)
         case .killProcesses:
-            cancelHooks(app)
             app.passDelay = .milliseconds(1)
             sweep(app)
         case .endRemains: endRemains(app)
@@ -173,6 +171,8 @@ extension Supervisor {
         guard transition != app.announced else { return }
         app.announced = transition
         guard let transition else { return }
+        // A launch that was overtaken while its commands ran has no process that a signal could end.
+        if transition == .terminating { cancelHooks(app) }
         note(app, kind: "transition", to: transition.rawValue, text: "is \(transition.rawValue)")
     }
 
