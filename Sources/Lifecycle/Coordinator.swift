@@ -201,7 +201,7 @@ public struct Coordinator: Sendable {
     private mutating func finish(now: Duration) -> [AppAction] {
         while true {
             if let app = launching.popLast() {
-                tryLaunch(app, now: now)
+                tryLaunch(app, isFirst: true, now: now)
                 continue
             }
             if let app = waking.popLast() {
@@ -227,7 +227,7 @@ public struct Coordinator: Sendable {
                 bringWhenAwake(other, now: now)
             }
             for other in graph.before[app] where nodes[other].machine.isWaitingForPermission {
-                tryLaunch(other, now: now)
+                tryLaunch(other, isFirst: false, now: now)
             }
             stopWhenFree(app, now: now)
             for other in isShuttingDown ? graph.after[app] : graph.requires[app] { stopWhenFree(other, now: now) }
@@ -257,12 +257,14 @@ public struct Coordinator: Sendable {
 
     // MARK: Launching
 
-    private mutating func tryLaunch(_ app: AppID, now: Duration) {
+    /// Launches the app if what it requires is up. Only the first look has the requirements launched: on a later one
+    /// a requirement that is ending has had its chance, and asking again would launch it for ever.
+    private mutating func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
         for other in graph.requires[app] where !isUp(other) {
             ready = false
-            wake(other, now: now)
+            if isFirst || nodes[other].machine.state == .suspended { wake(other, now: now) }
             if nodes[other].machine.failed || (isResting(other) && !isUp(other)) {
                 failDependency(app, now: now)
                 return
