@@ -21,7 +21,19 @@ import TorporAPI
         tp.record("up " + str(tp.os.getpid()))
         tp.notify("READY=1")
         tp.wait()
-        """
+        """,
+        "busy.py": """
+        import socket, tp
+        call = b'{"method":"io.torpor.Manager.List","parameters":{}}\\0'
+        while True:
+            try:
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(tp.HERE + "/r/io.torpor")
+                    s.sendall(call * 20)
+                    s.recv(100)
+            except OSError:
+                tp.time.sleep(0.001)
+        """,
     ]
 
     private func waitForAnother(_ daemon: Daemon, than old: Int32) throws {
@@ -64,9 +76,20 @@ import TorporAPI
         try withDaemon(Self.toml, files: Self.files, environment: ["TORPOR_LOOP_WATCHDOG_MS": "500"]) { daemon throws in
             try daemon.waitFor("web", "active")
             let old = try daemon.torpord()
-            kill(old, SIGSTOP)
-            // A call wakes it up from its sleep, so that it is stuck in work.
-            _ = try? daemon.connect()
+            // Only a loop that is at work is watched: so it gets work without end, and is stopped in the midst of it.
+            let busy = try Spawn.start(
+                ["/usr/bin/python3", "-S", daemon.directory + "/busy.py"], environment: [:], output: "/dev/null")
+            defer {
+                kill(busy, SIGKILL)
+                waitpid(busy, nil, 0)
+            }
+            for _ in 0..<10 {
+                kill(old, SIGSTOP)
+                let end = Clock.monotonic() + .seconds(1)
+                while Clock.monotonic() < end, !daemon.log.contains("has not moved") { usleep(10_000) }
+                if daemon.log.contains("has not moved") { break }
+                kill(old, SIGCONT)
+            }
             try waitForAnother(daemon, than: old)
             try daemon.waitFor("web", "active")
             #expect(!daemon.records("web").contains("two at once"))
