@@ -16,6 +16,9 @@ final class AppRuntime {
 
     /// The processes of the incarnation, from the exec to the end.
     var tree: ProcessTree?
+    /// Sees the end of a main process that the app named itself.
+    var mainSource: IOSource?
+    var mainTimer: TimerSource?
     /// Wakes the machine at its next deadline.
     var deadlineTimer: TimerSource?
     var armedFor: Duration?

@@ -15,6 +15,8 @@ extension Supervisor {
         guard let id = coordinator.id(of: record.app) else { return }
         let app = apps[id]
         guard coordinator.machine(id).incarnation == record.incarnation, let tree = app.tree else { return }
+        // It may have named its successor (MAINPID) as the last thing it did.
+        hear(app)
         guard tree.main.pid == record.pid else {
             // MAINPID has moved on: the first process may go.
             return sweepSoon(app)
@@ -41,8 +43,39 @@ extension Supervisor {
         deliver(.mainExited(cause(record, app)), to: app.id)
     }
 
+    /// Watches a main process that the app named itself: as long as its own parent lives, the keeper does not reap it.
+    func watchMain(_ app: AppRuntime) {
+        guard let tree = app.tree else { return }
+        let main = tree.main
+        app.mainSource = try? loop.watch(tree.pidfd.raw, .readable) { [weak self, weak app] _ in
+            guard let self, let app else { return }
+            app.mainSource?.cancel()
+            app.mainSource = nil
+            guard app.exitRecord == nil, app.tree?.main == main else { return }
+            if let stat = try? ProcFS.stat(main.pid), stat.startTime == main.startTime, stat.parent != ThisProcess.parent {
+                return self.mainExited(app, MainExit(pid: main.pid, status: Self.statusOfZombie(main.pid)))
+            }
+            // Reaped, or about to be. If it was the keeper who did, its word is on the way.
+            app.mainTimer = try? self.loop.timer { [weak self, weak app] in
+                guard let self, let app, app.exitRecord == nil, app.tree?.main == main else { return }
+                self.mainExited(app, MainExit(pid: main.pid, status: nil))
+            }
+            app.mainTimer?.arm(after: .milliseconds(500))
+        }
+    }
+
+    /// What `exit_code`, the last field of /proc/PID/stat (proc(5)), says of a process that waits to be reaped.
+    private static func statusOfZombie(_ pid: Int32) -> ExitStatus? {
+        guard let text = try? File.readString("/proc/\(pid)/stat"),
+            let code = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).last.flatMap({ Int32($0) })
+        else { return nil }
+        let signal = code & 0x7f
+        return signal == 0 ? .exited((code >> 8) & 0xff) : .signaled(signal, coreDumped: code & 0x80 != 0)
+    }
+
     private func cause(_ record: MainExit, _ app: AppRuntime) -> ExitCause {
         switch record.status {
+        case nil: return .unknown
         case .exited(let code): return .exited(code: code)
         case .signaled(let signal, let coreDumped):
             if signal == Signal.kill, let path = app.tree?.cgroupPath,
@@ -76,6 +109,8 @@ extension Supervisor {
         app.logged = .notRunning
         app.tracerTimer = nil
         app.probe = nil
+        app.mainSource = nil
+        app.mainTimer = nil
         app.passTimer?.cancel()
         app.passTimer = nil
         app.isStopping = false
@@ -134,9 +169,17 @@ extension Supervisor {
 /// How a main process ended, whether the keeper launched it or adopted it (MAINPID).
 struct MainExit {
     let pid: Int32
-    let status: ExitStatus
+    /// nil when nobody can tell.
+    let status: ExitStatus?
     let processorTime: Duration
     let maxResidentBytes: UInt64
+
+    init(pid: Int32, status: ExitStatus?) {
+        self.pid = pid
+        self.status = status
+        processorTime = .zero
+        maxResidentBytes = 0
+    }
 
     init(_ record: ExitRecord) {
         pid = record.pid

@@ -82,7 +82,9 @@ extension Supervisor {
     private func changeMain(_ app: AppRuntime, _ pid: Int32) {
         guard let tree = app.tree, pid != tree.main.pid else { return }
         do throws(Errno) {
+            app.mainSource = nil
             try tree.changeMain(to: pid)
+            watchMain(app)
             note(app, kind: "notice", text: "its main process is \(pid) now")
         } catch {
             note(app, kind: "notice", text: "named process \(pid) as its main one, which is not a process of it")

@@ -18,7 +18,6 @@ final class Daemon {
     /// What is started: the keeper.
     let pid: Int32
     private var exit: ExitStatus?
-    private var isStopped = false
 
     /// How a process of ours ended.
     enum ExitStatus: Hashable {
@@ -75,13 +74,11 @@ final class Daemon {
 
     /// Ends whatever is left, without asking.
     private func cleanUp() {
-        if exit == nil {
-            for _ in 0..<100 {
-                let left = Truth.processes(marked: directory)
-                for pid in left { kill(pid, SIGKILL) }
-                if left.isEmpty, reap() != nil { break }
-                usleep(10_000)
-            }
+        for _ in 0..<200 {
+            let left = Truth.processes(marked: directory)
+            for pid in left { kill(pid, SIGKILL) }
+            if left.isEmpty, reap() != nil { break }
+            usleep(10_000)
         }
         try? FileManager.default.removeItem(atPath: directory)
     }
@@ -247,7 +244,6 @@ final class Daemon {
 
     func waitForEnd(at location: SourceLocation = #_sourceLocation) throws {
         try eventually("the daemon ends", within: .seconds(20), at: location) { reap() != nil }
-        isStopped = true
     }
 
     private func expectNothingLeft(at location: SourceLocation) {

@@ -17,8 +17,8 @@ import TorporAPI
     @Test("MAINPID to a child is accepted: the old main process may go, the end of the new one is the end")
     func mainPID() throws {
         try obedient { daemon throws in
-            try daemon.tell("1", #"child = tp.fork(tp.wait); record("child " + str(child)); notify(f"MAINPID={child}")"#)
             let old = try #require(try daemon.summary("web").pid)
+            try daemon.tell("1", #"child = tp.fork(tp.wait); record("child " + str(child)); notify(f"MAINPID={child}")"#)
             try daemon.eventually("the child is the main process") {
                 guard let pid = try daemon.summary("web").pid else { return false }
                 return daemon.records("web").contains("child \(pid)")
@@ -31,6 +31,19 @@ import TorporAPI
             kill(new, SIGKILL)
             try daemon.waitFor("web", "not-running")
             #expect(try daemon.summary("web").lastExit?.signal == "SIGKILL")
+        }
+    }
+
+    @Test("The end of a main process that its own parent does not reap is noticed")
+    func unreaped() throws {
+        try obedient { daemon throws in
+            let old = try #require(try daemon.summary("web").pid)
+            try daemon.tell("1", #"child = tp.fork(tp.wait); notify(f"MAINPID={child}")"#)
+            try daemon.eventually("the child is the main process") { try daemon.summary("web").pid != old }
+            let new = try #require(try daemon.summary("web").pid)
+            kill(new, SIGKILL)
+            try daemon.waitFor("web", "not-running")
+            #expect(!Truth.isAlive(old))
         }
     }
 
