@@ -189,8 +189,6 @@ public final class Supervisor {
         guard !isDraining else { return }
         let touched = coordinator.takeTouched()
         for id in touched {
-            // A launch that was overtaken before there was a process has nothing else that could be ended.
-            if coordinator.machine(id).transition == .terminating { cancelHooks(apps[id]) }
             announceTransition(apps[id])
             armDeadline(apps[id])
         }
