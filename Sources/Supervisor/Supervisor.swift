@@ -108,6 +108,7 @@ public final class Supervisor {
             let interface = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description)
             server = try VarlinkServer(loop: loop, path: runtime.socket, info: info, interfaces: [interface])
         } catch {
+            giveUp()
             throw StartError(error.description)
         }
         server?.handler = { [weak self] call, peer, reply in self?.serve(call, peer, reply) }
@@ -247,6 +248,13 @@ public final class Supervisor {
             perform(coordinator.shutDown(now: now))
         }
         settle()
+    }
+
+    /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.
+    private func giveUp() {
+        guard keeper.leftOver.isEmpty else { return }
+        runtime.remove(apps: [])
+        keeper.sayBye()
     }
 
     private func keeperLost() {
