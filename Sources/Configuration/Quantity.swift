@@ -25,6 +25,9 @@ public enum Quantity {
             let name = rest.prefix { $0.isLetter }
             rest = rest.dropFirst(name.count)
             rest = rest.drop { $0 == " " }
+            guard !name.isEmpty || rest.isEmpty else {
+                throw QuantityError(description: "\(quoted(text)) is no duration: write it as in \"5s\" or \"1h30m\"")
+            }
             guard !name.isEmpty else {
                 throw QuantityError(description: "\(quoted(text)) has no unit: write \(quoted(text + "s"))")
             }

@@ -58,6 +58,8 @@ struct Selection {
     }
 
     private func nearest(_ name: String) -> String? {
-        Nearest.name(to: name, among: apps.map(\.name))
+        // Of a template with instances, the first one.
+        if let instance = apps.first(where: { $0.specification.template == name }) { return instance.name }
+        return Nearest.name(to: name, among: apps.map(\.name))
     }
 }

@@ -12,6 +12,7 @@ extension Supervisor {
     public static let version = "0.1.0"
 
     func perform(_ outputs: [AppAction]) {
+        guard !isKeeperLost else { return }
         for output in outputs { perform(output.action, of: apps[output.app]) }
     }
 

@@ -98,7 +98,7 @@ extension Supervisor {
         case .unknown, nil: break
         }
         app.lastExit = exit
-        let text = EndingText.describe(ending, refusal: app.refusal)
+        let text = EndingText.describe(ending, refusal: app.refusal, missing: missingRequirements(of: app))
         note(app, kind: "exit", to: AppState.notRunning.rawValue, text: text, reason: ending.reason.rawValue)
         if ending.reason.wasAskedFor || ending.reason == .exitSuccess {
             log.info("\(app.name) \(text)")
@@ -121,6 +121,15 @@ extension Supervisor {
         if app.tree?.cgroupPath != nil { try? cgroups?.remove(app.name) }
         app.tree = nil
         lastEndings[app.id] = (ending, text)
+    }
+
+    /// What the app requires and is not there, nor on its way.
+    private func missingRequirements(of app: AppRuntime) -> [String] {
+        app.specification.requires.filter { name in
+            guard let id = coordinator.id(of: name) else { return true }
+            let machine = coordinator.machine(id)
+            return !machine.isUp && !machine.isAlive && !machine.isWaitingToLaunch
+        }
     }
 
     private func file(_ report: Report, _ app: AppRuntime) {
@@ -161,7 +170,10 @@ extension Supervisor {
         }
         report.threads = app.stacks
         app.stacks = []
-        report.log = (app.capture?.lastLines(10) ?? []).map { TorporAPI.LogLine(at: $0.time, text: $0.text) }
+        // Lines of the runs before it would only mislead.
+        let began = (exit.at ?? 0) - Int64((report.wallSeconds ?? 0) * 1_000_000) - 2_000
+        let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
+        report.log = lines.map { TorporAPI.LogLine(at: $0.time, text: $0.text) }
         return report
     }
 }
@@ -198,7 +210,7 @@ struct MainExit {
 
 /// Endings in words.
 enum EndingText {
-    static func describe(_ ending: Ending, refusal: String?) -> String {
+    static func describe(_ ending: Ending, refusal: String?, missing: [String]) -> String {
         var text: String
         switch ending.cause {
         case .exited(let code): text = "exited with status \(code)"
@@ -207,7 +219,9 @@ enum EndingText {
         case .outOfMemory: text = "was ended by the kernel for want of memory"
         case .unknown: text = "ended, nobody saw how"
         case nil:
-            text = ending.reason == .dependencyFailed ? "was not launched: what it requires failed" : "was not launched"
+            let which = missing.isEmpty ? "" : ": \(missing.joined(separator: ", "))"
+            let isFailedDependency = ending.reason == .dependencyFailed
+            text = "was not launched" + (isFailedDependency ? ": what it requires failed\(which)" : "")
         }
         if let refusal, ending.cause == nil { text = refusal }
         text += " (\(ending.reason.rawValue))"

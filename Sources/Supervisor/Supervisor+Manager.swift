@@ -77,12 +77,13 @@ extension Supervisor {
 
     // MARK: Views
 
-    /// Reads memory and processor time of every app, at most once a second.
+    /// Reads memory and processor time of every app, at most once a second; of one that is new, at once.
     private func sampleUsage() {
         let now = loop.now
-        if let sampledAt, now - sampledAt < .seconds(1) { return }
-        sampledAt = now
-        let living = apps.filter { $0.tree != nil }
+        let isRecent = sampledAt.map { now - $0 < .seconds(1) } ?? false
+        if !isRecent { sampledAt = now }
+        let living = apps.filter { $0.tree != nil && (!isRecent || $0.usage.processes == 0) }
+        guard !living.isEmpty else { return }
         let trees = living.compactMap(\.tree)
         for (app, usage) in zip(living, ProcessTree.usage(of: trees)) { app.usage = usage }
         for app in living { checkStillSuspended(app) }

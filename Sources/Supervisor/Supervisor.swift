@@ -38,6 +38,8 @@ public final class Supervisor {
     var leftOver: [LeftOverApp] = []
 
     var leftOverTimer: TimerSource?
+    /// Nothing is carried out any more: all that is left is to end every process.
+    var isKeeperLost = false
     /// How each app's last incarnation ended, for those who wait.
     var lastEndings: [AppID: (ending: Ending, text: String)] = [:]
 
@@ -255,11 +257,6 @@ public final class Supervisor {
         guard keeper.leftOver.isEmpty else { return }
         runtime.remove(apps: [])
         keeper.sayBye()
-    }
-
-    private func keeperLost() {
-        log.error("torpor-keeper is gone: nothing can be launched any more; ending")
-        loop.stop()
     }
 
     private func cleanUp() {

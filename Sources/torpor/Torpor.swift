@@ -1,4 +1,5 @@
 import ArgumentParser
+import Configuration
 import Linux
 
 /// The command line. One file a verb.
@@ -22,6 +23,7 @@ struct Torpor: ParsableCommand {
     )
 
     static func parseAndRun(_ arguments: [String]) throws {
+        try requireVerb(arguments)
         do {
             var command = try Torpor.parseAsRoot(arguments)
             try command.run()
@@ -38,12 +40,29 @@ struct Torpor: ParsableCommand {
         }
     }
 
+    /// The parser would call a mistyped verb an unexpected argument.
+    private static func requireVerb(_ arguments: [String]) throws(Failure) {
+        guard let verb = arguments.first, !verb.isEmpty, !verb.hasPrefix("-") else { return }
+        let commands = configuration.subcommands.map { ($0._commandName, $0.configuration.aliases) }
+        let verbs = commands.flatMap { [$0.0] + $0.1 } + ["help"]
+        guard !verbs.contains(verb) else { return }
+        let nearest = Nearest.name(to: verb, among: verbs).map { "did you mean ‘torpor \($0)’?" }
+        let hint = nearest ?? "‘torpor --help’ shows all of them"
+        throw Failure(status: .usage, message: "there is no verb \(verb): \(hint)")
+    }
+
     /// What the parser says, in one line, with where to look.
     private static func sentence(_ message: String, full: String) -> String {
         var first = message.split(separator: "\n").first.map(String.init) ?? "the command line cannot be read"
         if first.hasPrefix("Error: ") { first.removeFirst(7) }
         while first.hasSuffix(".") { first.removeLast() }
         if let letter = first.first { first = letter.lowercased() + first.dropFirst() }
+        if first.hasSuffix("?") { return first }
+        if first.hasPrefix("the value '") {
+            if first.contains("<duration>") { first += ", which wants a duration such as 500ms, 10s or 2min" }
+            if first.contains("<time>") { first += ", which wants how long ago (10min) or a time (2026-01-31T12:34:56Z)" }
+        }
+        if first.hasPrefix("missing expected argument '<app>") { first = "no app is named" }
         let usage = full.split(separator: "\n").first { $0.hasPrefix("Usage: ") }
         let verb = usage.map { $0.split(separator: " ") }.flatMap { $0.count > 2 ? $0[2] : nil }
         let help = verb.flatMap { $0.first?.isLetter == true ? "torpor \($0) --help" : nil } ?? "torpor --help"

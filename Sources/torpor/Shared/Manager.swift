@@ -63,6 +63,13 @@ struct Manager {
         switch name {
         case ManagerInterface.ErrorName.unknownApp:
             let app = parameters["name"]?.stringValue ?? "that"
+            if app.hasPrefix("tag:") {
+                let tag = app.dropFirst(4)
+                return Failure(status: .unknown, message: "no app has the tag \(tag): ‘torpor list’ shows all apps")
+            }
+            if app.contains("*") || app.contains("?") {
+                return Failure(status: .unknown, message: "no app fits \(app): ‘torpor list’ shows all apps")
+            }
             let hint =
                 parameters["nearest"]?.stringValue.map { "did you mean \($0)?" } ?? "‘torpor list’ shows all apps"
             return Failure(status: .unknown, message: "there is no app \(app): \(hint)")

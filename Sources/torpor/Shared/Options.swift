@@ -33,6 +33,12 @@ struct AppArgument: ParsableArguments {
         help: ArgumentHelp("The app's name.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.apps(words) })
     var app: String
+
+    func validate() throws {
+        guard !app.contains("*"), !app.contains("?"), !app.hasPrefix("tag:") else {
+            throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
+        }
+    }
 }
 
 /// A duration as configurations write it.

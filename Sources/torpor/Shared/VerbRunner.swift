@@ -38,10 +38,17 @@ enum VerbRunner {
             let state = Terminal.coloured(result.state, Terminal.colour(ofState: result.state))
             text += "\(result.app): \(state)"
             if let pid = result.pid { text += " (pid \(pid))" }
-            if let message = result.message, !message.isEmpty { text += ", \(Terminal.harmless(message))" }
+            if let more = addition(result) { text += ", \(Terminal.harmless(more))" }
             text += "\n"
         }
         if !json { StandardOutput.write(text) }
+    }
+
+    /// What the message says beyond the app's name and state.
+    private static func addition(_ result: VerbResult) -> String? {
+        guard var message = result.message, !message.isEmpty else { return nil }
+        if message.hasPrefix(result.app + " ") { message.removeFirst(result.app.count + 1) }
+        return ["is \(result.state)", "is not running"].contains(message) ? nil : message
     }
 }
 

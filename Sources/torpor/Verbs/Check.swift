@@ -39,9 +39,15 @@ struct Check: ParsableCommand {
     private static func text(_ configuration: TorporConfiguration) -> String {
         let count = configuration.apps.count
         var text = "OK: \(count) \(count == 1 ? "app" : "apps")\n"
+        // Most apps have the same schedule: each is written once.
+        var order: [String] = []
+        var names: [String: [String]] = [:]
         for app in configuration.apps {
-            text += "  \(app.name): \(sentence(ConfigurationLoader.restartSchedule(for: app)))\n"
+            let schedule = sentence(ConfigurationLoader.restartSchedule(for: app))
+            if names[schedule] == nil { order.append(schedule) }
+            names[schedule, default: []].append(app.name)
         }
+        for schedule in order { text += "  \(names[schedule, default: []].joined(separator: ", ")): \(schedule)\n" }
         return text
     }
 
