@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -187,14 +188,6 @@ static int unix_address(struct sockaddr_un *address, socklen_t *size, const char
     return 0;
 }
 
-ssize_t tlx_send_to(int fd, const void *buffer, size_t size, const char *path, size_t path_length) {
-    struct sockaddr_un address;
-    socklen_t address_size;
-    if (unix_address(&address, &address_size, path, path_length) < 0)
-        return -1;
-    return sendto(fd, buffer, size, MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&address, address_size);
-}
-
 int tlx_peer_credentials(int fd, tlx_credentials *credentials) {
     socklen_t size = sizeof *credentials;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, &size);
@@ -371,3 +364,11 @@ unsigned int tlx_minor(uint64_t device) { return minor(device); }
 int tlx_rename_exclusive(const char *from, const char *to) {
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
 }
+
+int tlx_same_file(int one, int other) {
+    pid_t self = getpid();
+    long order = syscall(SYS_kcmp, self, self, KCMP_FILE, one, other);
+    return order < 0 ? -1 : order == 0;
+}
+
+const void *tlx_memrchr(const void *bytes, int byte, size_t count) { return memrchr(bytes, byte, count); }

@@ -12,6 +12,9 @@ public enum Cgroup {
         return nil
     }
 
+    /// Where the v2 hierarchy is mounted, looked up once.
+    public static let mount = mountPoint()
+
     /// Blanks and such stand as three octal digits in mountinfo.
     private static func unescape(_ text: Substring) -> String {
         var bytes: [UInt8] = []

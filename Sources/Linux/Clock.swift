@@ -23,21 +23,6 @@ public enum Clock {
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    /// The wall clock as `2026-01-31T12:34:56.789Z`.
-    public static func timestamp(microseconds: Int64) -> String {
-        var seconds = time_t(microseconds / 1_000_000)
-        var parts = tm()
-        gmtime_r(&seconds, &parts)
-        let milliseconds = Int(microseconds % 1_000_000) / 1000
-        func padded(_ value: Int, _ width: Int) -> String {
-            let text = String(value)
-            return String(repeating: "0", count: max(0, width - text.count)) + text
-        }
-        return padded(Int(parts.tm_year) + 1900, 4) + "-" + padded(Int(parts.tm_mon) + 1, 2) + "-"
-            + padded(Int(parts.tm_mday), 2) + "T" + padded(Int(parts.tm_hour), 2) + ":"
-            + padded(Int(parts.tm_min), 2) + ":" + padded(Int(parts.tm_sec), 2) + "." + padded(milliseconds, 3) + "Z"
-    }
-
     /// Clock ticks a second, the unit of times in `/proc/PID/stat` (100 everywhere so far).
     public static let ticksPerSecond = UInt64(max(1, sysconf(Int32(_SC_CLK_TCK))))
 

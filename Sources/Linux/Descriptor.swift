@@ -46,6 +46,21 @@ public final class Descriptor {
         try call { fcntl(raw, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK) }
     }
 
+    /// Whether O_NONBLOCK is set.
+    public static func isNonBlocking(_ raw: Int32) throws(Errno) -> Bool {
+        try call { fcntl(raw, F_GETFL) } & O_NONBLOCK != 0
+    }
+
+    /// Whether both are the same open file, by kcmp(2); where that is forbidden, the same file by device and inode.
+    public static func sameFile(_ one: Int32, _ other: Int32) -> Bool {
+        let answer = tlx_same_file(one, other)
+        if answer >= 0 { return answer == 1 }
+        guard let first = try? File.status(descriptor: one), let second = try? File.status(descriptor: other) else {
+            return false
+        }
+        return first.device == second.device && first.inode == second.inode
+    }
+
     /// Sets or clears close-on-exec.
     public static func setCloseOnExec(_ raw: Int32, _ on: Bool = true) throws(Errno) {
         try call { fcntl(raw, F_SETFD, on ? FD_CLOEXEC : 0) }
@@ -108,12 +123,22 @@ public final class Descriptor {
 
     /// Writes all of `bytes`, for files and blocking descriptors.
     public static func writeAll(_ raw: Int32, _ bytes: [UInt8]) throws(Errno) {
+        if let failure = bytes.withUnsafeBytes({ writeAll(raw, $0) }).failure { throw failure }
+    }
+
+    /// Writes all of `bytes`, and says how much was written before a failure, with the failure.
+    public static func writeAll(_ raw: Int32, _ bytes: UnsafeRawBufferPointer) -> (written: Int, failure: Errno?) {
         var done = 0
         while done < bytes.count {
-            done += try call {
-                bytes.withUnsafeBytes { Glibc.write(raw, $0.baseAddress! + done, $0.count - done) }
+            do throws(Errno) {
+                let count = try call { Glibc.write(raw, bytes.baseAddress! + done, bytes.count - done) }
+                if count == 0 { return (done, .ioError) }
+                done += count
+            } catch {
+                return (done, error)
             }
         }
+        return (done, nil)
     }
 
     /// Waits until `raw` is readable (or `writable`), at most `timeout`. For programs without a loop.

@@ -14,7 +14,7 @@ public struct FileStatus: Hashable, Sendable {
     /// The owning group.
     public let gid: UInt32
     /// Bytes.
-    public let size: Int64
+    public let size: UInt64
     /// The device it is on; with `inode` its identity.
     public let device: UInt64
     /// The number on that device.
@@ -39,7 +39,7 @@ public struct FileStatus: Hashable, Sendable {
         mode = raw.st_mode & 0o7777
         uid = raw.st_uid
         gid = raw.st_gid
-        size = Int64(raw.st_size)
+        size = UInt64(clamping: raw.st_size)
         device = UInt64(raw.st_dev)
         inode = UInt64(raw.st_ino)
         links = UInt64(raw.st_nlink)
@@ -212,6 +212,16 @@ public enum File {
         return FileStatus(raw)
     }
 
+    /// What sort of file is at `path` itself, links not followed; nil when there is none.
+    public static func kind(_ path: String) throws(Errno) -> FileStatus.Kind? {
+        do throws(Errno) {
+            return try status(path, followLinks: false).kind
+        } catch {
+            if error == .noSuchFileOrDirectory { return nil }
+            throw error
+        }
+    }
+
     /// Whether there is a file, links followed.
     public static func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
@@ -262,14 +272,14 @@ public enum File {
     /// Sets the permission bits.
     public static func setMode(_ path: String, _ mode: UInt32) throws(Errno) { try call { chmod(path, mode_t(mode)) } }
 
-    /// Sets owner and group; nil leaves one as it is.
+    /// Sets owner and group without following a symbolic link; nil leaves one as it is.
     public static func setOwner(_ path: String, uid: UInt32?, gid: UInt32?) throws(Errno) {
-        try call { chown(path, uid ?? .max, gid ?? .max) }
+        try call { lchown(path, uid ?? .max, gid ?? .max) }
     }
 
     /// Sets the length.
-    public static func truncate(_ descriptor: Int32, to size: Int64) throws(Errno) {
-        try call { ftruncate(descriptor, off_t(size)) }
+    public static func truncate(_ descriptor: Int32, to size: UInt64) throws(Errno) {
+        try call { ftruncate(descriptor, off_t(clamping: size)) }
     }
 
     /// Waits until the content is on the disk. It blocks: not for the loop's thread.
@@ -281,16 +291,46 @@ public enum File {
         Int64(try call { lseek(descriptor, off_t(offset), fromEnd ? SEEK_END : SEEK_SET) })
     }
 
-    /// Reads up to `maximum` bytes at `offset` without moving the position.
-    public static func read(_ descriptor: Int32, at offset: Int64, maximum: Int) throws(Errno) -> [UInt8] {
-        var buffer = [UInt8](repeating: 0, count: maximum)
-        let count = try call { pread(descriptor, &buffer, maximum, off_t(offset)) }
-        buffer.removeLast(maximum - count)
-        return buffer
+    /// Reads up to `maximum` bytes at `offset` without moving the position; fewer only at the end.
+    public static func read(_ descriptor: Int32, at offset: UInt64, maximum: Int) throws(Errno) -> [UInt8] {
+        var failure: Errno?
+        let bytes = [UInt8](unsafeUninitializedCapacity: maximum) { buffer, count in
+            do throws(Errno) {
+                count = try read(descriptor, at: offset, into: UnsafeMutableRawBufferPointer(buffer))
+            } catch {
+                failure = error
+            }
+        }
+        if let failure { throw failure }
+        return bytes
     }
 
-    /// Writes once at `offset` without moving the position; returns how many bytes went.
-    public static func write(_ descriptor: Int32, at offset: Int64, _ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
-        try call { pwrite(descriptor, bytes.baseAddress, bytes.count, off_t(offset)) }
+    /// Reads at `offset`, without moving the position, until the buffer is full or the file ends; how many bytes.
+    public static func read(
+        _ descriptor: Int32, at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(Errno) -> Int {
+        var done = 0
+        while done < buffer.count {
+            let count = try call {
+                pread(descriptor, buffer.baseAddress! + done, buffer.count - done, off_t(clamping: offset) + done)
+            }
+            if count == 0 { break }
+            done += count
+        }
+        return done
+    }
+
+    /// Writes all of `bytes` at `offset` without moving the position.
+    public static func write(_ descriptor: Int32, at offset: UInt64, _ bytes: [UInt8]) throws(Errno) {
+        var done = 0
+        while done < bytes.count {
+            let count = try call {
+                bytes.withUnsafeBytes {
+                    pwrite(descriptor, $0.baseAddress! + done, $0.count - done, off_t(clamping: offset) + done)
+                }
+            }
+            if count == 0 { throw .ioError }
+            done += count
+        }
     }
 }

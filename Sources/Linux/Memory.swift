@@ -4,7 +4,7 @@ import Glibc
 /// Memory that outlives or is shared between processes.
 public enum Memory {
     /// A file in memory, close-on-exec, of `size` bytes.
-    public static func file(named name: String, size: Int64 = 0) throws(Errno) -> Descriptor {
+    public static func file(named name: String, size: UInt64 = 0) throws(Errno) -> Descriptor {
         let descriptor = Descriptor(owning: try call { tlx_memfd_create(name) })
         if size > 0 { try File.truncate(descriptor.raw, to: size) }
         return descriptor

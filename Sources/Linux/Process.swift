@@ -71,11 +71,27 @@ public enum ThisProcess {
     /// Ends this process.
     public static func exit(_ code: Int32) -> Never { Glibc.exit(code) }
 
-    /// Writes a line to standard error.
-    public static func complain(_ line: String) {
-        let bytes = Array((line + "\n").utf8)
-        _ = Glibc.write(2, bytes, bytes.count)
+    /// Writes all of a text to standard output, or another descriptor; waits where it must. False when nobody reads
+    /// it any more or the disk is full.
+    @discardableResult
+    public static func write(_ text: String, to descriptor: Int32 = 1) -> Bool {
+        var rest = Array(text.utf8)
+        do throws(Errno) {
+            while !rest.isEmpty {
+                if let count = try Descriptor.write(descriptor, rest) {
+                    rest.removeFirst(count)
+                } else {
+                    _ = try Descriptor.wait(descriptor, writable: true, timeout: .seconds(1))
+                }
+            }
+            return true
+        } catch {
+            return false
+        }
     }
+
+    /// Writes a line to standard error.
+    public static func complain(_ line: String) { write(line + "\n", to: 2) }
 
     /// Whether a descriptor is a terminal.
     public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
@@ -96,9 +112,7 @@ public enum ThisProcess {
         ("memlock", 8), ("as", 9), ("locks", 10), ("sigpending", 11), ("msgqueue", 12), ("nice", 13), ("rtprio", 14),
         ("rttime", 15),
     ]
-}
 
-extension ThisProcess {
     /// Lets others run for a moment (sched_yield), where an answer is microseconds away.
     public static func yield() { sched_yield() }
 }

@@ -29,6 +29,11 @@ public struct ReceivedMessage {
 
 /// Sockets: Unix ones, and as much of TCP as readiness and socket activation need.
 public enum Sockets {
+    /// The longest path of a Unix socket in bytes (unix(7): 108 with the NUL).
+    public static let longestPath = 107
+    /// The most descriptors that one message carries (SCM_MAX_FD).
+    public static let mostDescriptors = 253
+
     /// The sort of Unix socket.
     public enum Kind: Int32, Sendable { case stream = 0, datagram, sequenced }
 
@@ -65,12 +70,14 @@ public enum Sockets {
         return socket
     }
 
-    /// A datagram socket at `path`, non-blocking, that is told who sends (SO_PASSCRED).
+    /// A datagram socket at `path`, non-blocking, that is told who sends (SO_PASSCRED); what lies at that path is
+    /// removed first when it is a socket. `receiveBuffer` in bytes is a wish.
     public static func bindDatagram(
-        path: String, mode: UInt32 = 0o666, passCredentials: Bool = true
+        path: String, mode: UInt32 = 0o666, receiveBuffer: Int32? = nil
     ) throws(Errno) -> Descriptor {
         let socket = try unix(.datagram, nonBlocking: true)
-        if passCredentials { try setOption(socket.raw, SO_PASSCRED, 1) }
+        try setOption(socket.raw, SO_PASSCRED, 1)
+        if let receiveBuffer { try? setOption(socket.raw, SO_RCVBUF, receiveBuffer) }
         try bind(socket, to: path, mode: mode)
         return socket
     }
@@ -81,9 +88,13 @@ public enum Sockets {
         if !path.hasPrefix("@") { try File.setMode(path, mode) }
     }
 
-    /// Connects to a Unix socket. A blocking one waits while the backlog is full.
-    public static func connect(path: String, kind: Kind = .stream, nonBlocking: Bool = false) throws(Errno) -> Descriptor {
+    /// Connects to a Unix socket. A blocking one waits while the backlog is full, at most for `sendTimeout`, which
+    /// also bounds what is sent later.
+    public static func connect(
+        path: String, kind: Kind = .stream, nonBlocking: Bool = false, sendTimeout: Duration? = nil
+    ) throws(Errno) -> Descriptor {
         let socket = try unix(kind, nonBlocking: nonBlocking)
+        if let sendTimeout { try setSendTimeout(socket.raw, sendTimeout) }
         try call { tlx_unix_connect(socket.raw, path, path.utf8.count) }
         return socket
     }
@@ -114,33 +125,31 @@ public enum Sockets {
 
     /// Receives one message; nil when none waits. For stream sockets no bytes and no descriptors is the end.
     public static func receive(
-        _ socket: Int32, maximum: Int, maximumDescriptors: Int = 253
+        _ socket: Int32, maximum: Int, maximumDescriptors: Int = mostDescriptors
+    ) throws(Errno) -> ReceivedMessage? {
+        var buffer = [UInt8](repeating: 0, count: maximum)
+        return try receive(socket, into: &buffer, maximumDescriptors: maximumDescriptors)
+    }
+
+    /// The same with a buffer that many sockets can share: it is room to work in, the message has its own bytes.
+    public static func receive(
+        _ socket: Int32, into buffer: inout [UInt8], maximumDescriptors: Int = mostDescriptors
     ) throws(Errno) -> ReceivedMessage? {
         var numbers = [Int32](repeating: -1, count: maximumDescriptors)
-        var count = numbers.count
+        var count = 0
         var credentials = tlx_credentials()
         var truncated: Int32 = 0
-        var failure: Errno?
-        var blocked = false
-        let bytes = [UInt8](unsafeUninitializedCapacity: maximum) { buffer, size in
-            do throws(Errno) {
-                let got = try callUnlessBlocked {
-                    count = numbers.count
-                    return tlx_receive(
-                        socket, buffer.baseAddress, buffer.count, &numbers, &count, &credentials, &truncated)
-                }
-                blocked = got == nil
-                size = got ?? 0
-            } catch {
-                failure = error
+        let size = try callUnlessBlocked {
+            count = numbers.count
+            return buffer.withUnsafeMutableBytes {
+                tlx_receive(socket, $0.baseAddress, $0.count, &numbers, &count, &credentials, &truncated)
             }
         }
-        if let failure { throw failure }
-        if blocked { return nil }
-        let known = credentials.uid != .max
+        guard let size else { return nil }
+        let isKnown = credentials.uid != .max
         return ReceivedMessage(
-            bytes: bytes, descriptors: numbers.prefix(count).map(Descriptor.init(owning:)),
-            sender: known
+            bytes: Array(buffer.prefix(size)), descriptors: numbers.prefix(count).map(Descriptor.init(owning:)),
+            sender: isKnown
                 ? PeerCredentials(pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: []) : nil,
             dataTruncated: truncated & 1 != 0, controlTruncated: truncated & 2 != 0)
     }
@@ -160,30 +169,21 @@ public enum Sockets {
         try callUnlessBlocked { tlx_send(socket, bytes.baseAddress, bytes.count, nil, 0, 0) }
     }
 
-    /// Sends a datagram to a Unix path (`@name`: abstract) without connecting; nil when there is no room now.
-    @discardableResult
-    public static func send(_ socket: Int32, _ bytes: [UInt8], to path: String) throws(Errno) -> Int? {
-        try callUnlessBlocked { tlx_send_to(socket, bytes, bytes.count, path, path.utf8.count) }
-    }
-
     /// Sets an option of SOL_SOCKET that is a number.
-    public static func setOption(_ socket: Int32, _ option: Int32, _ value: Int32) throws(Errno) {
+    private static func setOption(_ socket: Int32, _ option: Int32, _ value: Int32) throws(Errno) {
         var value = value
         try call { setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size)) }
     }
 
-    /// Asks for a receive buffer of this many bytes.
-    public static func setReceiveBuffer(_ socket: Int32, _ bytes: Int32) throws(Errno) {
-        try setOption(socket, SO_RCVBUF, bytes)
+    /// Bounds how long a blocking socket waits for room (SO_SNDTIMEO); nil: for ever.
+    public static func setSendTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
+        let microseconds = max(0, timeout?.microseconds ?? 0)
+        var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
+        try call { setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
     }
 
-    /// Asks for a send buffer of this many bytes.
-    public static func setSendBuffer(_ socket: Int32, _ bytes: Int32) throws(Errno) {
-        try setOption(socket, SO_SNDBUF, bytes)
-    }
-
-    /// Asks that messages say who sends (SO_PASSCRED).
-    public static func passCredentials(_ socket: Int32) throws(Errno) { try setOption(socket, SO_PASSCRED, 1) }
+    /// Shuts down the receiving side.
+    public static func shutdownReading(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_RD)) } }
 
     /// Shuts down the sending side.
     public static func shutdownWriting(_ socket: Int32) throws(Errno) { try call { shutdown(socket, Int32(SHUT_WR)) } }

@@ -79,7 +79,7 @@ public struct FDStore {
         guard DescriptorName.isValid(name) else {
             return .refused("a descriptor cannot be called '\(name)': printable ASCII without a colon, please")
         }
-        if entries.contains(where: { Datagrams.sameFile($0.descriptor.raw, descriptor.raw) }) { return .duplicate }
+        if entries.contains(where: { Descriptor.sameFile($0.descriptor.raw, descriptor.raw) }) { return .duplicate }
         guard entries.count < FDStore.limit else {
             return .refused("\(FDStore.limit) descriptors are kept already: drop one with FDSTOREREMOVE=1 first")
         }

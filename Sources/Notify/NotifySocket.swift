@@ -1,5 +1,4 @@
 public import Linux
-import SystemPackage
 
 /// A socket of an app could not be made; the description is a sentence that says what to do.
 public struct NotifySocketError: Error, CustomStringConvertible {
@@ -54,25 +53,21 @@ public final class NotifySocket {
         self.path = path
         self.buffer = buffer
         let length = path.utf8.count
-        if length > Datagrams.longestPath {
+        if length > Sockets.longestPath {
             throw NotifySocketError(
-                description: "the socket path \(path) has \(length) bytes and Linux allows \(Datagrams.longestPath): "
+                description: "the socket path \(path) has \(length) bytes and Linux allows \(Sockets.longestPath): "
                     + "choose a shorter runtime_directory"
             )
         }
         do {
-            if let old = try? Streams.status(path: path) {
-                guard old.isSocket else {
-                    throw NotifySocketError(
-                        description: "\(path) is in the way and is no socket: remove it, or choose another "
-                            + "runtime_directory"
-                    )
-                }
-                try Streams.unlink(path)
+            if let kind = try File.kind(path), kind != .socket {
+                throw NotifySocketError(
+                    description: "\(path) is in the way and is no socket: remove it, or choose another "
+                        + "runtime_directory"
+                )
             }
-            descriptor = try Datagrams.bind(path: path)
-            try Streams.setPermissions(path, mode)
-            if let owner { try Streams.setOwner(path, uid: owner.uid, gid: owner.gid) }
+            descriptor = try Sockets.bindDatagram(path: path, mode: mode, receiveBuffer: 1 << 20)
+            if let owner { try File.setOwner(path, uid: owner.uid, gid: owner.gid) }
         } catch let error as Errno {
             throw NotifySocketError(
                 description: "could not make the notification socket \(path): \(error.description.lowercased())"
@@ -86,19 +81,19 @@ public final class NotifySocket {
 
     /// The next datagram, or nil if none waits. A datagram without credentials is dropped.
     public func receive() -> Received? {
-        while let datagram = (try? Datagrams.receive(descriptor.raw, into: &buffer.bytes)) ?? nil {
+        while let datagram = (try? Sockets.receive(descriptor.raw, into: &buffer.bytes)) ?? nil {
             guard let sender = datagram.sender else { continue }
             var message = NotifyMessage(parsing: datagram.bytes)
             var descriptors = datagram.descriptors
-            if datagram.truncated {
+            if datagram.dataTruncated {
                 message.warnings.append("the datagram was longer than \(buffer.bytes.count) bytes: its end is lost")
             }
-            if datagram.lostDescriptors {
+            if datagram.controlTruncated {
                 // What is left cannot be told from what is missing.
                 descriptors.removeAll()
                 message.warnings.append(
                     "descriptors were lost on the way, so all of this datagram's were closed: send at most "
-                        + "\(Datagrams.mostDescriptors) at once, and look at the limit of open files (torpor doctor)"
+                        + "\(Sockets.mostDescriptors) at once, and look at the limit of open files (torpor doctor)"
                 )
             }
             return Received(
@@ -122,6 +117,6 @@ public final class NotifySocket {
     /// Closes the socket and removes its path.
     public func close() {
         descriptor.close()
-        try? Streams.unlink(path)
+        try? File.remove(path)
     }
 }

@@ -1,5 +1,4 @@
-import Linux
-public import SystemPackage
+public import Linux
 
 /// When a log is rotated and what is kept of it.
 public struct LogLimits: Hashable, Sendable {
@@ -85,9 +84,9 @@ public final class LogFile {
         var safe = (length: length, open: lineOpen, taken: 0)
         if droppedNow > 0 { appendNotice(to: out, stamp: stamp) }
         func flush() -> Bool {
-            let result = Streams.write(file.raw, UnsafeRawBufferPointer(out.filled))
+            let result = Descriptor.writeAll(file.raw, UnsafeRawBufferPointer(out.filled))
             if let failure = result.failure {
-                try? Streams.truncate(file.raw, to: safe.length)
+                try? File.truncate(file.raw, to: safe.length)
                 length = safe.length
                 lineOpen = safe.open
                 fail(failure)
@@ -101,7 +100,7 @@ public final class LogFile {
         }
         while !rest.isEmpty {
             let line = UnsafeRawBufferPointer(rebasing: rest)
-            let newline = Streams.firstNewline(in: line)
+            let newline = line.firstNewline
             // A line longer than the room is passed through in pieces.
             var count = newline.map { $0 + 1 } ?? line.count
             if out.room < stamp.count + min(count, LogFile.longestPiece), !flush() { return }
@@ -129,7 +128,7 @@ public final class LogFile {
     func rewind(to length: UInt64, device: UInt64, inode: UInt64) throws(Errno) {
         if file == nil { try open() }
         guard let file, identity == (device, inode), self.length > length else { return }
-        try Streams.truncate(file.raw, to: length)
+        try File.truncate(file.raw, to: length)
         self.length = length
         lineOpen = try endsInsideLine(file, length)
     }
@@ -142,13 +141,13 @@ public final class LogFile {
     // MARK: -
 
     private func open() throws(Errno) {
-        let opened = try Streams.open(
+        let opened = try File.open(
             path,
-            [.readWrite, .append, .create, .noFollow, .nonblocking],
-            permissions: permissions
+            [.readWrite, .append, .create, .noFollow, .nonBlocking],
+            mode: permissions
         )
-        let status = try Streams.status(opened.raw)
-        guard status.isRegular else { throw .invalidArgument }
+        let status = try File.status(descriptor: opened.raw)
+        guard status.kind == .regular else { throw .invalidArgument }
         identity = (status.device, status.inode)
         length = status.size
         lineOpen = try endsInsideLine(opened, length)
@@ -158,33 +157,18 @@ public final class LogFile {
 
     private func endsInsideLine(_ file: Descriptor, _ length: UInt64) throws(Errno) -> Bool {
         guard length > 0 else { return false }
-        var last: UInt8 = 0
-        let outcome: Result<Int, Errno> = withUnsafeMutableBytes(of: &last) { buffer in
-            do throws(Errno) {
-                return .success(try Streams.read(file.raw, at: length - 1, into: buffer))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return try outcome.get() == 1 && last != UInt8(ascii: "\n")
+        let last = try File.read(file.raw, at: length - 1, maximum: 1).first
+        return last != nil && last != UInt8(ascii: "\n")
     }
 
     private func firstStamp(_ file: Descriptor) throws(Errno) -> Int64? {
-        var head = [UInt8](repeating: 0, count: TimeStamp.length)
-        let outcome: Result<Int, Errno> = head.withUnsafeMutableBytes { buffer in
-            do throws(Errno) {
-                return .success(try Streams.read(file.raw, at: 0, into: buffer))
-            } catch {
-                return .failure(error)
-            }
-        }
-        return TimeStamp.parse(head.prefix(try outcome.get()))
+        TimeStamp.parse(try File.read(file.raw, at: 0, maximum: TimeStamp.length))
     }
 
     /// Somebody may have moved, removed or emptied the file.
     private func reopenIfMoved() throws(Errno) {
         guard let file else { return }
-        guard let there = try? Streams.status(path: path), there.inode == identity.inode,
+        guard let there = try? File.status(path, followLinks: false), there.inode == identity.inode,
             there.device == identity.device
         else {
             self.file = nil
@@ -202,7 +186,7 @@ public final class LogFile {
         let tooLarge = limits.maxSize.map { length + UInt64(count) > $0 } ?? false
         let tooOld =
             limits.maxAge.map { age in
-                began.map { Double(now - $0) > age.microseconds } ?? false
+                began.map { now - $0 > age.microseconds } ?? false
             } ?? false
         guard tooLarge || tooOld else { return }
         rotate(now: now)
@@ -211,11 +195,11 @@ public final class LogFile {
     private func rotate(now: Int64) {
         do throws(Errno) {
             if limits.maxFiles == 0 {
-                try Streams.unlink(path)
+                try File.remove(path)
             } else {
                 for number in stride(from: limits.maxFiles - 1, through: 1, by: -1) {
                     do throws(Errno) {
-                        try Streams.rename("\(path).\(number)", to: "\(path).\(number + 1)")
+                        try File.rename("\(path).\(number)", "\(path).\(number + 1)")
                     } catch .noSuchFileOrDirectory {
                         continue
                     } catch {
@@ -224,12 +208,12 @@ public final class LogFile {
                 }
                 let tail = lineOpen ? openLine() : nil
                 if let tail { try writeNew(tail.bytes) }
-                try Streams.rename(path, to: "\(path).1")
+                try File.rename(path, "\(path).1")
                 if let tail, let file {
-                    try Streams.rename("\(path).new", to: path)
-                    try Streams.truncate(file.raw, to: tail.start)
+                    try File.rename("\(path).new", path)
+                    try File.truncate(file.raw, to: tail.start)
                 } else if lineOpen, let file {
-                    _ = [UInt8(ascii: "\n")].withUnsafeBytes { Streams.write(file.raw, $0) }
+                    try? Descriptor.writeAll(file.raw, [UInt8(ascii: "\n")])
                 }
             }
             file = nil
@@ -249,33 +233,35 @@ public final class LogFile {
         guard let file else { return nil }
         let room = UInt64(LogFile.longestPiece + TimeStamp.length + 1)
         let start = length - min(length, room)
-        guard let end = try? File.read(file.raw, at: Int64(clamping: start), maximum: Int(length - start)),
-            let newline = end.withUnsafeBytes({ Streams.lastNewline(in: $0) })
+        guard let end = try? File.read(file.raw, at: start, maximum: Int(length - start)),
+            let newline = end.withUnsafeBytes({ $0.lastNewline })
         else { return nil }
         return (Array(end[(newline + 1)...]), start + UInt64(newline) + 1)
     }
 
     private func writeNew(_ bytes: [UInt8]) throws(Errno) {
-        try? Streams.unlink("\(path).new")
-        let new = try Streams.open("\(path).new", [.write, .create, .noFollow], permissions: permissions)
-        if let failure = bytes.withUnsafeBytes({ Streams.write(new.raw, $0) }).failure {
-            try? Streams.unlink("\(path).new")
-            throw failure
+        try? File.remove("\(path).new")
+        let new = try File.open("\(path).new", [.write, .create, .noFollow], mode: permissions)
+        do throws(Errno) {
+            try Descriptor.writeAll(new.raw, bytes)
+        } catch {
+            try? File.remove("\(path).new")
+            throw error
         }
     }
 
     private func removeOld(now: Int64) {
         // Files beyond a count that was lowered.
         var number = limits.maxFiles + 1
-        while (try? Streams.status(path: "\(path).\(number)")) != nil, number < limits.maxFiles + 1_000 {
-            try? Streams.unlink("\(path).\(number)")
+        while (try? File.status("\(path).\(number)", followLinks: false)) != nil, number < limits.maxFiles + 1_000 {
+            try? File.remove("\(path).\(number)")
             number += 1
         }
         guard let age = limits.maxAge else { return }
         for number in 1..<max(2, limits.maxFiles + 1) {
-            guard let status = try? Streams.status(path: "\(path).\(number)") else { continue }
-            if Double(now) - Double(status.modified) * 1_000_000 > age.microseconds {
-                try? Streams.unlink("\(path).\(number)")
+            guard let status = try? File.status("\(path).\(number)", followLinks: false) else { continue }
+            if now - status.modifiedMicroseconds > age.microseconds {
+                try? File.remove("\(path).\(number)")
             }
         }
     }
@@ -306,13 +292,6 @@ public final class LogFile {
         out.append(stamp)
         out.append(Array("torpor: \(droppedNow) bytes of output are missing here\(why)\n".utf8))
         lineOpen = false
-    }
-}
-
-extension Duration {
-    /// In microseconds.
-    var microseconds: Double {
-        Double(components.seconds) * 1_000_000 + Double(components.attoseconds) / 1_000_000_000_000
     }
 }
 

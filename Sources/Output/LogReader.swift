@@ -1,5 +1,4 @@
 import Linux
-import SystemPackage
 
 /// A line of a log.
 public struct LogLine: Hashable, Sendable {
@@ -151,17 +150,17 @@ public struct LogReader {
 
     // MARK: -
 
-    private func open(_ number: Int) -> (Descriptor, Streams.Status)? {
+    private func open(_ number: Int) -> (Descriptor, FileStatus)? {
         let name = number == 0 ? path : "\(path).\(number)"
-        guard let file = try? Streams.open(name, [.read, .noFollow, .nonblocking]),
-            let status = try? Streams.status(file.raw), status.isRegular
+        guard let file = try? File.open(name, [.read, .noFollow, .nonBlocking]),
+            let status = try? File.status(descriptor: file.raw), status.kind == .regular
         else { return nil }
         return (file, status)
     }
 
     private func bytes(_ file: Descriptor, _ offset: UInt64, _ count: Int) -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: count) { buffer, got in
-            got = (try? Streams.read(file.raw, at: offset, into: UnsafeMutableRawBufferPointer(buffer))) ?? 0
+            got = (try? File.read(file.raw, at: offset, into: UnsafeMutableRawBufferPointer(buffer))) ?? 0
         }
     }
 
@@ -171,7 +170,7 @@ public struct LogReader {
         while end > 0 {
             let start = end - min(end, UInt64(LogReader.block))
             let part = bytes(file, start, Int(end - start))
-            if let newline = part.withUnsafeBytes({ Streams.lastNewline(in: $0) }) {
+            if let newline = part.withUnsafeBytes({ $0.lastNewline }) {
                 return start + UInt64(newline) + 1
             }
             end = start
@@ -193,7 +192,7 @@ public struct LogReader {
             part.append(contentsOf: tail)
             var stop = part.count
             while let newline = part.withUnsafeBytes({
-                Streams.lastNewline(in: UnsafeRawBufferPointer(rebasing: $0[..<stop]))
+                UnsafeRawBufferPointer(rebasing: $0[..<stop]).lastNewline
             }) {
                 if !body(LogLine(parsing: part[(newline + 1)..<stop])) { return }
                 stop = newline
@@ -222,7 +221,7 @@ public struct LogReader {
             if part.isEmpty { return offset }
             var start = 0
             while let newline = part.withUnsafeBytes({
-                Streams.firstNewline(in: UnsafeRawBufferPointer(rebasing: $0[start...]))
+                UnsafeRawBufferPointer(rebasing: $0[start...]).firstNewline
             }) {
                 body(LogLine(parsing: part[start..<(start + newline)]))
                 start += newline + 1

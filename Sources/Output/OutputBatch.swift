@@ -1,5 +1,4 @@
 public import Linux
-public import SystemPackage
 
 /// The memory file through which output passes on its way from a FIFO into a log, with a journal of that step.
 ///
@@ -38,8 +37,8 @@ public final class OutputBatch {
 
     /// A new one.
     public init() throws(Errno) {
-        descriptor = try Streams.memory("torpor-output")
-        try Streams.truncate(descriptor.raw, to: OutputBatch.headerSize)
+        descriptor = try Memory.file(named: "torpor-output")
+        try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
     }
 
     /// One that an earlier daemon used; call `recover` before anything else.
@@ -51,8 +50,8 @@ public final class OutputBatch {
     /// Returns the number of raw bytes that were saved.
     @discardableResult
     public func recover(log: (String) -> LogFile?) throws(Errno) -> Int {
-        let size = try Streams.status(descriptor.raw).size
-        defer { try? Streams.truncate(descriptor.raw, to: OutputBatch.headerSize) }
+        let size = try File.status(descriptor: descriptor.raw).size
+        defer { try? File.truncate(descriptor.raw, to: OutputBatch.headerSize) }
         guard size > OutputBatch.headerSize, let header = try readHeader() else { return 0 }
         let file = log(header.path) ?? LogFile(path: header.path, limits: LogLimits(maxSize: nil))
         let count = Int(min(size - OutputBatch.headerSize, UInt64(OutputBatch.capacity)))
@@ -90,7 +89,7 @@ public final class OutputBatch {
         } else {
             log.drop(count)
         }
-        try Streams.truncate(descriptor.raw, to: OutputBatch.headerSize)
+        try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
         fillingPath = nil
         return count
     }
@@ -109,7 +108,7 @@ public final class OutputBatch {
 
     private func load(_ count: Int) throws(Errno) -> UnsafeRawBufferPointer {
         let buffer = UnsafeMutableRawBufferPointer(rebasing: raw.whole[..<count])
-        let got = try Streams.read(descriptor.raw, at: OutputBatch.headerSize, into: buffer)
+        let got = try File.read(descriptor.raw, at: OutputBatch.headerSize, into: buffer)
         return UnsafeRawBufferPointer(rebasing: buffer[..<got])
     }
 
@@ -133,19 +132,12 @@ public final class OutputBatch {
         put(stamp)
         bytes.append(contentsOf: [UInt8](repeating: 0, count: 64 - bytes.count))
         bytes.append(contentsOf: path)
-        let outcome: Result<Void, Errno> = bytes.withUnsafeBytes { buffer in
-            do throws(Errno) {
-                return .success(try Streams.write(descriptor.raw, at: 0, buffer))
-            } catch {
-                return .failure(error)
-            }
-        }
-        try outcome.get()
+        try File.write(descriptor.raw, at: 0, bytes)
     }
 
     func readHeader() throws(Errno) -> Header? {
         let buffer = UnsafeMutableRawBufferPointer(rebasing: raw.whole[..<Int(OutputBatch.headerSize)])
-        guard try Streams.read(descriptor.raw, at: 0, into: buffer) == buffer.count else { return nil }
+        guard try File.read(descriptor.raw, at: 0, into: buffer) == buffer.count else { return nil }
         guard buffer[..<8].elementsEqual("TORPOUT1".utf8) else { return nil }
         let phase = UInt32(littleEndian: buffer.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
         let pathLength = Int(UInt32(littleEndian: buffer.loadUnaligned(fromByteOffset: 12, as: UInt32.self)))

@@ -1,6 +1,5 @@
 public import EventLoop
 public import Linux
-import SystemPackage
 
 /// Output cannot be captured; the description is a sentence.
 public struct OutputError: Error, CustomStringConvertible {
@@ -61,9 +60,9 @@ public final class OutputCapture {
         guard reader == nil else { return }
         do throws(Errno) {
             try makeFIFO()
-            let holder = try Streams.open(fifoPath, [.readWrite, .nonblocking, .noFollow])
-            guard try Streams.status(holder.raw).isFIFO else { throw .fileExists }
-            let reader = try Streams.open(fifoPath, [.read, .nonblocking, .noFollow])
+            let holder = try File.open(fifoPath, [.readWrite, .nonBlocking, .noFollow])
+            guard try File.status(descriptor: holder.raw).kind == .fifo else { throw .fileExists }
+            let reader = try File.open(fifoPath, [.read, .nonBlocking, .noFollow])
             let source = try loop.watch(reader.raw, .readable, priority: .last) { [weak self] _ in self?.turn() }
             self.holder = holder
             self.reader = reader
@@ -78,7 +77,7 @@ public final class OutputCapture {
     /// A writing end for a launch: an open file of its own, blocking, close-on-exec here.
     public func writerForApp() throws(OutputError) -> Descriptor {
         do throws(Errno) {
-            return try Streams.open(fifoPath, [.write, .noFollow])
+            return try File.open(fifoPath, [.write, .noFollow])
         } catch {
             throw OutputError(
                 description: "could not open the output of \(app) at \(fifoPath): \(error.description.lowercased())"
@@ -93,7 +92,7 @@ public final class OutputCapture {
     public func drain() {
         guard let reader else { return }
         // A child that goes on writing must not hold this up: no more than a pipe can hold.
-        var rest = (try? Streams.waiting(reader.raw)) ?? 0
+        var rest = (try? Splice.waiting(reader.raw)) ?? 0
         while rest > 0 {
             let count = moveBatch()
             if count == 0 { return }
@@ -110,7 +109,7 @@ public final class OutputCapture {
         holder = nil
         observers.removeAll()
         log.close()
-        if remove { try? Streams.unlink(fifoPath) }
+        if remove { try? File.remove(fifoPath) }
     }
 
     /// Calls back after each batch that was written, for those that follow the log with a `LogReader`.
@@ -133,14 +132,14 @@ public final class OutputCapture {
     // MARK: -
 
     private func makeFIFO() throws(Errno) {
-        if let there = try? Streams.status(path: fifoPath) {
-            guard there.isFIFO else { throw .fileExists }
+        if let there = try? File.status(fifoPath, followLinks: false) {
+            guard there.kind == .fifo else { throw .fileExists }
         } else {
-            try Streams.makeFIFO(fifoPath, permissions: 0o600)
+            try File.makeFIFO(fifoPath, mode: 0o600)
         }
         // A FIFO of its own user: otherwise the app could not open /dev/stdout again.
-        if let owner { try Streams.setOwner(fifoPath, uid: owner.uid, gid: owner.gid) }
-        try Streams.setPermissions(fifoPath, 0o600)
+        if let owner { try File.setOwner(fifoPath, uid: owner.uid, gid: owner.gid) }
+        try File.setMode(fifoPath, 0o600)
     }
 
     private func turn() {

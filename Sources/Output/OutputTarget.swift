@@ -1,5 +1,4 @@
 public import Linux
-import SystemPackage
 
 /// Where an app's output goes that Torpor does not keep itself.
 public enum OutputTarget {
@@ -9,7 +8,7 @@ public enum OutputTarget {
     /// `log = "null"`: nowhere.
     public static func null() throws(OutputError) -> Descriptor {
         do throws(Errno) {
-            return try Streams.open("/dev/null", .readWrite)
+            return try File.open("/dev/null", .readWrite)
         } catch {
             throw OutputError(description: "could not open /dev/null: \(error.description.lowercased())")
         }
@@ -36,7 +35,13 @@ public enum OutputTarget {
         // The fields of the header, one a line: identifier, unit, priority, level prefix, and three ways to forward.
         let name = app.utf8.contains(UInt8(ascii: "\n")) ? "torpor" : app
         do throws(Errno) {
-            return try Streams.journal(path: path, header: "\(name)\n\n\(priority)\n1\n0\n0\n0\n")
+            // A journal that does not accept must not hold the loop up.
+            let stream = try Sockets.connect(path: path, sendTimeout: .milliseconds(200))
+            try Sockets.shutdownReading(stream.raw)
+            let header = Array("\(name)\n\n\(priority)\n1\n0\n0\n0\n".utf8)
+            guard try Sockets.send(stream.raw, header, wait: true) == header.count else { throw .timedOut }
+            try Sockets.setSendTimeout(stream.raw, nil)
+            return stream
         } catch {
             throw OutputError(
                 description: "there is no journal at \(path) (\(error.description.lowercased())), so the output of "

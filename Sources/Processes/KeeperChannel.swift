@@ -78,7 +78,7 @@ final class KeeperChannel {
             try flush()
             let step = min(deadline - Clock.monotonic(), isBlocked ? .milliseconds(10) : Self.patience)
             if step <= .zero { throw .timedOut }
-            _ = try Poll.readable(socket.raw, within: step)
+            _ = try Descriptor.wait(socket.raw, timeout: step)
         }
     }
 

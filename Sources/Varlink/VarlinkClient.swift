@@ -26,23 +26,20 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
 
 /// A blocking client of a Varlink service on a Unix socket, one call after the other.
 public final class VarlinkClient {
-    private let fd: Int32
+    private let socket: Descriptor
     private var framer = MessageFramer()
-    private var buffer = [UInt8](repeating: 0, count: 1 << 16)
 
     /// Connects.
     public init(path: String) throws(VarlinkClientError) {
         do throws(Errno) {
-            fd = try StreamSocket.connect(path: path)
+            socket = try Sockets.connect(path: path)
         } catch {
             let problem =
-                path.utf8.count > StreamSocket.longestPath
-                ? "the path is longer than \(StreamSocket.longestPath) bytes" : "\(error)"
+                path.utf8.count > Sockets.longestPath
+                ? "the path is longer than \(Sockets.longestPath) bytes" : "\(error)"
             throw .cannotConnect(path: path, problem: problem)
         }
     }
-
-    deinit { StreamSocket.close(fd) }
 
     /// Calls and gives the results of the one reply (of the last one, if there are more).
     ///
@@ -68,35 +65,24 @@ public final class VarlinkClient {
     private func send(_ call: VarlinkCall) throws(VarlinkClientError) {
         var message = call.json.serialised()
         message.append(0)
-        var sent = 0
-        while sent < message.count {
-            let outcome: Result<StreamSocket.Outcome, Errno> = message.withUnsafeBytes { bytes in
-                do throws(Errno) {
-                    return .success(try StreamSocket.write(fd, UnsafeRawBufferPointer(rebasing: bytes[sent...])))
-                } catch {
-                    return .failure(error)
-                }
-            }
-            guard case .success(.bytes(let count)) = outcome else { throw .disconnected }
-            sent += count
+        while !message.isEmpty {
+            guard let count = try? Sockets.send(socket.raw, message, wait: true) else { throw .disconnected }
+            message.removeFirst(count)
         }
     }
 
     private func receive(timeoutMilliseconds: Int32?) throws(VarlinkClientError) -> VarlinkResponse {
         while true {
             if let response = try nextResponse() { return response }
-            if let timeoutMilliseconds, !StreamSocket.waitReadable(fd, milliseconds: timeoutMilliseconds) {
+            if let timeoutMilliseconds,
+                (try? Descriptor.wait(socket.raw, timeout: .milliseconds(timeoutMilliseconds))) == false
+            {
                 throw .timedOut
             }
-            let outcome: Result<StreamSocket.Outcome, Errno> = buffer.withUnsafeMutableBytes { bytes in
-                do throws(Errno) {
-                    return .success(try StreamSocket.read(fd, into: bytes))
-                } catch {
-                    return .failure(error)
-                }
+            guard let bytes = try? Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty else {
+                throw .disconnected
             }
-            guard case .success(.bytes(let count)) = outcome else { throw .disconnected }
-            framer.append(buffer[..<count])
+            framer.append(bytes[...])
         }
     }
 

@@ -4,7 +4,7 @@ import Varlink
 
 /// One client. It reads no call while one is in work: what a client sends too early waits in the kernel.
 final class Connection {
-    private let fd: Int32
+    private let socket: Descriptor
     private let peer: Peer
     private weak var server: VarlinkServer?
     private var source: IOSource?
@@ -24,16 +24,13 @@ final class Connection {
 
     private static let readAhead = 256 << 10
 
-    init?(fd: Int32, peer: Peer, server: VarlinkServer) {
-        self.fd = fd
+    init?(socket: Descriptor, peer: Peer, server: VarlinkServer) {
+        self.socket = socket
         self.peer = peer
         self.server = server
         framer = MessageFramer(limit: server.limits.messageBytes)
-        let watch = try? server.loop.watch(fd, .readable) { [weak self] events in self?.handle(events) }
-        guard let watch else {
-            StreamSocket.close(fd)
-            return nil
-        }
+        let watch = try? server.loop.watch(socket.raw, .readable) { [weak self] events in self?.handle(events) }
+        guard let watch else { return nil }
         source = watch
     }
 
@@ -44,7 +41,7 @@ final class Connection {
         guard let source else { return }
         source.cancel()
         self.source = nil
-        StreamSocket.close(fd)
+        socket.close()
         outbound = OutboundBuffer()
         let reply = current
         current = nil
@@ -70,14 +67,14 @@ final class Connection {
 
     /// Reads once; false when there was nothing to read.
     private func read() -> Bool {
-        guard let server, let outcome = try? StreamSocket.read(fd, into: server.buffer) else {
+        guard let server else { return false }
+        do throws(Errno) {
+            guard let count = try Descriptor.read(socket.raw, into: server.buffer) else { return false }
+            if count == 0 { isAtEnd = true }
+            framer.append(UnsafeRawBufferPointer(rebasing: server.buffer[..<count]))
+        } catch {
             close()
             return false
-        }
-        switch outcome {
-        case .wouldBlock: return false
-        case .closed: isAtEnd = true
-        case .bytes(let count): framer.append(UnsafeRawBufferPointer(rebasing: server.buffer[..<count]))
         }
         pump()
         return true
@@ -166,12 +163,13 @@ final class Connection {
     private func flush() {
         guard source != nil else { return }
         while !outbound.isEmpty {
-            let outcome = try? outbound.withBytes { bytes throws(Errno) in try StreamSocket.write(fd, bytes) }
-            guard case .bytes(let count) = outcome else {
-                if outcome == .wouldBlock { return }
+            do throws(Errno) {
+                let count = try outbound.withBytes { bytes throws(Errno) in try Sockets.send(socket.raw, bytes) }
+                guard let count else { return }
+                outbound.drop(count)
+            } catch {
                 return close()
             }
-            outbound.drop(count)
         }
         if isEnding, current == nil { return close() }
         if isHeldBack, current == nil, !isPumping {

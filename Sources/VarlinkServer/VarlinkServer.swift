@@ -51,7 +51,7 @@ public final class VarlinkServer {
 
     let loop: EventLoop
     private let service: VarlinkServiceInterface
-    private let listener: Int32
+    private let listener: Descriptor
     private let ownUser: UInt32
     private var source: IOSource?
     private var pause: TimerSource?
@@ -74,9 +74,8 @@ public final class VarlinkServer {
         self.listener = try Self.listen(path: path)
         do throws(Errno) {
             pause = try loop.timer { [weak self] in self?.source?.setEvents(.readable) }
-            source = try loop.watch(listener, .readable) { [weak self] _ in self?.acceptConnections() }
+            source = try loop.watch(listener.raw, .readable) { [weak self] _ in self?.acceptConnections() }
         } catch {
-            StreamSocket.close(listener)
             throw VarlinkServerError(description: "cannot watch the socket \(path): \(error)")
         }
     }
@@ -96,48 +95,60 @@ public final class VarlinkServer {
         self.source = nil
         pause?.cancel()
         pause = nil
-        StreamSocket.close(listener)
-        try? StreamSocket.remove(path: path)
+        listener.close()
+        try? File.remove(path)
         for connection in connections.values { connection.close() }
         connections = [:]
     }
 
-    private static func listen(path: String) throws(VarlinkServerError) -> Int32 {
-        guard path.utf8.count <= StreamSocket.longestPath else {
+    private static func listen(path: String) throws(VarlinkServerError) -> Descriptor {
+        guard path.utf8.count <= Sockets.longestPath else {
             throw VarlinkServerError(
-                description: "the socket's path is \(path.utf8.count) bytes long, \(StreamSocket.longestPath) is the "
+                description: "the socket's path is \(path.utf8.count) bytes long, \(Sockets.longestPath) is the "
                     + "most that Linux takes: choose a shorter runtime_directory (\(path))")
         }
-        let occupant: StreamSocket.Occupant
+        let occupant: FileStatus.Kind?
         do throws(Errno) {
-            try StreamSocket.makeDirectory(of: path)
-            occupant = try StreamSocket.occupant(path: path)
+            if let directory = File.parent(of: path), try File.kind(directory) == nil {
+                try File.makeDirectory(directory)
+                try File.setMode(directory, 0o755)
+            }
+            occupant = try File.kind(path)
         } catch {
             throw VarlinkServerError(description: "cannot listen on \(path): \(error)")
         }
-        if occupant == .other {
+        if let occupant, occupant != .socket {
             throw VarlinkServerError(description: "\(path) is not a socket: remove it or choose another path")
         }
-        if occupant == .socket, StreamSocket.isAnswered(path: path) {
+        if occupant == .socket, isAnswered(path: path) {
             throw VarlinkServerError(
                 description: "another supervisor answers at \(path): stop it first or choose another runtime_directory")
         }
         do throws(Errno) {
-            try StreamSocket.remove(path: path)
-            return try StreamSocket.listen(path: path, mode: 0o666)
+            return try Sockets.listen(path: path, mode: 0o666, backlog: 512)
         } catch {
             throw VarlinkServerError(description: "cannot listen on \(path): \(error)")
+        }
+    }
+
+    /// Whether somebody listens on the path, be it one who is too busy to accept.
+    private static func isAnswered(path: String) -> Bool {
+        do throws(Errno) {
+            _ = try Sockets.connect(path: path, nonBlocking: true)
+            return true
+        } catch {
+            return error == .resourceTemporarilyUnavailable
         }
     }
 
     private func acceptConnections() {
         // Not all at once: others have their turn as well, and what waits is reported again.
         for _ in 0..<64 {
-            guard let accepted = try? StreamSocket.accept(listener) else { return pauseAccepting() }
-            switch accepted {
-            case .none: return
-            case .exhausted: return pauseAccepting()
-            case .connection(let fd): open(fd)
+            do throws(Errno) {
+                guard let socket = try Sockets.accept(listener.raw) else { return }
+                open(socket)
+            } catch {
+                return pauseAccepting()
             }
         }
     }
@@ -148,13 +159,13 @@ public final class VarlinkServer {
         pause?.arm(at: loop.now + .milliseconds(100))
     }
 
-    private func open(_ fd: Int32) {
-        guard let credentials = try? Sockets.peer(fd) else { return StreamSocket.close(fd) }
+    private func open(_ socket: Descriptor) {
+        guard let credentials = try? Sockets.peer(socket.raw) else { return }
         let isTrusted = credentials.uid == 0 || credentials.uid == ownUser
-        guard connections.count < limits.connections + (isTrusted ? 64 : 0) else { return StreamSocket.close(fd) }
+        guard connections.count < limits.connections + (isTrusted ? 64 : 0) else { return }
         let peer = Peer(
             pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: credentials.groups)
-        guard let connection = Connection(fd: fd, peer: peer, server: self) else { return }
+        guard let connection = Connection(socket: socket, peer: peer, server: self) else { return }
         connections[ObjectIdentifier(connection)] = connection
     }
 

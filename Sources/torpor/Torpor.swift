@@ -33,7 +33,7 @@ struct Torpor: ParsableCommand {
             let text = Torpor.fullMessage(for: error)
             guard Torpor.exitCode(for: error) != .success else {
                 // --help, --version and what generates completions.
-                StandardOutput.write(text.isEmpty || text.hasSuffix("\n") ? text : text + "\n")
+                ThisProcess.write(text.isEmpty || text.hasSuffix("\n") ? text : text + "\n")
                 return
             }
             throw Failure(status: .usage, message: Self.sentence(Torpor.message(for: error), full: text))

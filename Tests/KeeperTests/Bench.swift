@@ -60,9 +60,9 @@ final class Bench {
 
     /// Takes the next stand-in's place, and greets the keeper as torpord does.
     func becomeTorpord(greet: Bool = true) throws {
-        try #require(try Poll.readable(listener.raw, within: .seconds(20)), "no torpord was started: \(log)")
+        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(20)), "no torpord was started: \(log)")
         let connection = try #require(try Sockets.accept(listener.raw))
-        _ = try Poll.readable(connection.raw, within: .seconds(5))
+        _ = try Descriptor.wait(connection.raw, timeout: .seconds(5))
         let hello = try #require(try Sockets.receive(connection.raw, maximum: 65536))
         let parts = String(decoding: hello.bytes, as: UTF8.self).split(separator: "\n", maxSplits: 1)
         standIn = (try #require(Int32(parts[0])), connection, String(parts[1]))
@@ -133,7 +133,7 @@ final class Bench {
 
     /// The keeper's exit status, once it is gone.
     func status() throws -> Int32 {
-        try #require(try Poll.readable(pidfd.raw, within: .seconds(20)), "the keeper does not end: \(log)")
+        try #require(try Descriptor.wait(pidfd.raw, timeout: .seconds(20)), "the keeper does not end: \(log)")
         process.waitUntilExit()
         return process.terminationStatus
     }
@@ -143,7 +143,7 @@ final class Bench {
         for one in launched { try? Pidfd.sendSignal(one.pidfd.raw, Signal.kill) }
         try? Signal.send(Signal.kill, to: process.processIdentifier)
         if standIn != nil { try? Signal.send(Signal.kill, to: standIn.pid) }
-        _ = try? Poll.readable(pidfd.raw, within: .seconds(5))
+        _ = try? Descriptor.wait(pidfd.raw, timeout: .seconds(5))
         process.waitUntilExit()
         try? File.removeTree(folder)
     }

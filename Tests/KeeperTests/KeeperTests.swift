@@ -135,7 +135,7 @@ struct KeeperTests {
         try withBench { bench in
             for name in ["USR2", "TERM"] {
                 try Signal.send(try #require(Signal.number(named: name)), to: bench.process.processIdentifier)
-                #expect(try Poll.readable(bench.standIn.connection.raw, within: .seconds(10)))
+                #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
                 let heard = try Sockets.receive(bench.standIn.connection.raw, maximum: 16)
                 #expect(heard?.bytes == Array(name.utf8))
             }
@@ -173,7 +173,7 @@ struct KeeperTests {
             #expect(!names.contains("NOTIFY_SOCKET") && !names.contains("WATCHDOG_USEC"))
             bench.keeper.tellManager("READY=1\nSTATUS=here")
             var heard: Set<String> = []
-            while heard.count < 2, try Poll.readable(socket.raw, within: .seconds(10)) {
+            while heard.count < 2, try Descriptor.wait(socket.raw, timeout: .seconds(10)) {
                 let message = try #require(try Sockets.receive(socket.raw, maximum: 4096))
                 #expect(message.sender?.pid == bench.process.processIdentifier)
                 heard.insert(String(decoding: message.bytes, as: UTF8.self))

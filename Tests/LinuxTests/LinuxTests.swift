@@ -239,8 +239,8 @@ final class TemporaryFolder {
 @Suite struct ClockTests {
     @Test("a time stamp is ISO 8601 with milliseconds")
     func timestamp() {
-        #expect(Clock.timestamp(microseconds: 0) == "1970-01-01T00:00:00.000Z")
-        #expect(Clock.timestamp(microseconds: 1_767_225_599_007_000) == "2025-12-31T23:59:59.007Z")
+        #expect(TimeStamp.string(microseconds: 0) == "1970-01-01T00:00:00.000Z")
+        #expect(TimeStamp.string(microseconds: 1_767_225_599_007_000) == "2025-12-31T23:59:59.007Z")
     }
 
     @Test("microseconds of a duration are bounded, not trapped")

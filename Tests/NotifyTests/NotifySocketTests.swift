@@ -20,11 +20,17 @@ final class Folder {
 
     private func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
+    /// One datagram, from a socket of its own.
+    private func send(_ bytes: [UInt8], to path: String, descriptors: [Int32] = []) throws {
+        let socket = try Sockets.connect(path: path, kind: .datagram)
+        try Sockets.send(socket.raw, bytes, descriptors: descriptors, wait: true)
+    }
+
     @Test("a datagram comes with the kernel's word on who sent it")
     func credentials() throws {
         let socket = try NotifySocket(path: path)
         #expect(socket.receive() == nil)
-        try Datagrams.send(bytes("READY=1\nSTATUS=up"), to: path)
+        try send(bytes("READY=1\nSTATUS=up"), to: path)
         let received = try #require(socket.receive())
         #expect(received.message.ready && received.message.status == "up")
         #expect(received.pid == getpid() && received.uid == getuid() && received.gid == getgid())
@@ -89,11 +95,11 @@ final class Folder {
         let socket = try NotifySocket(path: path)
         let before = openDescriptors()
         for count in [1, 2, 253] {
-            let pipes = try (0..<count).map { _ in try Streams.memory("x") }
-            try Datagrams.send(bytes("FDSTORE=1\nFDNAME=db"), to: path, descriptors: pipes.map(\.raw))
+            let pipes = try (0..<count).map { _ in try Memory.file(named: "x") }
+            try send(bytes("FDSTORE=1\nFDNAME=db"), to: path, descriptors: pipes.map(\.raw))
             let received = try #require(socket.receive())
             #expect(received.descriptors.count == count)
-            #expect(Datagrams.sameFile(received.descriptors[0].raw, pipes[0].raw))
+            #expect(Descriptor.sameFile(received.descriptors[0].raw, pipes[0].raw))
             #expect(fcntl(received.descriptors[0].raw, F_GETFD) & FD_CLOEXEC != 0)
         }
         #expect(openDescriptors() == before)
@@ -103,7 +109,7 @@ final class Folder {
     func barrier() throws {
         let socket = try NotifySocket(path: path)
         let pipe = try Descriptor.pipe()
-        try Datagrams.send(bytes("BARRIER=1"), to: path, descriptors: [pipe.write.raw])
+        try send(bytes("BARRIER=1"), to: path, descriptors: [pipe.write.raw])
         pipe.write.close()
         #expect(try !Descriptor.wait(pipe.read.raw, timeout: .zero))
         do {
@@ -118,7 +124,7 @@ final class Folder {
     @Test("a datagram longer than 64 KiB is read to there and says so; random ones do no harm")
     func longAndRandom() throws {
         let socket = try NotifySocket(path: path)
-        try Datagrams.send(bytes("READY=1\nSTATUS=" + String(repeating: "x", count: 100_000)), to: path)
+        try send(bytes("READY=1\nSTATUS=" + String(repeating: "x", count: 100_000)), to: path)
         let received = try #require(socket.receive())
         #expect(received.message.ready && received.message.warnings.contains { $0.contains("longer than") })
         var random = Seeded(state: 1)
@@ -126,7 +132,7 @@ final class Folder {
             let noise = (0..<Int.random(in: 1...300, using: &random)).map { _ in
                 UInt8.random(in: 0...255, using: &random)
             }
-            try Datagrams.send(noise, to: path)
+            try send(noise, to: path)
             #expect(socket.receive() != nil)
         }
     }
@@ -134,7 +140,7 @@ final class Folder {
     @Test("one turn takes a bounded number of datagrams")
     func bounded() throws {
         let socket = try NotifySocket(path: path)
-        for number in 0..<8 { try Datagrams.send(bytes("STATUS=\(number)"), to: path) }
+        for number in 0..<8 { try send(bytes("STATUS=\(number)"), to: path) }
         #expect(socket.receive(upTo: 5).map(\.message.status) == ["0", "1", "2", "3", "4"])
         #expect(socket.receive(upTo: 5).count == 3)
     }
@@ -154,7 +160,7 @@ final class Folder {
     func leftBehind() throws {
         let first = try NotifySocket(path: path)
         let second = try NotifySocket(path: path)
-        try Datagrams.send(bytes("READY=1"), to: path)
+        try send(bytes("READY=1"), to: path)
         #expect(second.receive() != nil && first.receive() == nil)
         let file = folder.path + "/file"
         #expect(FileManager.default.createFile(atPath: file, contents: Data()))
@@ -177,8 +183,8 @@ final class Folder {
     @Test("descriptors are kept in order with their names, and the same open file once")
     func keeps() throws {
         var store = FDStore()
-        let a = try Streams.memory("a")
-        let b = try Streams.memory("b")
+        let a = try Memory.file(named: "a")
+        let b = try Memory.file(named: "b")
         #expect(store.apply(message([.fdStore, .fdName("db")]), [a]).added.map(\.name) == ["db"])
         #expect(store.apply(message([.fdStore]), [b, try a.duplicate()]).added.map(\.name) == ["stored"])
         #expect(store.names == "db:stored" && store.entries.map(\.poll) == [true, true])
@@ -190,8 +196,8 @@ final class Folder {
     @Test("two openings of one file are two, and FDPOLL=0 is remembered")
     func sameInode() throws {
         var store = FDStore()
-        let first = try Streams.open("/dev/null", .readWrite)
-        let second = try Streams.open("/dev/null", .readWrite)
+        let first = try File.open("/dev/null", .readWrite)
+        let second = try File.open("/dev/null", .readWrite)
         let change = store.apply(message([.fdStore, .fdPoll(false)]), [first, second])
         #expect(change.added.count == 2 && !change.added[0].poll)
     }
@@ -199,7 +205,7 @@ final class Folder {
     @Test("the hundred-and-first is refused with a sentence")
     func limit() throws {
         var store = FDStore()
-        let many = try (0..<101).map { try Streams.memory("m\($0)") }
+        let many = try (0..<101).map { try Memory.file(named: "m\($0)") }
         let change = store.apply(message([.fdStore]), many)
         #expect(change.added.count == 100 && change.warnings.count == 1 && store.entries.count == 100)
         store.remove(store.entries[3])

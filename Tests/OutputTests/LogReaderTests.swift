@@ -94,9 +94,7 @@ import Testing
     private func leave(_ raw: String, appending: Bool, log: LogFile) throws -> OutputBatch {
         let batch = try OutputBatch()
         try batch.writeHeader(appending: appending, log: log, count: raw.utf8.count, stamp: 1_769_860_800_000_000)
-        try Array(raw.utf8).withUnsafeBytes {
-            try Streams.write(batch.descriptor.raw, at: OutputBatch.headerSize, $0)
-        }
+        try File.write(batch.descriptor.raw, at: OutputBatch.headerSize, Array(raw.utf8))
         return batch
     }
 
@@ -137,9 +135,9 @@ import Testing
 
     @Test("a memory file that says nothing sensible is emptied")
     func garbage() throws {
-        let memory = try Streams.memory("x")
-        try [UInt8](repeating: 0xa5, count: 9_000).withUnsafeBytes { try Streams.write(memory.raw, at: 0, $0) }
+        let memory = try Memory.file(named: "x")
+        try File.write(memory.raw, at: 0, [UInt8](repeating: 0xa5, count: 9_000))
         #expect(try OutputBatch(recovering: memory).recover { _ in nil } == 0)
-        #expect(try Streams.status(memory.raw).size == OutputBatch.headerSize)
+        #expect(try File.status(descriptor: memory.raw).size == OutputBatch.headerSize)
     }
 }

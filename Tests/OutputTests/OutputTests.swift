@@ -137,7 +137,7 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
             let data = try Data(contentsOf: URL(fileURLWithPath: folder.path + "/" + name))
             data.withUnsafeBytes { bytes in
                 var start = 0
-                while let length = Streams.firstNewline(in: UnsafeRawBufferPointer(rebasing: bytes[start...])) {
+                while let length = UnsafeRawBufferPointer(rebasing: bytes[start...]).firstNewline {
                     var value = 0
                     for byte in bytes[(start + TimeStamp.length + 1)..<(start + length)] {
                         value = value * 10 + Int(byte) - 48
@@ -182,7 +182,7 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         // A turn of the flood takes about a millisecond; the rest is for a busy machine.
         #expect(worst < .seconds(2))
         #expect(residentBytes() < memory + (32 << 20))
-        let size = (try? Streams.status(path: folder.path + "/flood.log").size) ?? 0
+        let size = (try? File.status(folder.path + "/flood.log", followLinks: false).size) ?? 0
         #expect(size < 40 << 20)
     }
 
@@ -190,8 +190,8 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
     func ownOpenFiles() throws {
         let rig = try Rig(folder, loop: EventLoop())
         let writer = try rig.capture.writerForApp()
-        #expect(try !Streams.isNonblocking(writer.raw))
-        #expect(try Streams.isNonblocking(#require(rig.capture.descriptorToHold)))
+        #expect(try !Descriptor.isNonBlocking(writer.raw))
+        #expect(try Descriptor.isNonBlocking(#require(rig.capture.descriptorToHold)))
         // What an app left behind in the FIFO is there for the next capture.
         let hold = try Descriptor.duplicate(#require(rig.capture.descriptorToHold))
         rig.capture.close()

@@ -230,7 +230,7 @@ import VarlinkServer
                 loop: loop, path: path, info: VarlinkServiceInfo(vendor: "", product: "", version: "", url: ""),
                 interfaces: [])
         }
-        StreamSocket.close(try StreamSocket.listen(path: folder + "/s", mode: 0o600))
+        try Sockets.listen(path: folder + "/s", mode: 0o600).close()
         let server = try serve(folder + "/s")
         #expect(throws: VarlinkServerError.self) { try serve(folder + "/s") }
         server.close()

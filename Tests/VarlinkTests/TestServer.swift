@@ -86,22 +86,23 @@ final class TestServer: Sendable {
 
 /// A connection without manners.
 final class RawClient {
-    private let fd: Int32
+    private let socket: Descriptor
     private var framer = MessageFramer()
 
-    init(_ path: String) throws { fd = try StreamSocket.connect(path: path) }
-
-    deinit { StreamSocket.close(fd) }
+    init(_ path: String) throws { socket = try Sockets.connect(path: path) }
 
     /// False when the server took no more.
     @discardableResult
     func send(_ bytes: [UInt8]) throws -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
-            guard case .bytes(let count) = try rest.withUnsafeBytes({ try StreamSocket.write(fd, $0) }) else {
-                return false
+            do throws(Errno) {
+                guard let count = try Sockets.send(socket.raw, Array(rest), wait: true) else { return false }
+                rest = rest.dropFirst(count)
+            } catch {
+                if error == .brokenPipe || error == .connectionReset { return false }
+                throw error
             }
-            rest = rest.dropFirst(count)
         }
         return true
     }
@@ -110,15 +111,19 @@ final class RawClient {
 
     /// The next reply, nil at the end of the connection.
     func receive() throws -> VarlinkResponse? {
-        var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
             if let message = try framer.next() { return try VarlinkResponse(json: JSON.parse(message)) }
-            guard StreamSocket.waitReadable(fd, milliseconds: 10_000) else { throw VarlinkClientError.timedOut }
-            guard case .bytes(let count) = try buffer.withUnsafeMutableBytes({ try StreamSocket.read(fd, into: $0) })
-            else { return nil }
-            framer.append(buffer[..<count])
+            guard try Descriptor.wait(socket.raw, timeout: .seconds(10)) else { throw VarlinkClientError.timedOut }
+            do throws(Errno) {
+                let bytes = try Descriptor.read(socket.raw, maximum: 1 << 16)
+                guard let bytes, !bytes.isEmpty else { return nil }
+                framer.append(bytes[...])
+            } catch {
+                if error == .connectionReset { return nil }
+                throw error
+            }
         }
     }
 
-    func finishSending() throws { try Sockets.shutdownWriting(fd) }
+    func finishSending() throws { try Sockets.shutdownWriting(socket.raw) }
 }

@@ -9,10 +9,6 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// Named here so that a build that knows this header notices new ones.
-#include "clinux_datagram.h"
-#include "clinux_stream.h"
-
 /// The sender of a message or the other side of a connection (struct ucred needs _GNU_SOURCE).
 typedef struct {
     int32_t pid;
@@ -40,8 +36,6 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
                     int *truncated);
 /// sendmsg with descriptors (at most 253), as above; MSG_NOSIGNAL; never blocks where `wait` is 0.
 ssize_t tlx_send(int fd, const void *buffer, size_t size, const int *fds, size_t fd_count, int wait);
-/// sendto a Unix path or abstract name.
-ssize_t tlx_send_to(int fd, const void *buffer, size_t size, const char *path, size_t path_length);
 /// SO_PEERCRED takes a struct ucred.
 int tlx_peer_credentials(int fd, tlx_credentials *credentials);
 /// SO_PEERGROUPS: the groups of the peer; returns how many there are (may be more than `capacity`: ask again).
@@ -111,7 +105,11 @@ unsigned int tlx_minor(uint64_t device);
 /// struct rlimit's resource is an enum in Swift's Glibc.
 int tlx_get_limit(int resource, uint64_t *soft, uint64_t *hard);
 int tlx_set_limit(int resource, uint64_t soft, uint64_t hard);
-/// open_tree-free rename without replacement (renameat2 needs _GNU_SOURCE).
+/// Whether two descriptors are one open file (kcmp has no wrapper): 1, 0, or -1.
+int tlx_same_file(int one, int other);
+/// memrchr needs _GNU_SOURCE.
+const void *tlx_memrchr(const void *bytes, int byte, size_t count);
+/// Rename without replacement (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);
 
 #endif

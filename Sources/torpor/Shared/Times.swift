@@ -71,5 +71,5 @@ enum Times {
     }
 
     /// `2026-01-31T12:34:56.789Z`.
-    static func timestamp(_ microseconds: Int64) -> String { Clock.timestamp(microseconds: microseconds) }
+    static func timestamp(_ microseconds: Int64) -> String { TimeStamp.string(microseconds: microseconds) }
 }

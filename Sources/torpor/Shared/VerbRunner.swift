@@ -41,7 +41,7 @@ enum VerbRunner {
             if let more = addition(result) { text += ", \(Terminal.harmless(more))" }
             text += "\n"
         }
-        if !json { StandardOutput.write(text) }
+        if !json { ThisProcess.write(text) }
     }
 
     /// What the message says beyond the app's name and state.
@@ -56,9 +56,9 @@ enum VerbRunner {
 enum Output {
     /// One document, on lines of its own.
     static func document(_ json: JSON) {
-        StandardOutput.write(String(decoding: json.serialisedPretty(), as: UTF8.self) + "\n")
+        ThisProcess.write(String(decoding: json.serialisedPretty(), as: UTF8.self) + "\n")
     }
 
     /// One object of a stream, on one line.
-    static func line(_ json: JSON) { StandardOutput.write(json.description + "\n") }
+    static func line(_ json: JSON) { ThisProcess.write(json.description + "\n") }
 }

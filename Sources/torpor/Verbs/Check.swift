@@ -32,7 +32,7 @@ struct Check: ParsableCommand {
             guard !options.json else {
                 return Output.document(Self.json(ok: true, configuration.warnings, apps: configuration.apps))
             }
-            StandardOutput.write(Self.text(configuration))
+            ThisProcess.write(Self.text(configuration))
         }
     }
 

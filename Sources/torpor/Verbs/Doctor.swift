@@ -22,6 +22,6 @@ struct Doctor: ParsableCommand {
             if let message = check.message, !message.isEmpty { text += "\n        \(Terminal.harmless(message))" }
             text += "\n"
         }
-        StandardOutput.write(text)
+        ThisProcess.write(text)
     }
 }

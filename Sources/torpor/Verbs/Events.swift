@@ -39,6 +39,6 @@ struct Events: ParsableCommand {
                 text += Terminal.harmless(event.text) + "\n"
             }
         }
-        if !StandardOutput.write(text) { ThisProcess.exit(0) }
+        if !ThisProcess.write(text) { ThisProcess.exit(0) }
     }
 }

@@ -47,7 +47,7 @@ struct FastList {
         var table = Table(
             ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"], rightAligned: [2, 3, 4, 5, 6])
         for app in apps { table.append(Self.row(app)) }
-        StandardOutput.write(table.text)
+        ThisProcess.write(table.text)
     }
 
     private static func row(_ app: AppSummary) -> [Table.Cell] {

@@ -51,6 +51,6 @@ struct Logs: ParsableCommand {
             text += (line["text"]?.stringValue ?? "") + "\n"
         }
         // Nobody reads on: that is the reader's choice.
-        if !StandardOutput.write(text) { ThisProcess.exit(0) }
+        if !ThisProcess.write(text) { ThisProcess.exit(0) }
     }
 }

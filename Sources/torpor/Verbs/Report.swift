@@ -19,7 +19,7 @@ struct Reports: ParsableCommand {
         let reports = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("reports") { json throws(FieldError) in try Report(json: json) }
         }
-        StandardOutput.write(
+        ThisProcess.write(
             reports.isEmpty ? "no reports\n" : reports.map { Self.text($0) }.joined(separator: "\n"))
     }
 

@@ -14,7 +14,7 @@ struct Status: ParsableCommand {
         if options.json {
             Output.document(reply["status"] ?? .null)
         } else {
-            StandardOutput.write(Self.text(status))
+            ThisProcess.write(Self.text(status))
         }
         if status.summary.state == "not-running", status.summary.transition == nil {
             throw Failure(status: .notRunning, message: nil)
