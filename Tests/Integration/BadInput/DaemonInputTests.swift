@@ -51,11 +51,11 @@ import Varlink
     }
 
     /// A raw connection.
-    private func open(_ daemon: Daemon) throws -> Int32 { try StreamSocket.connect(path: daemon.socket) }
+    private func open(_ daemon: Daemon) throws -> Descriptor { try Sockets.connect(path: daemon.socket) }
 
     /// Writes what is taken at once or within the bound; false when the other side has closed.
-    private func write(_ fd: Int32, _ bytes: [UInt8]) -> Bool {
-        bytes.withUnsafeBytes { send(fd, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) == $0.count }
+    private func write(_ socket: Descriptor, _ bytes: [UInt8]) -> Bool {
+        (try? Sockets.send(socket.raw, bytes, wait: true)) == bytes.count
     }
 
     @Test("Garbage, half a message and a client that never reads cost nobody else an answer")
@@ -75,13 +75,11 @@ import Varlink
             // Never reads: asks for more and more.
             let deaf = try open(daemon)
             let call = Array(#"{"method":"io.torpor.Manager.Status","parameters":{"app":"web"}}"#.utf8) + [0]
-            var flags = fcntl(deaf, F_GETFL)
-            flags |= O_NONBLOCK
-            _ = fcntl(deaf, F_SETFL, flags)
+            try Descriptor.setNonBlocking(deaf.raw)
             for _ in 0..<2_000 where !write(deaf, call) { break }
             #expect(try daemon.summary("web").state == "active")
             try daemon.done(.restart, "web")
-            for fd in [garbage, half, deep, wrong, deaf] { StreamSocket.close(fd) }
+            for client in [garbage, half, deep, wrong, deaf] { client.close() }
             #expect(try daemon.summary("web").state == "active")
         }
     }
@@ -90,15 +88,15 @@ import Varlink
     func huge() throws {
         try withDaemon(Self.toml) { daemon throws in
             let pid = try daemon.torpord()
-            let fd = try open(daemon)
+            let client = try open(daemon)
             let chunk = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 20)
             var sent = 0
-            while sent < 100, write(fd, chunk) {
+            while sent < 100, write(client, chunk) {
                 sent += 1
                 if sent % 20 == 0 { #expect(try daemon.list().count == 1) }
             }
             #expect(sent < 100, "nobody refused it")
-            StreamSocket.close(fd)
+            client.close()
             #expect(try daemon.list().count == 1)
             #expect(try daemon.torpord() == pid)
             let peak = try ProcFS.statusField(pid, "VmHWM").flatMap { Int($0.split(separator: " ")[0]) } ?? 0
@@ -116,10 +114,10 @@ import Varlink
             launch_deadline = "1min"
             """
         try withDaemon(toml) { daemon throws in
-            let fd = try open(daemon)
-            _ = write(fd, Array(#"{"method":"io.torpor.Manager.Start","parameters":{"apps":["web"]},"more":true}"#.utf8) + [0])
+            let client = try open(daemon)
+            _ = write(client, Array(#"{"method":"io.torpor.Manager.Start","parameters":{"apps":["web"]},"more":true}"#.utf8) + [0])
             try daemon.eventually("it is launched") { try daemon.summary("web").transition == "launching" }
-            StreamSocket.close(fd)
+            client.close()
             try File.write(daemon.directory + "/go", "")
             try daemon.waitFor("web", "active")
         }
