@@ -83,7 +83,9 @@ import TorporAPI
                 kill(busy, SIGKILL)
                 waitpid(busy, nil, 0)
             }
-            for _ in 0..<10 {
+            for _ in 0..<20 {
+                _ = try daemon.list()
+                try daemon.eventually("it is at work") { Truth.states(old) == "R" }
                 kill(old, SIGSTOP)
                 let end = Clock.monotonic() + .seconds(1)
                 while Clock.monotonic() < end, !daemon.log.contains("has not moved") { usleep(10_000) }
