@@ -209,6 +209,8 @@ public struct Coordinator: Sendable {
                 continue
             }
             guard let app = changed.popLast() else { break }
+            // A launch that a pending stop held back.
+            if nodes[app].machine.isWaitingForPermission { tryLaunch(app, now: now) }
             let up = isUp(app)
             let cameUp = up && !nodes[app].wasUp
             nodes[app].wasUp = up
@@ -286,11 +288,14 @@ public struct Coordinator: Sendable {
                 of: app,
                 now: now
             )
-        } else if machine.state == .suspended || machine.goal == .suspended {
+        } else if machine.goal == .suspended {
+            // Not by the state: one that was killed while suspended would be asked again without end.
             // What it requires itself comes first.
             let sleeping = machine.isAlive ? graph.requires[app].filter { !isUp($0) && !isLost($0) } : []
             if !sleeping.isEmpty {
-                if nodes[app].pendingGoal == nil { nodes[app].pendingGoal = .background }
+                // Asked for once: a requirement that fails again at once would be asked for without end.
+                guard nodes[app].pendingGoal == nil else { return }
+                nodes[app].pendingGoal = .background
                 touched.insert(app)
                 waking.append(contentsOf: sleeping)
             } else if let actions = try? nodes[app].machine.request(.background, now: now) {
