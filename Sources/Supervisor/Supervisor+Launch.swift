@@ -89,14 +89,18 @@ extension Supervisor {
             }
         case .failure(let failure):
             app.launchFailure = failure
-            launchRefused(app, failure.description)
+            launchRefused(app, failure.stage == .directory ? wrongDirectory(app, failure) : failure.description)
         }
+    }
+
+    private func wrongDirectory(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
+        let path = Self.directory(of: app, identity(of: app))
+        return "could not enter its directory \(path): \(failure.errno)"
     }
 
     /// No process came to be: said, and handed to the core.
     private func launchRefused(_ app: AppRuntime, _ sentence: String) {
-        log.error("\(app.name): \(sentence)")
-        note(app, kind: "notice", text: sentence)
+        // The ending that follows is logged with this sentence.
         app.refusal = sentence
         deliver(.launchFailed, to: app.id)
     }
@@ -123,12 +127,17 @@ extension Supervisor {
             arguments: specification.exec,
             environment: environment
         )
-        plan.directory = specification.directory ?? user?.home ?? "/"
+        plan.directory = Self.directory(of: app, user)
         plan.umask = specification.umask
         plan.nice = specification.nice
         plan.limits = specification.limits.map { ($0.resource, $0.soft, $0.hard) }
         plan.user = credentials(of: app, user)
         return plan
+    }
+
+    /// Where it runs: users such as nobody have a home that does not exist.
+    private static func directory(of app: AppRuntime, _ user: User?) -> String {
+        app.specification.directory ?? user.flatMap { File.exists($0.home) ? $0.home : nil } ?? "/"
     }
 
     /// Whom it runs as; nil for the supervisor's own user.
@@ -307,7 +316,7 @@ extension Supervisor {
             arguments: command,
             environment: variables.map { "\($0.key)=\($0.value)" }
         )
-        plan.directory = app.specification.directory ?? user?.home ?? "/"
+        plan.directory = Self.directory(of: app, user)
         plan.isHelper = true
         plan.user = credentials(of: app, user)
         let output: Descriptor

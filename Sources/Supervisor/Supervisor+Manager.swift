@@ -165,8 +165,13 @@ extension Supervisor {
 
     private func logs(_ request: LogsRequest, _ app: AppRuntime, _ reply: Reply) {
         guard app.specification.log == .file else {
-            let place = app.specification.log == .journal ? "the journal: journalctl -t \(app.name)" : "no file"
-            return fail(reply, "\(app.name) logs to \(place), so there is nothing to show here")
+            let place =
+                switch app.specification.log {
+                case .journal: "the journal: read it with ‘journalctl -t \(app.name)’"
+                case .inherit: "where torpord itself writes (log = \"inherit\"): look there"
+                case .null, .file: "nowhere (log = \"null\"): choose log = \"file\" to keep its output"
+                }
+            return fail(reply, "\(app.name) writes to \(place)")
         }
         app.capture?.drain()
         let reader = LogReader(path: logPath(of: app))

@@ -191,6 +191,11 @@ extension Supervisor {
             if let failure = endedInstead(item, app, machine, after: nil) { return failure }
             if coordinator.isHeld(app.id) { return nil }
             if machine.goal != goal {
+                if app.specification.rules.exitsOnSuspend, machine.goal == .notRunning, machine.isAlive,
+                    goal == .background || goal == .suspended
+                {
+                    return nil  // How it ends will tell whether it opted out or somebody stopped it.
+                }
                 if goal == .suspended, machine.goal == .background {
                     return machine.transition == nil
                         ? result(app, ok: false, "could not be stopped in time and goes on in the background", "failed")
