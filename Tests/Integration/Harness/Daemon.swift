@@ -49,8 +49,10 @@ final class Daemon {
         try Scripts.helper.write(toFile: directory + "/tp.py", atomically: false, encoding: .utf8)
         for (name, text) in files {
             let path = directory + "/" + name
-            try text.replacingOccurrences(of: "@D", with: directory).write(
-                toFile: path, atomically: false, encoding: .utf8)
+            try Spawn.lock.withLock {
+                try text.replacingOccurrences(of: "@D", with: directory).write(
+                    toFile: path, atomically: false, encoding: .utf8)
+            }
             chmod(path, 0o755)
         }
     }

@@ -3,6 +3,10 @@ import Linux
 
 /// Starts programs without Foundation's Process, whose threads would mix with ours.
 enum Spawn {
+    /// Held while a process is made and while programs are written: a child that holds a program open for writing for
+    /// the moment before its exec keeps others from running it (ETXTBSY).
+    static let lock = NSLock()
+
     /// Starts in a session of its own; standard output and error go to the file.
     static func start(_ words: [String], environment: [String: String], output: String) throws -> Int32 {
         var actions = posix_spawn_file_actions_t()
@@ -28,7 +32,7 @@ enum Spawn {
         var entries: [UnsafeMutablePointer<CChar>?] = variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
         defer { for pointer in arguments + entries { free(pointer) } }
         var pid: pid_t = 0
-        let error = posix_spawn(&pid, words[0], &actions, &attributes, &arguments, &entries)
+        let error = lock.withLock { posix_spawn(&pid, words[0], &actions, &attributes, &arguments, &entries) }
         guard error == 0 else { throw Trouble("posix_spawn \(words[0]): \(String(cString: strerror(error)))") }
         return pid
     }
