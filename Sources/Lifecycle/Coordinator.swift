@@ -210,7 +210,7 @@ public struct Coordinator: Sendable {
             }
             guard let app = changed.popLast() else { break }
             // A launch that a pending stop held back.
-            if nodes[app].machine.isWaitingForPermission { tryLaunch(app, now: now) }
+            if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
             let up = isUp(app)
             let cameUp = up && !nodes[app].wasUp
             nodes[app].wasUp = up
