@@ -35,7 +35,8 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Processes", "TorporAPI", "Varlink",
+                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Processes", "TorporAPI",
+                "Varlink",
                 "VarlinkServer",
             ]
         ),
@@ -60,7 +61,10 @@ let package = Package(
             dependencies: ["CKeeperProtocol"],
             linkerSettings: [
                 // Plain C, wholly static: no Swift start files.
-                .unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"], .when(configuration: .release))
+                .unsafeFlags(
+                    ["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"],
+                    .when(configuration: .release)
+                )
             ]
         ),
         .executableTarget(
@@ -84,7 +88,10 @@ let package = Package(
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
         .testTarget(name: "ProcessesTests", dependencies: ["EventLoop", "Linux", "Processes", "torpor-keeper"]),
         .testTarget(name: "SupervisorTests", dependencies: ["Supervisor"]),
-        .testTarget(name: "VarlinkTests", dependencies: ["EventLoop", "Linux", "TorporAPI", "Varlink", "VarlinkServer"]),
+        .testTarget(
+            name: "VarlinkTests",
+            dependencies: ["EventLoop", "Linux", "TorporAPI", "Varlink", "VarlinkServer"]
+        ),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11,

@@ -65,19 +65,29 @@ public final class EventLoop {
         let me = Unmanaged.passUnretained(self).toOpaque()
         try check(
             sd_event_add_io(
-                event, &watchSource, watches.poller.descriptor.raw, IOEvents.readable.rawValue,
+                event,
+                &watchSource,
+                watches.poller.descriptor.raw,
+                IOEvents.readable.rawValue,
                 { _, _, _, loop in
                     Unmanaged<EventLoop>.fromOpaque(loop!).takeUnretainedValue().drainWatches()
                     return 0
-                }, me))
+                },
+                me
+            )
+        )
         try check(sd_event_source_set_priority(watchSource, Priority.normal.value))
         try check(
             sd_event_add_defer(
-                event, &deferSource,
+                event,
+                &deferSource,
                 { _, loop in
                     Unmanaged<EventLoop>.fromOpaque(loop!).takeUnretainedValue().runDeferred()
                     return 0
-                }, me))
+                },
+                me
+            )
+        )
         try check(sd_event_source_set_priority(deferSource, Self.deferPriority))
         try check(sd_event_source_set_enabled(deferSource, CInt(SD_EVENT_OFF)))
     }
@@ -170,7 +180,10 @@ public final class EventLoop {
     /// Watches a descriptor that stays the caller's; cancel the watch before closing it. EPERM for regular files,
     /// EEXIST when this descriptor is watched already.
     public func watch(
-        _ fd: Int32, _ events: IOEvents, priority: Priority = .normal, _ handler: @escaping (IOEvents) -> Void
+        _ fd: Int32,
+        _ events: IOEvents,
+        priority: Priority = .normal,
+        _ handler: @escaping (IOEvents) -> Void
     ) throws(Errno) -> IOSource {
         if priority == .normal {
             let tag = try watches.add(fd, events, handler)
@@ -180,12 +193,19 @@ public final class EventLoop {
         var source: OpaquePointer?
         try check(
             sd_event_add_io(
-                event, &source, fd, events.rawValue,
+                event,
+                &source,
+                fd,
+                events.rawValue,
                 { _, _, revents, box in
                     Unmanaged<HandlerBox<IOEvents>>.fromOpaque(box!).takeUnretainedValue().run(
-                        IOEvents(rawValue: revents))
+                        IOEvents(rawValue: revents)
+                    )
                     return 0
-                }, Unmanaged.passUnretained(box).toOpaque()))
+                },
+                Unmanaged.passUnretained(box).toOpaque()
+            )
+        )
         sd_event_source_set_priority(source, priority.value)
         return IOSource(loop: self, backing: .source(source, box))
     }
@@ -197,11 +217,18 @@ public final class EventLoop {
         // An accuracy of 0 would mean 250 ms.
         try check(
             sd_event_add_time(
-                event, &source, Int32(1), .max, 1,
+                event,
+                &source,
+                Int32(1),
+                .max,
+                1,
                 { _, _, box in
                     Unmanaged<HandlerBox<Void>>.fromOpaque(box!).takeUnretainedValue().run(())
                     return 0
-                }, Unmanaged.passUnretained(box).toOpaque()))
+                },
+                Unmanaged.passUnretained(box).toOpaque()
+            )
+        )
         sd_event_source_set_enabled(source, CInt(SD_EVENT_OFF))
         sd_event_source_set_priority(source, Priority.timer.value)
         return TimerSource(loop: self, source: source, box: box)
@@ -215,11 +242,16 @@ public final class EventLoop {
         var source: OpaquePointer?
         try check(
             sd_event_add_signal(
-                event, &source, number,
+                event,
+                &source,
+                number,
                 { _, _, box in
                     Unmanaged<HandlerBox<Void>>.fromOpaque(box!).takeUnretainedValue().run(())
                     return 0
-                }, Unmanaged.passUnretained(box).toOpaque()))
+                },
+                Unmanaged.passUnretained(box).toOpaque()
+            )
+        )
         sd_event_source_set_priority(source, Priority.first.value)
         return SignalSource(loop: self, source: source, box: box)
     }

@@ -86,7 +86,8 @@ public enum KeeperMessage: Sendable {
                 case TORPOR_KEEPER_LAUNCH_FAILED:
                     pair.map { .launchFailed(stage: $0.first, errno: Int32(bitPattern: $0.second)) }
                 case TORPOR_KEEPER_EXITED: record.map { .exited($0) }
-                case TORPOR_KEEPER_ORPHAN: load(torpor_keeper_orphan_message.self).map { .orphan(OrphanWire($0.record)) }
+                case TORPOR_KEEPER_ORPHAN:
+                    load(torpor_keeper_orphan_message.self).map { .orphan(OrphanWire($0.record)) }
                 case TORPOR_KEEPER_DONE: number.map { .done(errno: Int32(bitPattern: $0)) }
                 case TORPOR_KEEPER_TAKEN: pair.map { .taken(errno: Int32(bitPattern: $0.first), total: $0.second) }
                 case TORPOR_KEEPER_NAMES:
@@ -123,8 +124,12 @@ extension KeeperMessage.ProcessRecord {
         startTime = raw.record.start_time
         isHelper = raw.record.flags & UInt32(TORPOR_LAUNCH_HELPER.rawValue) != 0
         end = KeeperMessage.End(
-            code: raw.record.code, status: raw.record.status, userMicroseconds: raw.record.user_microseconds,
-            systemMicroseconds: raw.record.system_microseconds, maxResidentBytes: raw.record.max_resident_bytes)
+            code: raw.record.code,
+            status: raw.record.status,
+            userMicroseconds: raw.record.user_microseconds,
+            systemMicroseconds: raw.record.system_microseconds,
+            maxResidentBytes: raw.record.max_resident_bytes
+        )
         failedStage = raw.record.stage
         failedErrno = Int32(bitPattern: raw.record.error)
         app = text(raw.record.app)
@@ -138,8 +143,12 @@ extension KeeperMessage.OrphanWire {
         session = raw.session
         startTime = raw.start_time
         end = KeeperMessage.End(
-            code: raw.code, status: raw.status, userMicroseconds: raw.user_microseconds,
-            systemMicroseconds: raw.system_microseconds, maxResidentBytes: raw.max_resident_bytes)
+            code: raw.code,
+            status: raw.status,
+            userMicroseconds: raw.user_microseconds,
+            systemMicroseconds: raw.system_microseconds,
+            maxResidentBytes: raw.max_resident_bytes
+        )
         app = raw.attributed != 0 ? text(raw.app) : nil
         incarnation = raw.incarnation
         command = text(raw.comm)

@@ -64,15 +64,30 @@ public struct LaunchRequest: Sendable {
 
         var message = bytes(
             torpor_keeper_launch(
-                header: torpor_keeper_header(type: TORPOR_KEEPER_LAUNCH.rawValue, id: id), incarnation: incarnation,
-                flags: flags, user: user?.uid ?? 0, group: user?.gid ?? 0, umask: umask ?? 0, nice: nice ?? 0,
-                oom_score_adjust: oomScoreAdjust ?? 0, passed_count: UInt32(passed.count),
-                limit_count: UInt32(limits.count), group_count: UInt32(user?.groups.count ?? 0),
-                argument_count: UInt32(arguments.count), environment_count: UInt32(environment.count)))
+                header: torpor_keeper_header(type: TORPOR_KEEPER_LAUNCH.rawValue, id: id),
+                incarnation: incarnation,
+                flags: flags,
+                user: user?.uid ?? 0,
+                group: user?.gid ?? 0,
+                umask: umask ?? 0,
+                nice: nice ?? 0,
+                oom_score_adjust: oomScoreAdjust ?? 0,
+                passed_count: UInt32(passed.count),
+                limit_count: UInt32(limits.count),
+                group_count: UInt32(user?.groups.count ?? 0),
+                argument_count: UInt32(arguments.count),
+                environment_count: UInt32(environment.count)
+            )
+        )
         for limit in limits {
             message += bytes(
                 torpor_keeper_limit(
-                    resource: UInt32(bitPattern: limit.resource), reserved: 0, soft: limit.soft, hard: limit.hard))
+                    resource: UInt32(bitPattern: limit.resource),
+                    reserved: 0,
+                    soft: limit.soft,
+                    hard: limit.hard
+                )
+            )
         }
         for group in user?.groups ?? [] { message += bytes(group) }
         for text in [app, executable, directory ?? ""] + arguments + environment {

@@ -77,7 +77,11 @@ public struct OpenFlags: OptionSet, Sendable {
 /// Files by path. Paths are bytes to the kernel; a NUL within one ends it.
 public enum File {
     /// Opens a file, close-on-exec.
-    public static func open(_ path: String, _ flags: OpenFlags = .read, mode: UInt32 = 0o644) throws(Errno) -> Descriptor {
+    public static func open(
+        _ path: String,
+        _ flags: OpenFlags = .read,
+        mode: UInt32 = 0o644
+    ) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { Glibc.open(path, flags.rawValue | O_CLOEXEC | O_NOCTTY, mode_t(mode)) })
     }
 
@@ -130,7 +134,8 @@ public enum File {
     }
 
     /// Replaces the content as one step: readers see the old or the new. Durable only with `sync`.
-    public static func replace(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644, sync: Bool = false) throws(Errno) {
+    public static func replace(_ path: String, _ bytes: [UInt8], mode: UInt32 = 0o644, sync: Bool = false) throws(Errno)
+    {
         let temporary = path + ".tmp\(getpid())"
         do throws(Errno) {
             try open(temporary, [.write, .create, .truncate, .noFollow], mode: mode).withRaw { raw throws(Errno) in
@@ -307,7 +312,9 @@ public enum File {
 
     /// Reads at `offset`, without moving the position, until the buffer is full or the file ends; how many bytes.
     public static func read(
-        _ descriptor: Int32, at offset: UInt64, into buffer: UnsafeMutableRawBufferPointer
+        _ descriptor: Int32,
+        at offset: UInt64,
+        into buffer: UnsafeMutableRawBufferPointer
     ) throws(Errno) -> Int {
         var done = 0
         while done < buffer.count {

@@ -66,7 +66,9 @@ public struct ProcessStat: Hashable, Sendable {
             }
             field += 1
         }
-        guard field > 24, let pid = Int32(String(decoding: bytes[..<open].dropLast(), as: UTF8.self)) else { return nil }
+        guard field > 24, let pid = Int32(String(decoding: bytes[..<open].dropLast(), as: UTF8.self)) else {
+            return nil
+        }
         self.pid = pid
         parent = Int32(truncatingIfNeeded: numbers.0)
         group = Int32(truncatingIfNeeded: numbers.1)
@@ -164,7 +166,9 @@ public enum ProcFS {
     /// The command line.
     public static func cmdline(_ pid: Int32) throws(Errno) -> [String] {
         var parts = try File.read("/proc/\(pid)/cmdline", limit: 1 << 22).split(
-            separator: 0, omittingEmptySubsequences: false)
+            separator: 0,
+            omittingEmptySubsequences: false
+        )
         if parts.last?.isEmpty == true { parts.removeLast() }
         return parts.map { String(decoding: $0, as: UTF8.self) }
     }

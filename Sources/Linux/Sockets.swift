@@ -62,7 +62,10 @@ public enum Sockets {
     /// A listening Unix stream (or sequenced) socket at `path`, non-blocking; what lies at that path is removed first
     /// when it is a socket. `@name` is an abstract one.
     public static func listen(
-        path: String, kind: Kind = .stream, mode: UInt32 = 0o666, backlog: Int32 = 128
+        path: String,
+        kind: Kind = .stream,
+        mode: UInt32 = 0o666,
+        backlog: Int32 = 128
     ) throws(Errno) -> Descriptor {
         let socket = try unix(kind, nonBlocking: true)
         try bind(socket, to: path, mode: mode)
@@ -73,7 +76,9 @@ public enum Sockets {
     /// A datagram socket at `path`, non-blocking, that is told who sends (SO_PASSCRED); what lies at that path is
     /// removed first when it is a socket. `receiveBuffer` in bytes is a wish.
     public static func bindDatagram(
-        path: String, mode: UInt32 = 0o666, receiveBuffer: Int32? = nil
+        path: String,
+        mode: UInt32 = 0o666,
+        receiveBuffer: Int32? = nil
     ) throws(Errno) -> Descriptor {
         let socket = try unix(.datagram, nonBlocking: true)
         try setOption(socket.raw, SO_PASSCRED, 1)
@@ -91,7 +96,10 @@ public enum Sockets {
     /// Connects to a Unix socket. A blocking one waits while the backlog is full, at most for `sendTimeout`, which
     /// also bounds what is sent later.
     public static func connect(
-        path: String, kind: Kind = .stream, nonBlocking: Bool = false, sendTimeout: Duration? = nil
+        path: String,
+        kind: Kind = .stream,
+        nonBlocking: Bool = false,
+        sendTimeout: Duration? = nil
     ) throws(Errno) -> Descriptor {
         let socket = try unix(kind, nonBlocking: nonBlocking)
         if let sendTimeout { try setSendTimeout(socket.raw, sendTimeout) }
@@ -120,12 +128,18 @@ public enum Sockets {
             count = tlx_peer_groups(socket, &groups, groups.count)
         }
         return PeerCredentials(
-            pid: raw.pid, uid: raw.uid, gid: raw.gid, groups: Array(groups.prefix(max(0, min(groups.count, Int(count))))))
+            pid: raw.pid,
+            uid: raw.uid,
+            gid: raw.gid,
+            groups: Array(groups.prefix(max(0, min(groups.count, Int(count)))))
+        )
     }
 
     /// Receives one message; nil when none waits. For stream sockets no bytes and no descriptors is the end.
     public static func receive(
-        _ socket: Int32, maximum: Int, maximumDescriptors: Int = mostDescriptors
+        _ socket: Int32,
+        maximum: Int,
+        maximumDescriptors: Int = mostDescriptors
     ) throws(Errno) -> ReceivedMessage? {
         var buffer = [UInt8](repeating: 0, count: maximum)
         return try receive(socket, into: &buffer, maximumDescriptors: maximumDescriptors)
@@ -133,7 +147,9 @@ public enum Sockets {
 
     /// The same with a buffer that many sockets can share: it is room to work in, the message has its own bytes.
     public static func receive(
-        _ socket: Int32, into buffer: inout [UInt8], maximumDescriptors: Int = mostDescriptors
+        _ socket: Int32,
+        into buffer: inout [UInt8],
+        maximumDescriptors: Int = mostDescriptors
     ) throws(Errno) -> ReceivedMessage? {
         var numbers = [Int32](repeating: -1, count: maximumDescriptors)
         var count = 0
@@ -148,16 +164,22 @@ public enum Sockets {
         guard let size else { return nil }
         let isKnown = credentials.uid != .max
         return ReceivedMessage(
-            bytes: Array(buffer.prefix(size)), descriptors: numbers.prefix(count).map(Descriptor.init(owning:)),
+            bytes: Array(buffer.prefix(size)),
+            descriptors: numbers.prefix(count).map(Descriptor.init(owning:)),
             sender: isKnown
                 ? PeerCredentials(pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: []) : nil,
-            dataTruncated: truncated & 1 != 0, controlTruncated: truncated & 2 != 0)
+            dataTruncated: truncated & 1 != 0,
+            controlTruncated: truncated & 2 != 0
+        )
     }
 
     /// Sends one message with descriptors, at most 253; nil when there is no room now. Never raises SIGPIPE.
     @discardableResult
     public static func send(
-        _ socket: Int32, _ bytes: [UInt8], descriptors: [Int32] = [], wait: Bool = false
+        _ socket: Int32,
+        _ bytes: [UInt8],
+        descriptors: [Int32] = [],
+        wait: Bool = false
     ) throws(Errno) -> Int? {
         try callUnlessBlocked {
             tlx_send(socket, bytes, bytes.count, descriptors, descriptors.count, wait ? 1 : 0)
@@ -196,7 +218,10 @@ public enum Sockets {
 
     /// A listening TCP socket at a numeric address, non-blocking.
     public static func listenTCP(
-        address: String, port: UInt16, backlog: Int32 = 128, reusePort: Bool = false
+        address: String,
+        port: UInt16,
+        backlog: Int32 = 128,
+        reusePort: Bool = false
     ) throws(Errno) -> Descriptor {
         Descriptor(owning: try call { tlx_tcp_listen(address, port, backlog, reusePort ? 1 : 0) })
     }

@@ -1,4 +1,5 @@
 import Glibc
+
 /// `Errno` is what every function of this module throws; re-exported so that its members need no second import.
 @_exported public import struct SystemPackage.Errno
 

@@ -56,7 +56,8 @@ public enum Users {
     private typealias Buffer = UnsafeMutablePointer<CChar>
 
     private static func entry(
-        _ body: (UnsafeMutablePointer<passwd>, Buffer, Int, UnsafeMutablePointer<UnsafeMutablePointer<passwd>?>) -> Int32
+        _ body: (UnsafeMutablePointer<passwd>, Buffer, Int, UnsafeMutablePointer<UnsafeMutablePointer<passwd>?>) ->
+            Int32
     ) -> User? {
         var record = passwd()
         return grow { buffer, size in
@@ -66,14 +67,20 @@ public enum Users {
             return (
                 0,
                 User(
-                    name: text(record.pw_name), uid: record.pw_uid, gid: record.pw_gid, home: text(record.pw_dir),
-                    shell: text(record.pw_shell))
+                    name: text(record.pw_name),
+                    uid: record.pw_uid,
+                    gid: record.pw_gid,
+                    home: text(record.pw_dir),
+                    shell: text(record.pw_shell)
+                )
             )
         }
     }
 
     private static func groupEntry(
-        _ body: (UnsafeMutablePointer<Glibc.group>, Buffer, Int, UnsafeMutablePointer<UnsafeMutablePointer<Glibc.group>?>) -> Int32
+        _ body: (
+            UnsafeMutablePointer<Glibc.group>, Buffer, Int, UnsafeMutablePointer<UnsafeMutablePointer<Glibc.group>?>
+        ) -> Int32
     ) -> (name: String, gid: UInt32)? {
         var record = Glibc.group()
         return grow { buffer, size in

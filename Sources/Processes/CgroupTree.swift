@@ -18,7 +18,8 @@ public final class CgroupTree {
     public init(instance: String, mount: String? = Cgroup.mount) throws(CgroupsUnavailable) {
         guard let mount else {
             throw CgroupsUnavailable(
-                description: "cgroup v2 is not mounted: apps are followed by session and descent instead")
+                description: "cgroup v2 is not mounted: apps are followed by session and descent instead"
+            )
         }
         let own = (try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 } ?? "/"
         var places = [own == "/" ? mount : mount + own]
@@ -40,7 +41,8 @@ public final class CgroupTree {
         }
         throw CgroupsUnavailable(
             description: "no cgroup for apps: \(reason); run as root, in a unit with Delegate=yes, or by systemd-run "
-                + "--user --scope -p Delegate=yes")
+                + "--user --scope -p Delegate=yes"
+        )
     }
 
     /// Accounting where it costs nothing to ask. Below the root, a cgroup that has processes itself cannot hand

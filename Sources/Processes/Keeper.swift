@@ -64,8 +64,13 @@ public final class Keeper {
             if case .table(let record) = next.message, let pidfd = next.descriptors.first, !record.isHelper {
                 entries.append(
                     LeftOver(
-                        app: record.app, incarnation: record.incarnation, pid: record.pid,
-                        startTime: record.startTime, pidfd: pidfd))
+                        app: record.app,
+                        incarnation: record.incarnation,
+                        pid: record.pid,
+                        startTime: record.startTime,
+                        pidfd: pidfd
+                    )
+                )
             } else if case .table = next.message {
                 continue
             } else {
@@ -246,16 +251,25 @@ public final class Keeper {
                 launch.completion(
                     .failure(
                         LaunchFailure(
-                            stage: .keeper, errno: .tooManyOpenFiles, executable: launch.executable,
-                            detail: "torpord may open no more files: raise LimitNOFILE")))
+                            stage: .keeper,
+                            errno: .tooManyOpenFiles,
+                            executable: launch.executable,
+                            detail: "torpord may open no more files: raise LimitNOFILE"
+                        )
+                    )
+                )
             }
         case .launchFailed(let stage, let errno):
             guard let launch = launches.removeValue(forKey: received.id) else { return }
             launch.completion(
                 .failure(
                     LaunchFailure(
-                        stage: LaunchStage(rawValue: stage) ?? .unknown, errno: Errno(rawValue: errno),
-                        executable: launch.executable)))
+                        stage: LaunchStage(rawValue: stage) ?? .unknown,
+                        errno: Errno(rawValue: errno),
+                        executable: launch.executable
+                    )
+                )
+            )
         case .exited(let wire):
             guard let onExit else { return undelivered.append(received) }
             let record = ExitRecord(wire)
@@ -272,7 +286,9 @@ public final class Keeper {
             if let launch = launches.removeValue(forKey: received.id) {
                 launch.completion(
                     .failure(
-                        LaunchFailure(stage: .plan, errno: Errno(rawValue: errno), executable: launch.executable)))
+                        LaunchFailure(stage: .plan, errno: Errno(rawValue: errno), executable: launch.executable)
+                    )
+                )
             }
         case .welcome, .table, .tableEnd, .taken, .names, .unknown:
             break
@@ -284,15 +300,21 @@ public final class Keeper {
         isLost = true
         channel.close()
         watch?.cancel()
-        let launches = launches, holds = holds
+        let launches = launches
+        let holds = holds
         self.launches = [:]
         self.holds = [:]
         for launch in launches.values {
             launch.completion(
                 .failure(
                     LaunchFailure(
-                        stage: .keeper, errno: .brokenPipe, executable: launch.executable,
-                        detail: "the keeper is gone")))
+                        stage: .keeper,
+                        errno: .brokenPipe,
+                        executable: launch.executable,
+                        detail: "the keeper is gone"
+                    )
+                )
+            )
         }
         for completion in holds.values { completion(.brokenPipe) }
         onLost?()

@@ -74,27 +74,43 @@ extension ExitStatus {
 extension ExitRecord {
     init(_ record: KeeperMessage.ProcessRecord) {
         self.init(
-            app: record.app, incarnation: record.incarnation, pid: record.pid, status: ExitStatus(record.end),
+            app: record.app,
+            incarnation: record.incarnation,
+            pid: record.pid,
+            status: ExitStatus(record.end),
             userTime: .microseconds(Int64(clamping: record.end.userMicroseconds)),
             systemTime: .microseconds(Int64(clamping: record.end.systemMicroseconds)),
-            maxResidentBytes: record.end.maxResidentBytes, startTime: record.startTime, isHelper: record.isHelper,
+            maxResidentBytes: record.end.maxResidentBytes,
+            startTime: record.startTime,
+            isHelper: record.isHelper,
             launchFailure: record.failedStage == 0
                 ? nil
                 : LaunchFailure(
                     stage: LaunchStage(rawValue: record.failedStage) ?? .unknown,
-                    errno: Errno(rawValue: record.failedErrno), executable: record.app),
-            slot: record.slot, generation: record.generation)
+                    errno: Errno(rawValue: record.failedErrno),
+                    executable: record.app
+                ),
+            slot: record.slot,
+            generation: record.generation
+        )
     }
 }
 
 extension OrphanRecord {
     init(_ orphan: KeeperMessage.OrphanWire) {
         self.init(
-            pid: orphan.pid, status: ExitStatus(orphan.end),
+            pid: orphan.pid,
+            status: ExitStatus(orphan.end),
             userTime: .microseconds(Int64(clamping: orphan.end.userMicroseconds)),
             systemTime: .microseconds(Int64(clamping: orphan.end.systemMicroseconds)),
-            maxResidentBytes: orphan.end.maxResidentBytes, app: orphan.app, incarnation: orphan.incarnation,
-            session: orphan.session, startTime: orphan.startTime, command: orphan.command, cgroup: orphan.cgroup,
-            sequence: orphan.sequence)
+            maxResidentBytes: orphan.end.maxResidentBytes,
+            app: orphan.app,
+            incarnation: orphan.incarnation,
+            session: orphan.session,
+            startTime: orphan.startTime,
+            command: orphan.command,
+            cgroup: orphan.cgroup,
+            sequence: orphan.sequence
+        )
     }
 }

@@ -46,7 +46,10 @@ extension Keeper {
             return "cannot find torpor-keeper beside \(own): install it there, or set TORPOR_KEEPER to its path"
         }
         let error = ThisProcess.execute(
-            keeper, arguments: [keeper, own] + arguments, environment: ThisProcess.environment)
+            keeper,
+            arguments: [keeper, own] + arguments,
+            environment: ThisProcess.environment
+        )
         return "cannot run \(keeper): \(error)"
     }
 }

@@ -12,7 +12,8 @@ final class KeeperWatch {
         self.timer = timer
         limit = .milliseconds(Int(milliseconds))
         guard milliseconds > 0 else { return }
-        let before = loop.beforeSleep, after = loop.afterWake
+        let before = loop.beforeSleep
+        let after = loop.afterWake
         loop.beforeSleep = { [weak self] in
             before?()
             self?.loopSleeps()

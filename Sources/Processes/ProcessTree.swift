@@ -34,7 +34,11 @@ public final class ProcessTree {
 
     /// The tree of a launched process. `adopter`: the keeper's number; without it the process's parent is taken.
     public init(
-        tag: AppTag, main: Identity, pidfd: Descriptor, cgroupPath: String? = nil, table: ProcessTable = ProcessTable(),
+        tag: AppTag,
+        main: Identity,
+        pidfd: Descriptor,
+        cgroupPath: String? = nil,
+        table: ProcessTable = ProcessTable(),
         adopter: Int32? = nil
     ) {
         self.tag = tag

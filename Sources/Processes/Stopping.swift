@@ -95,7 +95,9 @@ extension ProcessTree {
     public func isStopped(thoroughly: Bool = true) -> Bool {
         if !thoroughly, !stopped.isEmpty {
             return stopped.allSatisfy { identity in
-                guard let stat = try? ProcFS.stat(identity.pid), stat.startTime == identity.startTime else { return true }
+                guard let stat = try? ProcFS.stat(identity.pid), stat.startTime == identity.startTime else {
+                    return true
+                }
                 return StopState.of(identity.pid) != .running
             }
         }

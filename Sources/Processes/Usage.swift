@@ -27,8 +27,10 @@ public struct Usage: Hashable, Sendable {
             ticks &+= member.userTicks &+ member.systemTicks &+ member.childUserTicks &+ member.childSystemTicks
         }
         self.init(
-            memoryBytes: pages &* UInt64(Memory.pageSize), processorTime: Clock.duration(ticks: ticks),
-            processes: members.count)
+            memoryBytes: pages &* UInt64(Memory.pageSize),
+            processorTime: Clock.duration(ticks: ticks),
+            processes: members.count
+        )
     }
 }
 

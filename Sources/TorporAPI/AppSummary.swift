@@ -65,9 +65,19 @@ public struct AppSummary: Hashable, Sendable {
     public var holds: [String]
 
     public init(
-        name: String, state: String, transition: String? = nil, goal: String, pid: Int32? = nil,
-        incarnation: Int64? = nil, uptime: Double? = nil, restarts: Int64 = 0, failed: Bool = false,
-        memoryBytes: Int64? = nil, cpuSeconds: Double? = nil, status: String? = nil, lastExit: LastExit? = nil,
+        name: String,
+        state: String,
+        transition: String? = nil,
+        goal: String,
+        pid: Int32? = nil,
+        incarnation: Int64? = nil,
+        uptime: Double? = nil,
+        restarts: Int64 = 0,
+        failed: Bool = false,
+        memoryBytes: Int64? = nil,
+        cpuSeconds: Double? = nil,
+        status: String? = nil,
+        lastExit: LastExit? = nil,
         holds: [String] = []
     ) {
         self.name = name

@@ -21,8 +21,15 @@ public struct EventRecord: Hashable, Sendable {
     public var details: JSON
 
     public init(
-        at: Int64, app: String? = nil, incarnation: Int64? = nil, kind: String, from: String? = nil,
-        to: String? = nil, text: String, reason: String? = nil, details: JSON = .emptyObject
+        at: Int64,
+        app: String? = nil,
+        incarnation: Int64? = nil,
+        kind: String,
+        from: String? = nil,
+        to: String? = nil,
+        text: String,
+        reason: String? = nil,
+        details: JSON = .emptyObject
     ) {
         self.at = at
         self.app = app

@@ -82,7 +82,12 @@ public struct VerbResult: Hashable, Sendable {
     public var error: String?
 
     public init(
-        app: String, ok: Bool, state: String, pid: Int32? = nil, message: String? = nil, error: String? = nil
+        app: String,
+        ok: Bool,
+        state: String,
+        pid: Int32? = nil,
+        message: String? = nil,
+        error: String? = nil
     ) {
         self.app = app
         self.ok = ok

@@ -235,7 +235,8 @@ private struct JSONParser {
         throw unexpected
     }
 
-    func decoded(_ part: Slice<UnsafeBufferPointer<UInt8>>, isASCII: Bool, from start: Int) throws(JSONError) -> String {
+    func decoded(_ part: Slice<UnsafeBufferPointer<UInt8>>, isASCII: Bool, from start: Int) throws(JSONError) -> String
+    {
         if isASCII { return String(decoding: UnsafeBufferPointer(rebasing: part), as: UTF8.self) }
         guard let text = String(validating: part, as: UTF8.self) else {
             throw JSONError("the string is not valid UTF-8", offset: start)

@@ -12,7 +12,11 @@ public struct VarlinkCall: Hashable, Sendable {
     public var upgrade: Bool
 
     public init(
-        method: String, parameters: JSON = .emptyObject, more: Bool = false, oneway: Bool = false, upgrade: Bool = false
+        method: String,
+        parameters: JSON = .emptyObject,
+        more: Bool = false,
+        oneway: Bool = false,
+        upgrade: Bool = false
     ) {
         self.method = method
         self.parameters = parameters

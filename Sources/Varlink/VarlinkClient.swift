@@ -50,7 +50,9 @@ public final class VarlinkClient {
 
     /// Calls; `onReply` gets every reply that others follow; the last one is returned.
     public func callMore(
-        _ call: VarlinkCall, timeoutMilliseconds: Int32? = nil, onReply: (JSON) -> Void
+        _ call: VarlinkCall,
+        timeoutMilliseconds: Int32? = nil,
+        onReply: (JSON) -> Void
     ) throws(VarlinkClientError) -> JSON {
         try send(call)
         guard !call.oneway else { return .emptyObject }

@@ -131,7 +131,8 @@ final class Connection {
             VarlinkResponse(
                 parameters: ["parameter": .string(error.field), "message": .string("\(error)")],
                 error: VarlinkErrorName.invalidParameter
-            ).json)
+            ).json
+        )
         isEnding = true
     }
 

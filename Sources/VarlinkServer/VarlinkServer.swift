@@ -63,7 +63,10 @@ public final class VarlinkServer {
     ///
     /// Anybody may connect (0666); the handler decides by the peer what a call may do.
     public init(
-        loop: EventLoop, path: String, info: VarlinkServiceInfo, interfaces: [VarlinkInterface],
+        loop: EventLoop,
+        path: String,
+        info: VarlinkServiceInfo,
+        interfaces: [VarlinkInterface],
         limits: Limits = Limits()
     ) throws(VarlinkServerError) {
         self.loop = loop
@@ -105,7 +108,8 @@ public final class VarlinkServer {
         guard path.utf8.count <= Sockets.longestPath else {
             throw VarlinkServerError(
                 description: "the socket's path is \(path.utf8.count) bytes long, \(Sockets.longestPath) is the "
-                    + "most that Linux takes: choose a shorter runtime_directory (\(path))")
+                    + "most that Linux takes: choose a shorter runtime_directory (\(path))"
+            )
         }
         let occupant: FileStatus.Kind?
         do throws(Errno) {
@@ -122,7 +126,8 @@ public final class VarlinkServer {
         }
         if occupant == .socket, isAnswered(path: path) {
             throw VarlinkServerError(
-                description: "another supervisor answers at \(path): stop it first or choose another runtime_directory")
+                description: "another supervisor answers at \(path): stop it first or choose another runtime_directory"
+            )
         }
         do throws(Errno) {
             return try Sockets.listen(path: path, mode: 0o666, backlog: 512)
@@ -164,7 +169,11 @@ public final class VarlinkServer {
         let isTrusted = credentials.uid == 0 || credentials.uid == ownUser
         guard connections.count < limits.connections + (isTrusted ? 64 : 0) else { return }
         let peer = Peer(
-            pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: credentials.groups)
+            pid: credentials.pid,
+            uid: credentials.uid,
+            gid: credentials.gid,
+            groups: credentials.groups
+        )
         guard let connection = Connection(socket: socket, peer: peer, server: self) else { return }
         connections[ObjectIdentifier(connection)] = connection
     }

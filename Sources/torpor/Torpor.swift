@@ -60,7 +60,9 @@ struct Torpor: ParsableCommand {
         if first.hasSuffix("?") { return first }
         if first.hasPrefix("the value '") {
             if first.contains("<duration>") { first += ", which wants a duration such as 500ms, 10s or 2min" }
-            if first.contains("<time>") { first += ", which wants how long ago (10min) or a time (2026-01-31T12:34:56Z)" }
+            if first.contains("<time>") {
+                first += ", which wants how long ago (10min) or a time (2026-01-31T12:34:56Z)"
+            }
         }
         if first.hasPrefix("missing expected argument '<app>") { first = "no app is named" }
         let usage = full.split(separator: "\n").first { $0.hasPrefix("Usage: ") }

@@ -29,7 +29,8 @@ import Testing
                 try loop.watch(fd, .readable, priority: priority) { _ in
                     order.append(name)
                     _ = try? Descriptor.read(fd, maximum: 10)
-                })
+                }
+            )
         }
         for end in [write, write2, write3] { _ = try Descriptor.write(end.raw, [1]) }
         try turn(loop) { order.count == 5 }
@@ -49,7 +50,8 @@ import Testing
                 try loop.watch(pipe.read.raw, .readable, priority: priority) { _ in
                     calls += 1
                     sources = []
-                })
+                }
+            )
             pipes.append(pipe)
         }
         try turn(loop) { calls > 0 }
@@ -145,7 +147,8 @@ import Testing
                 try loop.watch(fd, .readable) { _ in
                     handled += 1
                     _ = try? Descriptor.read(fd, maximum: 8)
-                })
+                }
+            )
         }
         for event in events { _ = try Descriptor.write(event.raw, [1, 0, 0, 0, 0, 0, 0, 0]) }
         let start = Clock.monotonic()

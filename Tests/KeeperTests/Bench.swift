@@ -95,8 +95,12 @@ final class Bench {
     /// A shell's plan whose output goes to `output`.
     func shell(_ text: String, app: String = "web", output: Int32 = -1) -> LaunchPlan {
         var plan = LaunchPlan(
-            app: app, incarnation: 1, executable: "/bin/sh", arguments: ["sh", "-c", text],
-            environment: ["PATH=/usr/bin:/bin"])
+            app: app,
+            incarnation: 1,
+            executable: "/bin/sh",
+            arguments: ["sh", "-c", text],
+            environment: ["PATH=/usr/bin:/bin"]
+        )
         plan.standardOutput = output
         plan.standardError = output
         return plan
@@ -150,7 +154,10 @@ final class Bench {
 }
 
 func withBench(
-    program: String = Bench.program, watch: Int = 0, environment: [String: String] = [:], greet: Bool = true,
+    program: String = Bench.program,
+    watch: Int = 0,
+    environment: [String: String] = [:],
+    greet: Bool = true,
     _ body: (Bench) throws -> Void
 ) throws {
     let bench = try Bench(program: program, watch: watch, environment: environment)

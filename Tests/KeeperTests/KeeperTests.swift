@@ -18,7 +18,9 @@ struct KeeperTests {
                     grep -E 'Sig(Blk|Ign)|^NSsid' /proc/self/status; echo pid $$
                     readlink /proc/$$/fd/0 /proc/$$/fd/3; echo soft $(ulimit -n)
                     echo LISTEN_PID $LISTEN_PID WATCHDOG_PID $WATCHDOG_PID; umask; pwd; env
-                    """, output: $0)
+                    """,
+                    output: $0
+                )
                 plan.passed = [extra.raw]
                 plan.setListenPid = true
                 plan.setWatchdogPid = true

@@ -111,8 +111,10 @@ enum Scenarios {
         try bench.becomeTorpord()
         #expect(Set(try bench.keeper.held()) == before.union(["other", "web/fifo"]))
         let taken = try bench.keeper.takeHeld("web/fifo")
-        #expect(try taken.map { try File.status(descriptor: $0.raw).inode }
-            == files.map { try File.status(descriptor: $0.raw).inode })
+        #expect(
+            try taken.map { try File.status(descriptor: $0.raw).inode }
+                == files.map { try File.status(descriptor: $0.raw).inode }
+        )
         #expect(try bench.keeper.takeHeld("web/fifo").count == 300, "taking leaves the keeper's own")
         #expect(try bench.keeper.takeHeld("unknown").isEmpty)
         errors = []
@@ -134,12 +136,15 @@ enum Scenarios {
         for round in 0..<2000 {
             var message: [UInt8]
             switch round % 4 {
-            case 0: message = (0..<Int.random(in: 1...200, using: &random)).map { _ in .random(in: 0...255, using: &random) }
+            case 0:
+                message = (0..<Int.random(in: 1...200, using: &random)).map { _ in .random(in: 0...255, using: &random)
+                }
             case 1:
                 // BYE (10) is no garbage: it would be believed.
                 let type = [1, 2, 3, 4, 5, 6, 7, 8, 11, 101].randomElement(using: &random)!
                 message = [UInt8(type), 0, 0, 0, 255, 255, 255, 127]
-                message += (0..<Int.random(in: 0...80, using: &random)).map { _ in .random(in: 0...255, using: &random) }
+                message += (0..<Int.random(in: 0...80, using: &random)).map { _ in .random(in: 0...255, using: &random)
+                }
             case 2: message = Array(valid.prefix(Int.random(in: 1..<valid.count, using: &random)))
             default:
                 message = valid
@@ -166,7 +171,8 @@ enum Scenarios {
         let directory = try File.open(folder, .directory)
         var plan = bench.shell("exit 0", app: "hangs")
         plan.cgroup = directory.raw
-        var started = 0, refused: [LaunchFailure] = []
+        var started = 0
+        var refused: [LaunchFailure] = []
         for _ in 0..<KeeperProtocol.launchesInFlight {
             bench.start(plan) { if case .failure(let failure) = $0 { refused.append(failure) } else { started += 1 } }
         }
@@ -180,9 +186,11 @@ enum Scenarios {
         #expect(try bench.keeper.held().isEmpty, "the keeper answers while launches hang")
         let reader = try File.open(folder + "/cgroup.procs", [.read, .nonBlocking])
         #expect(try bench.turn { started == KeeperProtocol.launchesInFlight })
-        #expect(try bench.turn {
-            bench.exits.count { $0.app == "hangs" } == KeeperProtocol.launchesInFlight
-        })
+        #expect(
+            try bench.turn {
+                bench.exits.count { $0.app == "hangs" } == KeeperProtocol.launchesInFlight
+            }
+        )
         reader.close()
     }
 }

@@ -45,9 +45,12 @@ final class TemporaryFolder {
         #expect(throws: (any Error).self) { try File.makeDirectories(folder.path + "/plain/x") }
     }
 
-    @Test("the parent of a path is what a shell would say", arguments: [
-        ("/a/b", "/a"), ("/a/b/", "/a"), ("/a", "/"), ("a/b", "a"), ("/a//b", "/a"),
-    ])
+    @Test(
+        "the parent of a path is what a shell would say",
+        arguments: [
+            ("/a/b", "/a"), ("/a/b/", "/a"), ("/a", "/"), ("a/b", "a"), ("/a//b", "/a"),
+        ]
+    )
     func parents(path: String, parent: String) { #expect(File.parent(of: path) == parent) }
 
     @Test("a path of one part has no parent")
@@ -152,7 +155,9 @@ final class TemporaryFolder {
         #expect(peer.pid == ThisProcess.pid && peer.uid == Users.effectiveUID && peer.gid == Users.effectiveGID)
         client.close()
         #expect(try Sockets.receive(server.raw, maximum: 10)?.bytes == [])
-        #expect(throws: Errno.self) { try Sockets.connect(path: folder.path + "/" + String(repeating: "x", count: 120)) }
+        #expect(throws: Errno.self) {
+            try Sockets.connect(path: folder.path + "/" + String(repeating: "x", count: 120))
+        }
         #expect(throws: Errno.connectionRefused) {
             listener.close()
             _ = try Sockets.connect(path: path)
@@ -180,7 +185,8 @@ final class TemporaryFolder {
 @Suite struct ProcTests {
     @Test("a name with blanks and parentheses does not shift the fields")
     func parsing() throws {
-        let line = "42 (a) b (c) S 1 43 44 0 -1 4194560 1 2 3 4 100 200 300 400 20 0 5 0 98765 1000 77 18446744073709551615"
+        let line =
+            "42 (a) b (c) S 1 43 44 0 -1 4194560 1 2 3 4 100 200 300 400 20 0 5 0 98765 1000 77 18446744073709551615"
         let stat = try #require(Array(line.utf8).withUnsafeBytes { ProcessStat(parsing: $0) })
         #expect(stat.pid == 42 && stat.comm == "a) b (c" && stat.state == "S")
         #expect(stat.parent == 1 && stat.group == 43 && stat.session == 44)
@@ -189,7 +195,10 @@ final class TemporaryFolder {
         #expect(stat.threads == 5 && stat.startTime == 98765 && stat.residentPages == 77)
     }
 
-    @Test("what is no stat line is refused", arguments: ["", "1", "1 (", "1 (x)", "1 (x) S", "1 (x) S 1 2 3", "x (y) S 1"])
+    @Test(
+        "what is no stat line is refused",
+        arguments: ["", "1", "1 (", "1 (x)", "1 (x) S", "1 (x) S 1 2 3", "x (y) S 1"]
+    )
     func garbage(line: String) { #expect(Array(line.utf8).withUnsafeBytes { ProcessStat(parsing: $0) } == nil) }
 
     @Test("this process is found, with its threads, command line and environment")
@@ -206,10 +215,13 @@ final class TemporaryFolder {
 }
 
 @Suite struct SignalTests {
-    @Test("signals are found by every way of naming them", arguments: [
-        ("SIGUSR1", 10), ("USR1", 10), ("usr1", 10), ("10", 10), ("SIGTERM", 15), ("SIGRTMIN", 34), ("RTMIN+2", 36),
-        ("SIGRTMAX", 64), ("SIGRTMAX-1", 63),
-    ])
+    @Test(
+        "signals are found by every way of naming them",
+        arguments: [
+            ("SIGUSR1", 10), ("USR1", 10), ("usr1", 10), ("10", 10), ("SIGTERM", 15), ("SIGRTMIN", 34), ("RTMIN+2", 36),
+            ("SIGRTMAX", 64), ("SIGRTMAX-1", 63),
+        ]
+    )
     func names(name: String, number: Int) { #expect(Signal.number(named: name) == Int32(number)) }
 
     @Test("what is no signal is refused", arguments: ["", "SIG", "0", "-1", "65", "99999999999", "RTMIN+99", "NOPE"])

@@ -14,20 +14,28 @@ final class TestApp {
     private var everSeen: Set<Int32> = []
 
     init(
-        _ program: String, cgroup: String? = nil, tagged: Bool = true, name: String = UUID().uuidString
+        _ program: String,
+        cgroup: String? = nil,
+        tagged: Bool = true,
+        name: String = UUID().uuidString
     ) throws {
         try ThisProcess.becomeSubreaper()
         let (read, write) = try Descriptor.pipe()
         tag = AppTag(app: name, incarnation: 3)
         var environment = ["PATH=/usr/local/bin:/usr/bin:/bin", "PYTHONUNBUFFERED=1"]
         if tagged { environment += ["TORPOR_APP=\(name)", "TORPOR_INCARNATION=3"] }
-        let prelude = "import os, sys, time, signal, threading\ndef say(*a): os.write(1, (' '.join(map(str, a)) + '\\n').encode())\n"
+        let prelude =
+            "import os, sys, time, signal, threading\ndef say(*a): os.write(1, (' '.join(map(str, a)) + '\\n').encode())\n"
         pid = try Self.spawn(["/usr/bin/env", "python3", "-c", prelude + program], environment, output: write.raw)
         if let cgroup { try Cgroup.add(cgroup, pid: pid) }
         output = read
         tree = ProcessTree(
-            tag: tag, main: try Identity(of: pid), pidfd: try Pidfd.open(pid), cgroupPath: cgroup,
-            adopter: ThisProcess.pid)
+            tag: tag,
+            main: try Identity(of: pid),
+            pidfd: try Pidfd.open(pid),
+            cgroupPath: cgroup,
+            adopter: ThisProcess.pid
+        )
     }
 
     private static func spawn(_ arguments: [String], _ environment: [String], output: Int32) throws -> Int32 {
@@ -78,14 +86,20 @@ final class TestApp {
     }
 
     func stop() throws -> StopResult {
-        try repeated { self.tree.stopPass() } until: { $0 != .again }
+        try repeated {
+            self.tree.stopPass()
+        } until: {
+            $0 != .again
+        }
     }
 
     func kill() throws -> KillResult {
         try repeated {
             for pid in self.tree.members() { self.everSeen.insert(pid) }
             return self.tree.killPass()
-        } until: { $0 == .gone }
+        } until: {
+            $0 == .gone
+        }
     }
 
     /// Every thread's state letter, as the kernel says.

@@ -28,7 +28,8 @@ import Testing
             for _ in range(8): threading.Thread(target=spin, daemon=True).start()
             say('ready')
             while True: pass
-            """)
+            """
+        )
         #expect(try app.line() == "ready")
         #expect(try app.stop() == .stopped)
         #expect(app.states() == String(repeating: "T", count: 9))
@@ -107,11 +108,17 @@ import Testing
              say('ready', os.getppid())
              while True: time.sleep(0.01)
             while True: time.sleep(0.01)
-            """, tagged: false)
+            """,
+            tagged: false
+        )
         let middle = try #require(Int32(try app.line().split(separator: " ")[1]))
         #expect(app.tree.members().count == 3)
         try Signal.send(Signal.kill, to: middle)
-        _ = try repeated { app.tree.members().count } until: { $0 == 2 }
+        _ = try repeated {
+            app.tree.members().count
+        } until: {
+            $0 == 2
+        }
         #expect(try app.kill() == .gone)
     }
 
@@ -135,14 +142,19 @@ import Testing
             signal.signal(signal.SIGCHLD, child)
             say('ready', sleeper, worker)
             while True: time.sleep(0.001)
-            """)
+            """
+        )
         let words = try app.line().split(separator: " ")
         let sleeper = try #require(Int32(words[1]))
         let worker = try #require(Int32(words[2]))
         #expect(try app.stop() == .stopped)
         #expect(app.states() == "TTT")
         try app.tree.continue()
-        _ = try repeated { try ProcFS.stat(worker).state } until: { $0 != "T" }
+        _ = try repeated {
+            try ProcFS.stat(worker).state
+        } until: {
+            $0 != "T"
+        }
         #expect(try ProcFS.stat(sleeper).state == "T", "it was stopped by its shell")
         #expect(try ProcFS.stat(app.pid).state != "T")
     }
@@ -150,15 +162,24 @@ import Testing
     @Test("a tree that another supervisor has stopped is continued whole")
     func recovered() throws {
         let app = try TestApp(
-            "os.fork()\nsay('ready')\nwhile True: time.sleep(0.001)")
+            "os.fork()\nsay('ready')\nwhile True: time.sleep(0.001)"
+        )
         for _ in 0..<2 { #expect(try app.line() == "ready") }
         #expect(try app.stop() == .stopped)
         let successor = ProcessTree(
-            tag: app.tag, main: app.tree.main, pidfd: try Pidfd.open(app.pid), adopter: ThisProcess.pid)
+            tag: app.tag,
+            main: app.tree.main,
+            pidfd: try Pidfd.open(app.pid),
+            adopter: ThisProcess.pid
+        )
         #expect(successor.isStopped())
         #expect(successor.stopPass() == .stopped)
         try successor.continue()
-        _ = try repeated { app.states() } until: { !$0.contains("T") && $0.count == 2 }
+        _ = try repeated {
+            app.states()
+        } until: {
+            !$0.contains("T") && $0.count == 2
+        }
     }
 
     @Test("an app that forks all the time is caught, stopped and ended whole")
@@ -175,7 +196,8 @@ import Testing
               os._exit(0)
              os.waitpid(pid, 0)
              time.sleep(0.0005)
-            """)
+            """
+        )
         #expect(try app.line() == "ready")
         for _ in 0..<5 {
             #expect(try app.stop() == .stopped)
@@ -198,7 +220,8 @@ import Testing
             os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
             say('ready', child)
             while True: time.sleep(0.01)
-            """)
+            """
+        )
         let zombie = try #require(Int32(try app.line().split(separator: " ")[1]))
         #expect(try ProcFS.stat(zombie).state == "Z")
         #expect(app.tree.members() == [app.pid])
@@ -220,9 +243,14 @@ import Testing
              while True: time.sleep(0.001)
             threading.Thread(target=spin).start()
             ctypes.CDLL(None).syscall(60, 0)
-            """)
+            """
+        )
         #expect(try app.line() == "ready")
-        _ = try repeated { try ProcFS.stat(app.pid).state } until: { $0 == "Z" }
+        _ = try repeated {
+            try ProcFS.stat(app.pid).state
+        } until: {
+            $0 == "Z"
+        }
         #expect(app.tree.members() == [app.pid])
         #expect(try app.stop() == .stopped)
         #expect(app.states().contains("T") && !app.states().contains("S"))
@@ -239,7 +267,8 @@ import Testing
             os.fork()
             say('ready')
             while True: time.sleep(0.001)
-            """)
+            """
+        )
         for _ in 0..<2 { #expect(try app.line() == "ready") }
         #expect(try app.tree.signal(Signal.user1, toAll: false) == 1)
         #expect(try app.line() == "usr1 \(app.pid)")
@@ -261,7 +290,11 @@ import Testing
         #expect(app.tree.main.pid == child && app.tree.leader.pid == app.pid)
         #expect(app.tree.members().count == 2)
         try app.tree.signal(Signal.kill, toAll: false)
-        _ = try repeated { app.tree.mainHasEnded } until: { $0 }
+        _ = try repeated {
+            app.tree.mainHasEnded
+        } until: {
+            $0
+        }
         #expect(app.tree.members() == [app.pid])
     }
 
@@ -310,7 +343,10 @@ import Testing
              os.execve('/bin/sh', ['sh', '-c', 'echo escaped; exec sleep 1000'], {})
             os.wait()
             while True: time.sleep(0.001)
-            """, cgroup: path, tagged: false)
+            """,
+            cgroup: path,
+            tagged: false
+        )
         #expect(try app.line() == "escaped")
         #expect(app.tree.members().count == 2)
         #expect(cgroups.populated() == ["web@1"])
@@ -318,13 +354,21 @@ import Testing
         #expect(app.states() == "TT")
         try app.tree.continue()
         try app.tree.freeze()
-        _ = try repeated { app.tree.isFrozen } until: { $0 }
+        _ = try repeated {
+            app.tree.isFrozen
+        } until: {
+            $0
+        }
         #expect(!app.states().contains("T"), "the freezer does not show there")
         #expect(throws: Errno.self) { try cgroups.remove("web@1") }
         #expect(app.tree.usage().processorTime > .zero)
         #expect(try app.kill() == .gone)
         #expect(try !File.readString(path + "/cgroup.freeze").contains("1"), "thawed for the next launch")
-        _ = try repeated { try? cgroups.remove("web@1") } until: { $0 != nil }
+        _ = try repeated {
+            try? cgroups.remove("web@1")
+        } until: {
+            $0 != nil
+        }
         #expect(!File.exists(path))
     }
 

@@ -44,7 +44,10 @@ import Varlink
         }
         for command in [
             ["python3", "-m", "venv", folder],
-            [folder + "/bin/pip", "install", "-q", "--disable-pip-version-check", "--retries", "0", "--timeout", "10", "varlink"],
+            [
+                folder + "/bin/pip", "install", "-q", "--disable-pip-version-check", "--retries", "0", "--timeout",
+                "10", "varlink",
+            ],
         ] {
             let (status, output) = try run("/usr/bin/env", command)
             guard status == 0 else {

@@ -9,7 +9,8 @@ import VarlinkServer
     func requests() throws {
         let methods = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description).methods
         var requests: [ManagerRequest] = [
-            .list, .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil), .reports(app: "a"), .doctor,
+            .list, .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil), .reports(app: "a"),
+            .doctor,
         ]
         for verb in Verb.allCases {
             var request = VerbRequest(verb: verb, apps: ["a", "tag:b"])
@@ -36,8 +37,15 @@ import VarlinkServer
         report.locks = [LockInfo(file: "/f", kind: "flock", waiter: 3)]
         report.threads = [ThreadStack(tid: 1, name: "n", state: "S", stack: ["a"])]
         let summary = AppSummary(
-            name: "web", state: "active", goal: "active", pid: 7, incarnation: 2, uptime: 1.5,
-            lastExit: LastExit(reason: "signal", signal: "SIGKILL", at: 9), holds: ["task x"])
+            name: "web",
+            state: "active",
+            goal: "active",
+            pid: 7,
+            incarnation: 2,
+            uptime: 1.5,
+            lastExit: LastExit(reason: "signal", signal: "SIGKILL", at: 9),
+            holds: ["task x"]
+        )
         var status = AppStatus(summary: summary)
         status.reports = [report]
         status.processes = [ProcessInfo(pid: 7, parent: 1, state: "S", command: "c", threads: 2)]

@@ -7,11 +7,14 @@ import Varlink
         arguments: [
             ("null", JSON.null), (" true ", .bool(true)), ("-0", .double(-0.0)), ("0", .int(0)),
             ("9223372036854775807", .int(.max)), ("-9223372036854775808", .int(.min)),
-            ("9223372036854775808", .double(9_223_372_036_854_775_808)), ("1e2", .double(100)), ("1.5E-1", .double(0.15)),
+            ("9223372036854775808", .double(9_223_372_036_854_775_808)), ("1e2", .double(100)),
+            ("1.5E-1", .double(0.15)),
             (#""a\u00e9\n\ud83d\ude00\/\\""#, .string("aé\n😀/\\")), ("\"é\"", .string("é")), ("[]", .array([])),
-            ("[1,[2]]", .array([1, .array([2])])), ("{}", .emptyObject), (#"{"b":1,"a":null}"#, JSON.object(["b": 1, "a": .null])),
+            ("[1,[2]]", .array([1, .array([2])])), ("{}", .emptyObject),
+            (#"{"b":1,"a":null}"#, JSON.object(["b": 1, "a": .null])),
             (#""\u0000""#, .string("\0")),
-        ] as [(String, JSON)])
+        ] as [(String, JSON)]
+    )
     func valid(text: String, value: JSON) throws {
         #expect(try JSON.parse(text) == value)
     }
@@ -19,10 +22,12 @@ import Varlink
     @Test(
         "refuses everything else",
         arguments: [
-            "", " ", "nul", "truefalse", "01", "-", "+1", "1.", ".5", "1e", "1e999", "NaN", "\"", "\"\\x\"", "\"\\u12\"",
+            "", " ", "nul", "truefalse", "01", "-", "+1", "1.", ".5", "1e", "1e999", "NaN", "\"", "\"\\x\"",
+            "\"\\u12\"",
             #""\ud800""#, #""\ud800A""#, #""\udc00""#, "\"\u{1}\"", "\"a\nb\"", "[1,]", "[1", "[,1]", "{\"a\"}",
             "{\"a\":1,}", "{a:1}", "{\"a\":1,\"a\":2}", "1 2", "'a'", "// c", "\u{feff}1", "\0", "[1]\0",
-        ])
+        ]
+    )
     func invalid(text: String) {
         #expect(throws: JSONError.self) { try JSON.parse(text) }
     }
@@ -69,7 +74,10 @@ import Varlink
         #expect(try JSON.parse(value.serialised()) == value)
         #expect(try JSON.parse(value.serialisedPretty()) == value)
         #expect(value.objectValue?.members.map(\.name) == ["z", "a", ""])
-        #expect(JSON.array([.int(.min), .int(.max), .double(.nan)]).description == "[-9223372036854775808,9223372036854775807,null]")
+        #expect(
+            JSON.array([.int(.min), .int(.max), .double(.nan)]).description
+                == "[-9223372036854775808,9223372036854775807,null]"
+        )
         #expect(!value.serialised().contains(0))
     }
 

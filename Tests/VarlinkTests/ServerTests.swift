@@ -7,7 +7,8 @@ import VarlinkServer
 
 @Suite struct ServerTests {
     private func serving(
-        _ limits: VarlinkServer.Limits = VarlinkServer.Limits(), _ body: (TestServer) throws -> Void
+        _ limits: VarlinkServer.Limits = VarlinkServer.Limits(),
+        _ body: (TestServer) throws -> Void
     ) throws {
         let server = try TestServer(limits: limits)
         defer { server.stop() }
@@ -40,10 +41,16 @@ import VarlinkServer
             #expect(info["interfaces"] == ["org.varlink.service", "org.example.test"])
             let text = try client.call(
                 VarlinkCall(
-                    method: "org.varlink.service.GetInterfaceDescription", parameters: ["interface": "org.example.test"]))
+                    method: "org.varlink.service.GetInterfaceDescription",
+                    parameters: ["interface": "org.example.test"]
+                )
+            )
             #expect(text["description"] == .string(TestServer.description))
             for (method, parameters, name) in [
-                ("org.varlink.service.GetInterfaceDescription", ["interface": "no.such"], VarlinkErrorName.interfaceNotFound),
+                (
+                    "org.varlink.service.GetInterfaceDescription", ["interface": "no.such"],
+                    VarlinkErrorName.interfaceNotFound
+                ),
                 ("org.varlink.service.GetInterfaceDescription", [:], VarlinkErrorName.invalidParameter),
                 ("org.varlink.service.Nothing", [:], VarlinkErrorName.methodNotFound),
                 ("org.example.test.Nothing", [:], VarlinkErrorName.methodNotFound),
@@ -102,7 +109,10 @@ import VarlinkServer
         }
     }
 
-    @Test("hangs up on garbage and goes on serving others", arguments: ["hello\0", "{\0", "\0", "GET / HTTP/1.0\r\n\r\n\0"])
+    @Test(
+        "hangs up on garbage and goes on serving others",
+        arguments: ["hello\0", "{\0", "\0", "GET / HTTP/1.0\r\n\r\n\0"]
+    )
     func garbage(text: String) throws {
         try serving { server in
             let client = try RawClient(server.path)
@@ -156,7 +166,10 @@ import VarlinkServer
         try serving { server in
             let client = try RawClient(server.path)
             let call = VarlinkCall(
-                method: "org.example.test.Stream", parameters: ["count": 1000, "size": 100_000], more: true)
+                method: "org.example.test.Stream",
+                parameters: ["count": 1000, "size": 100_000],
+                more: true
+            )
             try client.send(call.json.description + "\0")
             let other = try VarlinkClient(path: server.path)
             let deadline = Clock.monotonic() + .seconds(10)
@@ -227,8 +240,11 @@ import VarlinkServer
         let loop = try EventLoop()
         func serve(_ path: String) throws -> VarlinkServer {
             try VarlinkServer(
-                loop: loop, path: path, info: VarlinkServiceInfo(vendor: "", product: "", version: "", url: ""),
-                interfaces: [])
+                loop: loop,
+                path: path,
+                info: VarlinkServiceInfo(vendor: "", product: "", version: "", url: ""),
+                interfaces: []
+            )
         }
         try Sockets.listen(path: folder + "/s", mode: 0o600).close()
         let server = try serve(folder + "/s")

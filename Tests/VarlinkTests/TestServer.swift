@@ -50,9 +50,12 @@ final class TestServer: Sendable {
     private static func serve(_ path: String, _ limits: VarlinkServer.Limits, started: () -> Void) throws {
         let loop = try EventLoop()
         let server = try VarlinkServer(
-            loop: loop, path: path,
+            loop: loop,
+            path: path,
             info: VarlinkServiceInfo(vendor: "V", product: "P", version: "1", url: "https://example.org"),
-            interfaces: [VarlinkInterface(name: "org.example.test", description: description)], limits: limits)
+            interfaces: [VarlinkInterface(name: "org.example.test", description: description)],
+            limits: limits
+        )
         var closed: Int64 = 0
         var open: [Reply] = []
         server.handler = { [unowned server] call, peer, reply in

@@ -15,7 +15,8 @@ struct Manager {
         } catch {
             throw Failure(
                 status: .unknown,
-                message: "\(error): start torpord, or name the socket of a running one with --socket")
+                message: "\(error): start torpord, or name the socket of a running one with --socket"
+            )
         }
     }
 
@@ -35,7 +36,9 @@ struct Manager {
     /// Calls; `onReply` gets every reply that others follow.
     @discardableResult
     func call(
-        _ request: ManagerRequest, timeoutMilliseconds: Int32? = nil, onReply: (JSON) -> Void = { _ in }
+        _ request: ManagerRequest,
+        timeoutMilliseconds: Int32? = nil,
+        onReply: (JSON) -> Void = { _ in }
     ) throws(Failure) -> JSON {
         do throws(VarlinkClientError) {
             return try client.callMore(request.call, timeoutMilliseconds: timeoutMilliseconds, onReply: onReply)
@@ -51,13 +54,17 @@ struct Manager {
         } catch {
             throw Failure(
                 status: .failed,
-                message: "the supervisor's reply cannot be read (\(error)): are torpor and torpord of the same version?")
+                message: "the supervisor's reply cannot be read (\(error)): are torpor and torpord of the same version?"
+            )
         }
     }
 
     private static func failure(_ error: VarlinkClientError) -> Failure {
         guard case .service(let name, let parameters) = error else {
-            return Failure(status: error == .timedOut ? .failed : .unknown, message: "\(error): is torpord still running?")
+            return Failure(
+                status: error == .timedOut ? .failed : .unknown,
+                message: "\(error): is torpord still running?"
+            )
         }
         let message = parameters["message"]?.stringValue
         switch name {
@@ -78,7 +85,9 @@ struct Manager {
             return Failure(status: .usage, message: message ?? "the supervisor does not take \(parameter)")
         case VarlinkErrorName.methodNotFound, VarlinkErrorName.methodNotImplemented, VarlinkErrorName.interfaceNotFound:
             return Failure(
-                status: .failed, message: "this supervisor cannot do that: torpord is older than torpor, upgrade it")
+                status: .failed,
+                message: "this supervisor cannot do that: torpord is older than torpor, upgrade it"
+            )
         default: return Failure(status: .failed, message: message ?? "the supervisor answered \(name)")
         }
     }

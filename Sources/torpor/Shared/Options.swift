@@ -23,7 +23,8 @@ struct WaitOptions: ParsableArguments {
 struct AppsArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp("Names, globs or tag:NAME.", valueName: "app"),
-        completion: .custom { words, _, _ in Completion.appsAndTags(words) })
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
     var apps: [String]
 }
 
@@ -31,7 +32,8 @@ struct AppsArgument: ParsableArguments {
 struct AppArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp("The app's name.", valueName: "app"),
-        completion: .custom { words, _, _ in Completion.apps(words) })
+        completion: .custom { words, _, _ in Completion.apps(words) }
+    )
     var app: String
 
     func validate() throws {

@@ -32,7 +32,8 @@ enum VerbRunner {
             guard result.ok else {
                 let message = result.message ?? result.error ?? "it failed, the app is \(result.state)"
                 ThisProcess.complain(
-                    Terminal.harmless("torpor: " + (message.hasPrefix(result.app) ? "" : "\(result.app): ") + message))
+                    Terminal.harmless("torpor: " + (message.hasPrefix(result.app) ? "" : "\(result.app): ") + message)
+                )
                 continue
             }
             let state = Terminal.coloured(result.state, Terminal.colour(ofState: result.state))

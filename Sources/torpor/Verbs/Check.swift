@@ -6,7 +6,8 @@ import Varlink
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Validates a configuration, without a supervisor.",
-        discussion: "Prints everything that is wrong at once, or when each app that ends at once is started again.")
+        discussion: "Prints everything that is wrong at once, or when each app that ends at once is started again."
+    )
 
     @Argument(help: "The file; the supervisor's own if none is named.", completion: .file(extensions: ["toml"]))
     var file: String?
@@ -25,8 +26,10 @@ struct Check: ParsableCommand {
             let errors = list.diagnostics.count { $0.severity == .error }
             throw Failure(
                 status: .usage,
-                message: "the configuration has \(errors == 1 ? "an error" : "\(errors) errors"), it is not used: correct "
-                    + (errors == 1 ? "it" : "them"))
+                message:
+                    "the configuration has \(errors == 1 ? "an error" : "\(errors) errors"), it is not used: correct "
+                    + (errors == 1 ? "it" : "them")
+            )
         case .success(let configuration):
             for warning in configuration.warnings { ThisProcess.complain(warning.description) }
             guard !options.json else {
@@ -74,7 +77,8 @@ struct Check: ParsableCommand {
                         "path": .string($0.path), "message": .string($0.message),
                         "severity": .string($0.severity.rawValue),
                     ]
-                }),
+                }
+            ),
             "apps": .array(
                 apps.map { app in
                     let schedule = ConfigurationLoader.restartSchedule(for: app)
@@ -83,7 +87,8 @@ struct Check: ParsableCommand {
                         "restart_delays_ms": .array(schedule.delays.map { .int(milliseconds($0)) }),
                         "gives_up": .bool(schedule.givesUp),
                     ]
-                }),
+                }
+            ),
         ]
     }
 }

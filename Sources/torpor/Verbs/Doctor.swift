@@ -5,7 +5,8 @@ import Varlink
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows what this machine offers, what it lacks and what that costs.")
+        abstract: "Shows what this machine offers, what it lacks and what that costs."
+    )
     @OptionGroup var options: GlobalOptions
 
     func run() throws {

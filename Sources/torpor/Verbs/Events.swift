@@ -8,14 +8,16 @@ struct Events: ParsableCommand {
 
     @Argument(
         help: ArgumentHelp("Only what concerns this app.", valueName: "app"),
-        completion: .custom { words, _, _ in Completion.apps(words) })
+        completion: .custom { words, _, _ in Completion.apps(words) }
+    )
     var app: String?
 
     @Flag(name: .shortAndLong, help: "Go on with what happens from now on.")
     var follow = false
 
     @Option(
-        help: ArgumentHelp("From that time: so long ago (10min), or 2026-01-31T12:34:56Z.", valueName: "time"))
+        help: ArgumentHelp("From that time: so long ago (10min), or 2026-01-31T12:34:56Z.", valueName: "time")
+    )
     var since: PointInTime?
     @OptionGroup var options: GlobalOptions
 

@@ -2,7 +2,9 @@ import ArgumentParser
 import TorporAPI
 
 struct Interrupt: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Makes active apps inactive: user events are withheld from them.")
+    static let configuration = CommandConfiguration(
+        abstract: "Makes active apps inactive: user events are withheld from them."
+    )
     @OptionGroup var apps: AppsArgument
     @Flag(help: "End an interruption.") var end = false
     @OptionGroup var wait: WaitOptions

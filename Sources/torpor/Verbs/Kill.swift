@@ -2,7 +2,9 @@ import ArgumentParser
 import TorporAPI
 
 struct Kill: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Forces apps to quit, without telling them; no event launches them again.")
+    static let configuration = CommandConfiguration(
+        abstract: "Forces apps to quit, without telling them; no event launches them again."
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

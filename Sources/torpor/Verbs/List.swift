@@ -45,7 +45,9 @@ struct FastList {
             try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
         }
         var table = Table(
-            ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"], rightAligned: [2, 3, 4, 5, 6])
+            ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"],
+            rightAligned: [2, 3, 4, 5, 6]
+        )
         for app in apps { table.append(Self.row(app)) }
         ThisProcess.write(table.text)
     }

@@ -14,7 +14,8 @@ struct Logs: ParsableCommand {
     var lines: Int64?
 
     @Option(
-        help: ArgumentHelp("From that time: so long ago (10min), or 2026-01-31T12:34:56Z.", valueName: "time"))
+        help: ArgumentHelp("From that time: so long ago (10min), or 2026-01-31T12:34:56Z.", valueName: "time")
+    )
     var since: PointInTime?
 
     @Option(help: ArgumentHelp("Only lines that contain this.", valueName: "text"))

@@ -5,11 +5,14 @@ import Varlink
 
 struct Reports: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "report", abstract: "Shows termination reports: why apps ended when nobody had asked for it.")
+        commandName: "report",
+        abstract: "Shows termination reports: why apps ended when nobody had asked for it."
+    )
 
     @Argument(
         help: ArgumentHelp("Only this app's.", valueName: "app"),
-        completion: .custom { words, _, _ in Completion.apps(words) })
+        completion: .custom { words, _, _ in Completion.apps(words) }
+    )
     var app: String?
     @OptionGroup var options: GlobalOptions
 
@@ -20,7 +23,8 @@ struct Reports: ParsableCommand {
             try Fields(reply).list("reports") { json throws(FieldError) in try Report(json: json) }
         }
         ThisProcess.write(
-            reports.isEmpty ? "no reports\n" : reports.map { Self.text($0) }.joined(separator: "\n"))
+            reports.isEmpty ? "no reports\n" : reports.map { Self.text($0) }.joined(separator: "\n")
+        )
     }
 
     static func text(_ report: Report) -> String {

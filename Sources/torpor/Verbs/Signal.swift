@@ -5,11 +5,14 @@ import Varlink
 
 struct SendSignal: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "signal", abstract: "Sends a signal to the main process of an app.")
+        commandName: "signal",
+        abstract: "Sends a signal to the main process of an app."
+    )
 
     @Argument(
         help: ArgumentHelp("Its name or number: SIGUSR1, USR1, 10.", valueName: "sig"),
-        completion: .list(["SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTERM", "SIGABRT", "SIGWINCH"]))
+        completion: .list(["SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGTERM", "SIGABRT", "SIGWINCH"])
+    )
     var signal: String
     @OptionGroup var app: AppArgument
     @OptionGroup var options: GlobalOptions

@@ -65,7 +65,8 @@ struct Status: ParsableCommand {
         add("last exit", app.lastExit.map { $0.sentence + ($0.at.map { ", " + Times.timestamp($0) } ?? "") })
         add("held by", app.holds.joined(separator: ", "))
         for deadline in status.deadlines where deadline.name != "restart" {
-            let left = deadline.remainingMilliseconds.map { Times.duration(milliseconds: $0) + " left" } ?? "stands still"
+            let left =
+                deadline.remainingMilliseconds.map { Times.duration(milliseconds: $0) + " left" } ?? "stands still"
             let limit = deadline.limitMilliseconds.map { " of " + Times.duration(milliseconds: $0) } ?? ""
             add("deadline", "\(deadline.name), \(left)\(limit)")
         }

@@ -2,7 +2,9 @@ import ArgumentParser
 import TorporAPI
 
 struct Stop: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace.")
+    static let configuration = CommandConfiguration(
+        abstract: "Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace."
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

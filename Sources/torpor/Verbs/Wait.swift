@@ -3,14 +3,19 @@ import TorporAPI
 
 struct WaitFor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "wait", abstract: "Returns when the apps are in a state.")
+        commandName: "wait",
+        abstract: "Returns when the apps are in a state."
+    )
     @OptionGroup var apps: AppsArgument
 
     @Option(
         name: .customLong("for"),
         help: ArgumentHelp(
-            "The state: \(states.joined(separator: ", ")).", valueName: "state"),
-        completion: .list(states))
+            "The state: \(states.joined(separator: ", ")).",
+            valueName: "state"
+        ),
+        completion: .list(states)
+    )
     var state: String
 
     @Option(help: ArgumentHelp("The longest time to wait, such as 10s.", valueName: "duration"))
