@@ -18,29 +18,41 @@ public enum KeeperMessage: Sendable {
 
     /// What the keeper says first.
     public struct Welcome: Hashable, Sendable {
+        /// The version of the protocol that it speaks.
         public var version: UInt32
         /// How many torpords this keeper has started.
         public var instance: UInt32
         /// After how long without a beat of the loop torpord is ended; 0: never.
         public var watchMilliseconds: UInt32
+        /// A service manager started the keeper, so messages to it make sense.
         public var isUnderManager: Bool
         /// RLIMIT_NOFILE that apps get unless their plan says otherwise.
         public var appDescriptorLimit: UInt64
+        /// The number of the keeper itself.
         public var keeperPid: Int32
     }
 
     /// A process that the keeper launched.
     public struct ProcessRecord: Hashable, Sendable {
+        /// Its place in the keeper's table.
         public var slot: UInt32
+        /// How often that place was used, so that a late message is not taken for another process.
         public var generation: UInt32
+        /// The number of the process.
         public var pid: Int32
+        /// Which run of the app, counted from 1.
         public var incarnation: UInt32
+        /// When it started, in clock ticks after boot.
         public var startTime: UInt64
+        /// It ends with torpord.
         public var isHelper: Bool
+        /// How it ended and what it used.
         public var end: End
         /// Where its launch failed, if it failed while torpord was away; 0 otherwise.
         public var failedStage: UInt32
+        /// The error of that stage.
         public var failedErrno: Int32
+        /// The name of the app.
         public var app: String
     }
 
@@ -48,22 +60,35 @@ public enum KeeperMessage: Sendable {
     public struct End: Hashable, Sendable {
         /// CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3; 0 while it lives.
         public var code: Int32
+        /// The exit status, or the number of the signal.
         public var status: Int32
+        /// Processor time in its own code, in microseconds.
         public var userMicroseconds: UInt64
+        /// Processor time in the kernel, in microseconds.
         public var systemMicroseconds: UInt64
+        /// The most memory it had at a time, in bytes.
         public var maxResidentBytes: UInt64
     }
 
     /// A process that nobody launched here.
     public struct OrphanWire: Hashable, Sendable {
+        /// Counts orphans, so that one can be acknowledged.
         public var sequence: UInt64
+        /// The number of the process.
         public var pid: Int32
+        /// The session it was in.
         public var session: Int32
+        /// When it started, in clock ticks after boot.
         public var startTime: UInt64
+        /// How it ended and what it used.
         public var end: End
+        /// The name of the app.
         public var app: String?
+        /// Which run of the app, counted from 1.
         public var incarnation: UInt32
+        /// The first 15 bytes of its name.
         public var command: String
+        /// The last 127 bytes of its cgroup v2 path, empty without one.
         public var cgroup: String
     }
 

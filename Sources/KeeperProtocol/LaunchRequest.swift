@@ -3,25 +3,42 @@ import CKeeperProtocol
 /// The wire form of a launch. Descriptors are numbers in this process; they go beside the message in the order of
 /// `descriptors`.
 public struct LaunchRequest: Sendable {
+    /// The name of the app.
     public var app = ""
+    /// Which run of the app, counted from 1.
     public var incarnation: UInt32 = 0
+    /// The absolute path of the program.
     public var executable = ""
+    /// The arguments, the program's name first.
     public var arguments: [String] = []
+    /// The whole environment as `K=V`.
     public var environment: [String] = []
+    /// The working directory; nil: the keeper's.
     public var directory: String?
+    /// Whom it runs as; nil: as the keeper.
     public var user: (uid: UInt32, gid: UInt32, groups: [UInt32])?
+    /// The file mode mask; nil: the keeper's.
     public var umask: UInt32?
+    /// The nice value; nil: the keeper's.
     public var nice: Int32?
+    /// What goes to oom_score_adj; nil: the keeper's.
     public var oomScoreAdjust: Int32?
+    /// Resource limits by their numbers of setrlimit(2).
     public var limits: [(resource: Int32, soft: UInt64, hard: UInt64)] = []
     /// Standard input, output and error; negative: /dev/null.
     public var standard: (Int32, Int32, Int32) = (-1, -1, -1)
+    /// Descriptors that become 3, 4 and so on.
     public var passed: [Int32] = []
+    /// A descriptor of the cgroup directory it is born into.
     public var cgroup: Int32?
+    /// LISTEN_PID is set in the child.
     public var setListenPid = false
+    /// WATCHDOG_PID is set in the child.
     public var setWatchdogPid = false
+    /// It ends with torpord.
     public var isHelper = false
 
+    /// An empty one.
     public init() {}
 
     /// Why a plan cannot be sent.
@@ -32,6 +49,7 @@ public struct LaunchRequest: Sendable {
         case tooLarge(bytes: Int)
         case tooMany(what: String, count: Int, limit: Int)
 
+        /// A sentence for people.
         public var description: String {
             switch self {
             case .name(let name):

@@ -49,6 +49,7 @@ public struct FileStatus: Hashable, Sendable {
 
 /// How to open a file; O_CLOEXEC is always set.
 public struct OpenFlags: OptionSet, Sendable {
+    /// The flags of open(2).
     public let rawValue: Int32
     /// The flags of open(2).
     public init(rawValue: Int32) { self.rawValue = rawValue }

@@ -2,6 +2,7 @@ import CLinux
 
 /// What a descriptor is watched for, and what became of it.
 public struct IOEvents: OptionSet, Hashable, Sendable {
+    /// The bits of epoll(7).
     public let rawValue: UInt32
     /// The bits of epoll(7).
     public init(rawValue: UInt32) { self.rawValue = rawValue }

@@ -18,20 +18,35 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
     /// `SIGUSR1`.
     public var description: String { Signal.name(number) }
 
+    /// The terminal went, or: read the configuration again.
     public static let hangup = SIGHUP
+    /// Ctrl-C.
     public static let interrupt = SIGINT
+    /// Ctrl-\, with a core dump.
     public static let quit = SIGQUIT
+    /// abort(3), with a core dump.
     public static let abort = SIGABRT
+    /// Ends a process whatever it does.
     public static let kill = SIGKILL
+    /// For a program to give a meaning.
     public static let user1 = SIGUSR1
+    /// For a program to give a second meaning.
     public static let user2 = SIGUSR2
+    /// Nobody reads what was written.
     public static let pipe = SIGPIPE
+    /// alarm(2) is due.
     public static let alarm = SIGALRM
+    /// Asks a process to end.
     public static let terminate = SIGTERM
+    /// A child ended or stopped.
     public static let child = SIGCHLD
+    /// Goes on after a stop.
     public static let `continue` = SIGCONT
+    /// Stops a process whatever it does.
     public static let stop = SIGSTOP
+    /// Ctrl-Z.
     public static let terminalStop = SIGTSTP
+    /// The terminal has another size.
     public static let window = SIGWINCH
 
     private static let names: [(String, Int32)] = [

@@ -35,7 +35,14 @@ public enum Sockets {
     public static let mostDescriptors = 253
 
     /// The sort of Unix socket.
-    public enum Kind: Int32, Sendable { case stream = 0, datagram, sequenced }
+    public enum Kind: Int32, Sendable {
+        /// SOCK_STREAM.
+        case stream = 0
+        /// SOCK_DGRAM.
+        case datagram = 1
+        /// SOCK_SEQPACKET.
+        case sequenced = 2
+    }
 
     /// An unbound Unix socket, close-on-exec.
     public static func unix(_ kind: Kind, nonBlocking: Bool = false) throws(Errno) -> Descriptor {

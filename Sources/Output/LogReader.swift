@@ -1,7 +1,7 @@
 import Linux
 
 /// A line of a log.
-public struct LogLine: Hashable, Sendable {
+public struct StampedLine: Hashable, Sendable {
     /// When it was written, microseconds since 1970; nil for a line without a stamp.
     public var time: Int64?
     /// What the app wrote, without stamp and newline; bytes that are no UTF-8 are replaced.
@@ -36,7 +36,7 @@ public struct LogQuery: Hashable, Sendable {
         self.grep = grep
     }
 
-    func accepts(_ line: LogLine) -> Bool {
+    func accepts(_ line: StampedLine) -> Bool {
         if let since, let time = line.time, time < since { return false }
         if let grep, !grep.isEmpty, !line.text.utf8.contains(grep.utf8) { return false }
         return true
@@ -66,7 +66,7 @@ public struct LogPosition: Hashable, Sendable {
 /// Lines, and where the next ones begin.
 public struct LogPage: Sendable {
     /// The lines, the oldest first.
-    public var lines: [LogLine]
+    public var lines: [StampedLine]
     /// For `follow`.
     public var next: LogPosition
     /// There is more than was read: ask again from `next`.
@@ -93,7 +93,7 @@ public struct LogReader {
     /// The last lines that the query accepts. A last line without its newline yet is among them.
     public func read(_ query: LogQuery) -> LogPage {
         let wanted = min(query.count ?? LogReader.mostLines, LogReader.mostLines)
-        var newestFirst: [LogLine] = []
+        var newestFirst: [StampedLine] = []
         var next = LogPosition(inode: 0, offset: 0)
         var budget = LogReader.mostBytes
         var number = 0
@@ -178,7 +178,7 @@ public struct LogReader {
         return 0
     }
 
-    private func backward(_ file: Descriptor, _ size: UInt64, _ budget: inout Int, _ body: (LogLine) -> Bool) {
+    private func backward(_ file: Descriptor, _ size: UInt64, _ budget: inout Int, _ body: (StampedLine) -> Bool) {
         var end = size
         // The beginning of a line whose end was in the block behind.
         var tail: [UInt8] = []
@@ -194,15 +194,15 @@ public struct LogReader {
             while let newline = part.withUnsafeBytes({
                 UnsafeRawBufferPointer(rebasing: $0[..<stop]).lastNewline
             }) {
-                if !body(LogLine(parsing: part[(newline + 1)..<stop])) { return }
+                if !body(StampedLine(parsing: part[(newline + 1)..<stop])) { return }
                 stop = newline
             }
             tail = Array(part[..<stop])
             if tail.count > LogReader.longestLine, start > 0 {
-                if !body(LogLine(parsing: tail)) { return }
+                if !body(StampedLine(parsing: tail)) { return }
                 tail = []
             }
-            if start == 0 { _ = body(LogLine(parsing: tail)) }
+            if start == 0 { _ = body(StampedLine(parsing: tail)) }
         }
     }
 
@@ -213,7 +213,7 @@ public struct LogReader {
         _ size: UInt64,
         finished: Bool,
         _ rest: inout Int,
-        _ body: (LogLine) -> Void
+        _ body: (StampedLine) -> Void
     ) -> UInt64 {
         var offset = from
         while offset < size, rest > 0 {
@@ -223,13 +223,13 @@ public struct LogReader {
             while let newline = part.withUnsafeBytes({
                 UnsafeRawBufferPointer(rebasing: $0[start...]).firstNewline
             }) {
-                body(LogLine(parsing: part[start..<(start + newline)]))
+                body(StampedLine(parsing: part[start..<(start + newline)]))
                 start += newline + 1
             }
             if start == 0 {
                 // A piece of a very long line, or the open end of a file that will not grow any more.
                 guard part.count >= LogReader.longestLine || finished else { return offset }
-                body(LogLine(parsing: part))
+                body(StampedLine(parsing: part))
                 start = part.count
             }
             offset += UInt64(start)

@@ -125,7 +125,7 @@ public final class OutputCapture {
     }
 
     /// The last lines of the log, for a report or `status`.
-    public func lastLines(_ count: Int) -> [LogLine] {
+    public func lastLines(_ count: Int) -> [StampedLine] {
         LogReader(path: log.path).read(LogQuery(count: count)).lines
     }
 

@@ -11,12 +11,19 @@ public enum ExitStatus: Hashable, Sendable {
 
 /// The end of a process that the keeper launched.
 public struct ExitRecord: Hashable, Sendable {
+    /// The name of the app.
     public var app: String
+    /// Which run of the app, counted from 1.
     public var incarnation: UInt32
+    /// The number of the process.
     public var pid: Int32
+    /// How it ended.
     public var status: ExitStatus
+    /// Processor time in its own code.
     public var userTime: Duration
+    /// Processor time in the kernel.
     public var systemTime: Duration
+    /// The most memory it had at a time, in bytes.
     public var maxResidentBytes: UInt64
     /// Clock ticks after boot.
     public var startTime: UInt64
@@ -31,10 +38,15 @@ public struct ExitRecord: Hashable, Sendable {
 
 /// The end of a process that nobody launched here: a descendant of an app that lost its parent.
 public struct OrphanRecord: Hashable, Sendable {
+    /// The number of the process.
     public var pid: Int32
+    /// How it ended.
     public var status: ExitStatus
+    /// Processor time in its own code.
     public var userTime: Duration
+    /// Processor time in the kernel.
     public var systemTime: Duration
+    /// The most memory it had at a time, in bytes.
     public var maxResidentBytes: UInt64
     /// The app whose session it was in; nil when it made a session of its own: then its cgroup may say more.
     public var app: String?
@@ -53,8 +65,11 @@ public struct OrphanRecord: Hashable, Sendable {
 
 /// A process that an earlier torpord had launched and that lives.
 public struct LeftOver {
+    /// The name of the app.
     public let app: String
+    /// Which run of the app, counted from 1.
     public let incarnation: UInt32
+    /// The number of the process.
     public let pid: Int32
     /// Clock ticks after boot.
     public let startTime: UInt64

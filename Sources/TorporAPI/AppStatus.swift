@@ -2,14 +2,18 @@ public import Varlink
 
 /// One process of an app.
 public struct ProcessInfo: Hashable, Sendable {
+    /// The number of the process.
     public var pid: Int32
+    /// The number of its parent.
     public var parent: Int32
     /// The letter of /proc/PID/stat.
     public var state: String
     /// Its command line, else its name.
     public var command: String
+    /// How many threads it has.
     public var threads: Int64
 
+    /// Makes one from its parts.
     public init(pid: Int32, parent: Int32, state: String, command: String, threads: Int64) {
         self.pid = pid
         self.parent = parent
@@ -46,6 +50,7 @@ public struct DeadlineInfo: Hashable, Sendable {
     /// Milliseconds that are left; nil while its clock stands still.
     public var remainingMilliseconds: Int64?
 
+    /// Makes one from its parts.
     public init(name: String, limitMilliseconds: Int64?, remainingMilliseconds: Int64?) {
         self.name = name
         self.limitMilliseconds = limitMilliseconds
@@ -73,12 +78,14 @@ public struct DeadlineInfo: Hashable, Sendable {
 public struct LogLine: Hashable, Sendable {
     /// Microseconds since 1970, where known.
     public var at: Int64?
+    /// Which run of the app, counted from 1.
     public var incarnation: Int64?
     /// `stdout` or `stderr`, where they are told apart.
     public var stream: String?
     /// The line without its end.
     public var text: String
 
+    /// Makes one from its parts.
     public init(at: Int64? = nil, incarnation: Int64? = nil, stream: String? = nil, text: String) {
         self.at = at
         self.incarnation = incarnation
@@ -114,6 +121,7 @@ public struct AppStatus: Hashable, Sendable {
     public var file: String?
     /// The line of that file.
     public var line: Int64?
+    /// The tags of its configuration.
     public var tags: [String] = []
     /// How it says that it is ready: `exec`, `notify`, `tcp 127.0.0.1:8000` …
     public var ready: String?
@@ -142,6 +150,7 @@ public struct AppStatus: Hashable, Sendable {
     /// Its last termination reports, the newest first.
     public var reports: [Report] = []
 
+    /// A status of which only the summary is known so far.
     public init(summary: AppSummary) { self.summary = summary }
 
     /// Reads it from its object.

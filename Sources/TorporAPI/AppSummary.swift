@@ -11,6 +11,7 @@ public struct LastExit: Hashable, Sendable {
     /// Microseconds since 1970.
     public var at: Int64?
 
+    /// Makes one from its parts.
     public init(reason: String, code: Int32? = nil, signal: String? = nil, at: Int64? = nil) {
         self.reason = reason
         self.code = code
@@ -64,6 +65,7 @@ public struct AppSummary: Hashable, Sendable {
     /// What keeps it in the background: tasks, modes, assertions, in words.
     public var holds: [String]
 
+    /// Makes one from its parts.
     public init(
         name: String,
         state: String,

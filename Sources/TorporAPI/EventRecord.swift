@@ -6,6 +6,7 @@ public struct EventRecord: Hashable, Sendable {
     public var at: Int64
     /// The app, nil for what concerns the supervisor.
     public var app: String?
+    /// Which run of the app, counted from 1.
     public var incarnation: Int64?
     /// What sort of event, one word: `state`, `exit`, `restart`, `signal`, `report` …
     public var kind: String
@@ -20,6 +21,7 @@ public struct EventRecord: Hashable, Sendable {
     /// What else programs may want to know.
     public var details: JSON
 
+    /// Makes one from its parts.
     public init(
         at: Int64,
         app: String? = nil,
@@ -70,12 +72,14 @@ public struct EventRecord: Hashable, Sendable {
 public struct DoctorCheck: Hashable, Sendable {
     /// What was looked at, such as `cgroup v2`.
     public var name: String
+    /// All is well.
     public var ok: Bool
     /// What was found.
     public var value: String?
     /// What the lack costs and what would help.
     public var message: String?
 
+    /// Makes one from its parts.
     public init(name: String, ok: Bool, value: String? = nil, message: String? = nil) {
         self.name = name
         self.ok = ok

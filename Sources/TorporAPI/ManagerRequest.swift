@@ -54,15 +54,18 @@ public enum ManagerRequest: Hashable, Sendable {
 
 /// The parameters of Logs.
 public struct LogsRequest: Hashable, Sendable {
+    /// The name of the app.
     public var app: String
     /// The last so many lines; nil for the daemon's choice.
     public var lines: Int64?
+    /// Go on with what comes later.
     public var follow = false
     /// Microseconds since 1970.
     public var since: Int64?
     /// Only lines that contain this text.
     public var grep: String?
 
+    /// Makes one from its parts.
     public init(app: String) { self.app = app }
 
     init(fields: Fields) throws(FieldError) {
@@ -88,10 +91,12 @@ public struct LogsRequest: Hashable, Sendable {
 public struct EventsRequest: Hashable, Sendable {
     /// Only what concerns this app.
     public var app: String?
+    /// Go on with what comes later.
     public var follow = false
     /// Microseconds since 1970.
     public var since: Int64?
 
+    /// An empty one.
     public init() {}
 
     init(fields: Fields) throws(FieldError) {

@@ -9,6 +9,7 @@ public struct LockInfo: Hashable, Sendable {
     /// A process outside the app that waited for it.
     public var waiter: Int32?
 
+    /// Makes one from its parts.
     public init(file: String, kind: String, waiter: Int32? = nil) {
         self.file = file
         self.kind = kind
@@ -29,13 +30,16 @@ public struct LockInfo: Hashable, Sendable {
 
 /// Where a thread stood in the kernel.
 public struct ThreadStack: Hashable, Sendable {
+    /// The number of the thread.
     public var tid: Int32
+    /// The name of the thread.
     public var name: String
     /// The letter of /proc/PID/task/TID/stat.
     public var state: String
     /// Innermost first; empty where the kernel does not show it.
     public var stack: [String]
 
+    /// Makes one from its parts.
     public init(tid: Int32, name: String, state: String, stack: [String]) {
         self.tid = tid
         self.name = name
@@ -60,8 +64,11 @@ public struct ThreadStack: Hashable, Sendable {
 
 /// A termination report: what every ending leaves that was not asked for (docs/lifecycle.md, "Why an app ended").
 public struct Report: Hashable, Sendable {
+    /// The name of the app.
     public var app: String
+    /// Which run of the app, counted from 1.
     public var incarnation: Int64
+    /// The number of the process.
     public var pid: Int32?
     /// Microseconds since 1970.
     public var at: Int64
@@ -71,9 +78,11 @@ public struct Report: Hashable, Sendable {
     public var code: Int64?
     /// A sentence for people.
     public var text: String?
+    /// The exit status, if it ended by itself.
     public var exitCode: Int32?
     /// The signal's name.
     public var signal: String?
+    /// It left a core dump.
     public var coreDumped = false
     /// The stage at which a launch failed.
     public var stage: String?
@@ -81,6 +90,7 @@ public struct Report: Hashable, Sendable {
     public var errno: Int32?
     /// The name of the deadline that was missed.
     public var deadline: String?
+    /// How long that deadline was, in milliseconds.
     public var deadlineMilliseconds: Int64?
     /// Running time that was used of it, in milliseconds.
     public var usedMilliseconds: Int64?
@@ -100,11 +110,14 @@ public struct Report: Hashable, Sendable {
     public var maxMemoryBytes: Int64?
     /// Names of the background tasks that it held.
     public var tasks: [String] = []
+    /// The file locks that it held.
     public var locks: [LockInfo] = []
     /// Its last output.
     public var log: [LogLine] = []
+    /// Where its threads stood.
     public var threads: [ThreadStack] = []
 
+    /// Makes one from its parts.
     public init(app: String, incarnation: Int64, at: Int64, reason: String, state: String) {
         self.app = app
         self.incarnation = incarnation

@@ -17,6 +17,7 @@ public enum Verb: String, CaseIterable, Hashable, Sendable {
 
 /// The parameters of a verb. Those that a verb does not have are ignored by it.
 public struct VerbRequest: Hashable, Sendable {
+    /// What to do.
     public var verb: Verb
     /// Exact names, globs or `tag:NAME`.
     public var apps: [String]
@@ -33,6 +34,7 @@ public struct VerbRequest: Hashable, Sendable {
     /// The longest time to wait.
     public var timeoutMilliseconds: Int64?
 
+    /// Makes one from its parts.
     public init(verb: Verb, apps: [String]) {
         self.verb = verb
         self.apps = apps
@@ -70,17 +72,20 @@ public struct VerbRequest: Hashable, Sendable {
 
 /// What a verb did to one app.
 public struct VerbResult: Hashable, Sendable {
+    /// The name of the app.
     public var app: String
     /// The state asked for was reached (or, without waiting, set as the goal).
     public var ok: Bool
     /// The state in which the app is.
     public var state: String
+    /// The number of the process.
     public var pid: Int32?
     /// What happened, as a sentence; when it failed, why and what to do.
     public var message: String?
     /// When it failed, one word for programs: `timeout`, `overtaken`, `refused`, or a termination reason.
     public var error: String?
 
+    /// Makes one from its parts.
     public init(
         app: String,
         ok: Bool,
@@ -119,12 +124,16 @@ public struct VerbResult: Hashable, Sendable {
 
 /// One step of an app on the way to the state asked for, sent while the verb waits.
 public struct VerbProgress: Hashable, Sendable {
+    /// The name of the app.
     public var app: String
+    /// The state it is in.
     public var state: String
+    /// The edge that is in flight.
     public var transition: String?
     /// A sentence for people.
     public var text: String
 
+    /// Makes one from its parts.
     public init(app: String, state: String, transition: String? = nil, text: String) {
         self.app = app
         self.state = state
@@ -151,11 +160,18 @@ public struct VerbProgress: Hashable, Sendable {
 
 /// Replies of several methods, so that both sides write the same names.
 public enum Replies {
+    /// The reply of List.
     public static func list(_ apps: [AppSummary]) -> JSON { ["apps": .array(apps.map(\.json))] }
+    /// The reply of Status.
     public static func status(_ status: AppStatus) -> JSON { ["status": status.json] }
+    /// The reply of every verb.
     public static func results(_ results: [VerbResult]) -> JSON { ["results": .array(results.map(\.json))] }
+    /// A reply of Logs.
     public static func logs(_ lines: [LogLine]) -> JSON { ["lines": .array(lines.map(\.json))] }
+    /// A reply of Events.
     public static func events(_ events: [EventRecord]) -> JSON { ["events": .array(events.map(\.json))] }
+    /// The reply of Reports.
     public static func reports(_ reports: [Report]) -> JSON { ["reports": .array(reports.map(\.json))] }
+    /// The reply of Doctor.
     public static func doctor(_ checks: [DoctorCheck]) -> JSON { ["checks": .array(checks.map(\.json))] }
 }

@@ -5,11 +5,13 @@ public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, as the end of a sentence that begins with the name.
     public var problem: String
 
+    /// Makes one from its parts.
     public init(field: String, problem: String) {
         self.field = field
         self.problem = problem
     }
 
+    /// A sentence for people.
     public var description: String { field.isEmpty ? problem : "\(field) \(problem)" }
 }
 
@@ -17,6 +19,7 @@ public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
 public struct Fields {
     private let object: JSONObject
 
+    /// The fields of an object.
     public init(_ object: JSONObject) { self.object = object }
 
     /// The fields of a value that must be an object.
@@ -36,17 +39,23 @@ public struct Fields {
         return value
     }
 
+    /// A string that must be there.
     public func string(_ name: String) throws(FieldError) -> String { try required(name, optionalString(name)) }
+    /// An integer that must be there.
     public func int(_ name: String) throws(FieldError) -> Int64 { try required(name, optionalInt(name)) }
+    /// A number that must be there.
     public func double(_ name: String) throws(FieldError) -> Double { try required(name, optionalDouble(name)) }
+    /// A truth value that must be there.
     public func bool(_ name: String) throws(FieldError) -> Bool { try required(name, optionalBool(name)) }
 
+    /// A string; nil when absent.
     public func optionalString(_ name: String) throws(FieldError) -> String? {
         guard let value = self[name] else { return nil }
         guard let string = value.stringValue else { throw FieldError(field: name, problem: "must be a string") }
         return string
     }
 
+    /// An integer; nil when absent.
     public func optionalInt(_ name: String) throws(FieldError) -> Int64? {
         guard let value = self[name] else { return nil }
         guard let int = value.intValue else { throw FieldError(field: name, problem: "must be an integer") }
@@ -60,12 +69,14 @@ public struct Fields {
         return int
     }
 
+    /// A number; nil when absent.
     public func optionalDouble(_ name: String) throws(FieldError) -> Double? {
         guard let value = self[name] else { return nil }
         guard let double = value.doubleValue else { throw FieldError(field: name, problem: "must be a number") }
         return double
     }
 
+    /// A truth value; nil when absent.
     public func optionalBool(_ name: String) throws(FieldError) -> Bool? {
         guard let value = self[name] else { return nil }
         guard let bool = value.boolValue else { throw FieldError(field: name, problem: "must be true or false") }

@@ -80,9 +80,12 @@ public enum JSON: Hashable, Sendable {
 public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// One name with its value.
     public struct Member: Hashable, Sendable {
+        /// Its name.
         public var name: String
+        /// Its value.
         public var value: JSON
 
+        /// Makes one from its parts.
         public init(name: String, value: JSON) {
             self.name = name
             self.value = value
@@ -95,6 +98,7 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
     /// Members whose names the caller knows to be distinct.
     public init(members: [Member]) { self.members = members }
 
+    /// An empty one.
     public init() { members = [] }
 
     /// A name given twice keeps its first place and its last value.
@@ -125,16 +129,23 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 extension JSON: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByStringLiteral,
     ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByFloatLiteral, ExpressibleByNilLiteral
 {
+    /// Reads `["name": value]`.
     public init(dictionaryLiteral elements: (String, JSON)...) {
         var object = JSONObject()
         for (name, value) in elements { object[name] = value }
         self = .object(object)
     }
+    /// Reads `[value]`.
     public init(arrayLiteral elements: JSON...) { self = .array(elements) }
+    /// Reads `"text"`.
     public init(stringLiteral value: String) { self = .string(value) }
+    /// Reads `1`.
     public init(integerLiteral value: Int64) { self = .int(value) }
+    /// Reads `true`.
     public init(booleanLiteral value: Bool) { self = .bool(value) }
+    /// Reads `1.5`.
     public init(floatLiteral value: Double) { self = .double(value) }
+    /// Reads `nil`.
     public init(nilLiteral: ()) { self = .null }
 }
 

@@ -5,11 +5,13 @@ public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Bytes from the beginning of the text.
     public var offset: Int
 
+    /// Makes one from its parts.
     public init(_ message: String, offset: Int) {
         self.message = message
         self.offset = offset
     }
 
+    /// A sentence for people.
     public var description: String { "not valid JSON at byte \(offset): \(message)" }
 }
 

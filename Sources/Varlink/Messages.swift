@@ -11,6 +11,7 @@ public struct VarlinkCall: Hashable, Sendable {
     /// The caller wants to speak another protocol after the reply.
     public var upgrade: Bool
 
+    /// Makes one from its parts.
     public init(
         method: String,
         parameters: JSON = .emptyObject,
@@ -71,6 +72,7 @@ public struct VarlinkResponse: Hashable, Sendable {
     /// The full name of the error, nil when the call succeeded.
     public var error: String?
 
+    /// Makes one from its parts.
     public init(parameters: JSON = .emptyObject, continues: Bool = false, error: String? = nil) {
         self.parameters = parameters
         self.continues = continues
@@ -99,11 +101,17 @@ public struct VarlinkResponse: Hashable, Sendable {
 
 /// The names of the errors that every Varlink service may give (https://varlink.org/Service).
 public enum VarlinkErrorName {
+    /// The service has no such interface.
     public static let interfaceNotFound = "org.varlink.service.InterfaceNotFound"
+    /// The interface has no such method.
     public static let methodNotFound = "org.varlink.service.MethodNotFound"
+    /// The service does not carry this method out.
     public static let methodNotImplemented = "org.varlink.service.MethodNotImplemented"
+    /// A parameter is missing, of the wrong kind or out of range.
     public static let invalidParameter = "org.varlink.service.InvalidParameter"
+    /// The caller may not do this.
     public static let permissionDenied = "org.varlink.service.PermissionDenied"
+    /// The method has several replies, and the call does not allow `more`.
     public static let expectedMore = "org.varlink.service.ExpectedMore"
 }
 
@@ -113,6 +121,7 @@ public struct MessageFramer: Sendable {
     public struct TooLong: Error, Hashable, Sendable, CustomStringConvertible {
         /// Bytes.
         public var limit: Int
+        /// A sentence for people.
         public var description: String { "a message is longer than \(limit) bytes" }
     }
 

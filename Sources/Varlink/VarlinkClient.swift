@@ -13,6 +13,7 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
     /// The service answered with an error.
     case service(name: String, parameters: JSON)
 
+    /// A sentence for people.
     public var description: String {
         switch self {
         case .cannotConnect(let path, let problem): "nobody answers at \(path): \(problem)"

@@ -2,12 +2,16 @@ public import Varlink
 
 /// Who called, as the kernel says (SO_PEERCRED, SO_PEERGROUPS), at the time of connecting.
 public struct Peer: Hashable, Sendable {
+    /// Its process.
     public var pid: Int32
+    /// Its user.
     public var uid: UInt32
+    /// Its group.
     public var gid: UInt32
     /// Supplementary groups.
     public var groups: [UInt32]
 
+    /// Makes one from its parts.
     public init(pid: Int32, uid: UInt32, gid: UInt32, groups: [UInt32]) {
         self.pid = pid
         self.uid = uid
@@ -23,6 +27,7 @@ public struct VarlinkInterface: Hashable, Sendable {
     /// The interface in Varlink's own language; the methods are taken from it.
     public var description: String
 
+    /// Makes one from its parts.
     public init(name: String, description: String) {
         self.name = name
         self.description = description

@@ -4,11 +4,16 @@ public import Varlink
 
 /// What the server says about itself in `org.varlink.service.GetInfo`.
 public struct VarlinkServiceInfo: Hashable, Sendable {
+    /// Who makes the service.
     public var vendor: String
+    /// Its name.
     public var product: String
+    /// Its version.
     public var version: String
+    /// Where to read about it.
     public var url: String
 
+    /// Makes one from its parts.
     public init(vendor: String, product: String, version: String, url: String) {
         self.vendor = vendor
         self.product = product
@@ -19,6 +24,7 @@ public struct VarlinkServiceInfo: Hashable, Sendable {
 
 /// The server cannot listen; the description says why and what to do.
 public struct VarlinkServerError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// A sentence for people.
     public var description: String
 }
 
@@ -36,6 +42,7 @@ public final class VarlinkServer {
         /// Connections at a time. Root and the server's own user may have 64 more, so that nobody shuts them out.
         public var connections = 1024
 
+        /// The usual bounds.
         public init() {}
     }
 
