@@ -157,8 +157,8 @@ extension Supervisor {
         )
     }
 
-    private static func line(_ line: Output.LogLine) -> TorporAPI.LogLine {
-        TorporAPI.LogLine(at: line.time, text: line.text)
+    private static func line(_ line: StampedLine) -> LogLine {
+        LogLine(at: line.time, text: line.text)
     }
 
     // MARK: Streams
