@@ -2,7 +2,7 @@ public import Lifecycle
 
 /// Everything that the configuration says about one app, checked and with every default filled in.
 ///
-/// What the pure machine needs is in `rules`; the keys are those of docs/configuration.md.
+/// What the pure machine needs is in `rules`; the keys are those of docs/interfaces.md.
 public struct AppSpecification: Sendable, Hashable {
     /// The app's name; an instance's is `TEMPLATE@NUMBER`.
     public var name: String

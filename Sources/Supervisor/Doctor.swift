@@ -88,7 +88,8 @@ struct Doctor {
             name: "user",
             ok: Users.isRoot,
             value: Users.lookup(uid: Users.effectiveUID)?.name ?? "\(Users.effectiveUID)",
-            message: Users.isRoot ? nil : "apps run as this user, and user, group and lower nice values are not possible"
+            message: Users.isRoot
+                ? nil : "apps run as this user, and user, group and lower nice values are not possible"
         )
     }
 

@@ -181,7 +181,8 @@ extension Supervisor {
         let text: String
         switch notice {
         case .missed(let kind, let transition):
-            text = "did not answer within its \(kind.rawValue) deadline while \(transition?.rawValue ?? "running"); "
+            text =
+                "did not answer within its \(kind.rawValue) deadline while \(transition?.rawValue ?? "running"); "
                 + "it goes on"
         case .suspendFailed: text = "could not be stopped in time and was continued"
         case .stoppedAgain(let time):

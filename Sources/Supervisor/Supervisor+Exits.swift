@@ -52,7 +52,9 @@ extension Supervisor {
             app.mainSource?.cancel()
             app.mainSource = nil
             guard app.exitRecord == nil, app.tree?.main == main else { return }
-            if let stat = try? ProcFS.stat(main.pid), stat.startTime == main.startTime, stat.parent != ThisProcess.parent {
+            if let stat = try? ProcFS.stat(main.pid), stat.startTime == main.startTime,
+                stat.parent != ThisProcess.parent
+            {
                 return self.mainExited(app, MainExit(pid: main.pid, status: Self.statusOfZombie(main.pid)))
             }
             // Reaped, or about to be. If it was the keeper who did, its word is on the way.

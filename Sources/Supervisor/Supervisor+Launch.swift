@@ -168,7 +168,9 @@ extension Supervisor {
             variables["LOGNAME"] = user.name
             variables["SHELL"] = user.shell
         }
-        if variables["PATH"] == nil { variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" }
+        if variables["PATH"] == nil {
+            variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        }
         do throws(EnvironmentFileError) {
             for (key, value) in try EnvironmentFile.load(specification.environmentFiles) { variables[key] = value }
         } catch {

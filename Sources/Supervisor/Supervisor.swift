@@ -140,14 +140,15 @@ public final class Supervisor {
     }
 
     private func launchAtStart() {
-        let now = loop.now
+        var first: [(app: AppID, foreground: Bool)] = []
         for app in apps {
             switch app.specification.launch {
-            case .foreground: perform(coordinator.launch(app.id, foreground: true, now: now))
-            case .background: perform(coordinator.launch(app.id, foreground: false, now: now))
+            case .foreground: first.append((app.id, true))
+            case .background: first.append((app.id, false))
             case .onDemand: break
             }
         }
+        perform(coordinator.launch(first, now: loop.now))
         log.info("torpord \(Supervisor.version) with \(apps.count) apps, control socket \(runtime.socket)")
         note(kind: "supervisor", text: "torpord \(Supervisor.version) supervises \(apps.count) apps")
         keeper.tellManager("READY=1\nSTATUS=\(apps.count) apps")

@@ -237,7 +237,12 @@ extension Supervisor {
     }
 
     private func overtaken(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult {
-        result(app, ok: false, "was asked for something else meanwhile: it goes to \(machine.goal.rawValue)", "overtaken")
+        result(
+            app,
+            ok: false,
+            "was asked for something else meanwhile: it goes to \(machine.goal.rawValue)",
+            "overtaken"
+        )
     }
 
     private func result(_ app: AppRuntime, ok: Bool, _ text: String, _ error: String? = nil) -> VerbResult {

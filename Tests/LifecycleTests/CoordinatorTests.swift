@@ -116,7 +116,8 @@ struct CoordinatorTests {
             AppDefinition(name: "web", requires: ["db", "log"]), AppDefinition(name: "db", rules: rules),
             AppDefinition(name: "log"),
         ])
-        let web = fleet.id("web"), db = fleet.id("db")
+        let web = fleet.id("web")
+        let db = fleet.id("db")
         let actions = try fleet.coordinator.request(.start(background: false), of: web, now: fleet.now)
         #expect(actions.contains { $0.app == db })
         #expect(fleet.coordinator.blockers(web).contains("db"))
@@ -144,9 +145,11 @@ struct CoordinatorTests {
                 // Its restart is a deadline of no time at all.
                 fleet.tell(.deadline, "db")
             }
-            #expect(fleet.log.filter { $0.hasSuffix("stop") || $0.hasSuffix("launch") } == [
-                "web stop", "api stop", "db stop", "db launch", "api launch", "web launch",
-            ])
+            #expect(
+                fleet.log.filter { $0.hasSuffix("stop") || $0.hasSuffix("launch") } == [
+                    "web stop", "api stop", "db stop", "db launch", "api launch", "web launch",
+                ]
+            )
             #expect(fleet.state("web") == .active)
         }
     }

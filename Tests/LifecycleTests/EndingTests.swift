@@ -108,7 +108,10 @@ struct EndingTests {
             (EvictionRule.kill, [Action.killProcesses]),
             (.terminate, [.signalStop, .continueProcesses, .entered(.background)]),
         ] {
-            var bench = Bench { $0.eviction = rule; $0.restart = .always }
+            var bench = Bench {
+                $0.eviction = rule
+                $0.restart = .always
+            }
             try bench.launch(background: true)
             try bench.suspend()
             #expect(try bench.ask(.evict) == actions)
@@ -262,7 +265,10 @@ struct EndingTests {
 
     @Test("a oneshot is up once it exits with success")
     func oneshot() throws {
-        var bench = Bench { $0.isOneshot = true; $0.restart = .always }
+        var bench = Bench {
+            $0.isOneshot = true
+            $0.restart = .always
+        }
         _ = try bench.ask(.start(background: false))
         _ = bench.machine.permitLaunch(now: bench.now)
         _ = bench.tell(.launched)

@@ -13,7 +13,9 @@ struct RandomFleetTests {
                 try walk.finish()
             }
         } catch {
-            Issue.record("seed \(seed), step \(walk.steps): \(error)\n\(walk.recent.suffix(25).joined(separator: "\n"))")
+            Issue.record(
+                "seed \(seed), step \(walk.steps): \(error)\n\(walk.recent.suffix(25).joined(separator: "\n"))"
+            )
         }
         #expect(walk.steps >= 3_000)
     }
@@ -149,7 +151,8 @@ struct FleetWalk {
             guard now < end else {
                 let rest = apps.indices.map { app in
                     let machine = coordinator.machine(app)
-                    return "\(app) requires \(requires[app]): \(machine.state) \(String(describing: machine.transition)) "
+                    return
+                        "\(app) requires \(requires[app]): \(machine.state) \(String(describing: machine.transition)) "
                         + "→ \(machine.goal), waits: \(machine.isWaitingToLaunch), held: \(coordinator.isHeld(app))"
                 }
                 throw Violation("did not settle:\n\(rest.joined(separator: "\n"))")

@@ -13,7 +13,9 @@ struct RandomWalkTests {
                 try walk.quiesce()
             }
         } catch {
-            Issue.record("seed \(seed), step \(walk.steps): \(error)\n\(walk.recent.suffix(25).joined(separator: "\n"))")
+            Issue.record(
+                "seed \(seed), step \(walk.steps): \(error)\n\(walk.recent.suffix(25).joined(separator: "\n"))"
+            )
         }
         #expect(walk.steps >= 15_000)
     }

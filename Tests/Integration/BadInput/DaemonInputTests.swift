@@ -43,7 +43,8 @@ import Varlink
     @Test("A configuration that is wrong starts nothing and says everything that is wrong")
     func wrong() throws {
         let (code, output) = try LaunchFailureTests.check(
-            "[apps.a]\nexec = [\"/bin/true\"]\nrestrat = \"never\"\ngrace = \"soon\"\n[apps.b]\nrequires = [\"nobody\"]\n")
+            "[apps.a]\nexec = [\"/bin/true\"]\nrestrat = \"never\"\ngrace = \"soon\"\n[apps.b]\nrequires = [\"nobody\"]\n"
+        )
         #expect(code == 2)
         for word in ["restrat", "restart", "grace", "nobody", "exec is missing"] {
             #expect(output.contains(word), "\(word) in \(output)")
@@ -115,7 +116,10 @@ import Varlink
             """
         try withDaemon(toml) { daemon throws in
             let client = try open(daemon)
-            _ = write(client, Array(#"{"method":"io.torpor.Manager.Start","parameters":{"apps":["web"]},"more":true}"#.utf8) + [0])
+            _ = write(
+                client,
+                Array(#"{"method":"io.torpor.Manager.Start","parameters":{"apps":["web"]},"more":true}"#.utf8) + [0]
+            )
             try daemon.eventually("it is launched") { try daemon.summary("web").transition == "launching" }
             client.close()
             try File.write(daemon.directory + "/go", "")

@@ -5,8 +5,11 @@ import TorporAPI
 
 @Suite("Launches that cannot be") struct LaunchFailureTests {
     private func failing(
-        _ keys: String, files: [String: String] = [:], prepare: (String) throws -> Void = { _ in },
-        expecting words: [String], at location: SourceLocation = #_sourceLocation
+        _ keys: String,
+        files: [String: String] = [:],
+        prepare: (String) throws -> Void = { _ in },
+        expecting words: [String],
+        at location: SourceLocation = #_sourceLocation
     ) throws {
         let toml = """
             [apps.bad]
@@ -47,21 +50,25 @@ import TorporAPI
         try failing(
             #"exec = ["@D/data"]"#,
             prepare: { try File.write($0 + "/data", "hello", mode: 0o644) },
-            expecting: ["/data", "Permission denied"])
+            expecting: ["/data", "Permission denied"]
+        )
     }
 
     @Test("A script whose interpreter does not exist")
     func badInterpreter() throws {
         try failing(
-            #"exec = ["@D/script"]"#, files: ["script": "#!/nonexistent/interpreter\n"],
-            expecting: ["/script", "No such file"])
+            #"exec = ["@D/script"]"#,
+            files: ["script": "#!/nonexistent/interpreter\n"],
+            expecting: ["/script", "No such file"]
+        )
     }
 
     @Test("A working directory that does not exist")
     func directory() throws {
         try failing(
             "exec = [\"/bin/sleep\", \"1000\"]\ndirectory = \"/nonexistent/place\"",
-            expecting: ["directory", "No such file"])
+            expecting: ["directory", "No such file"]
+        )
     }
 
     @Test("A working directory that may not be entered")
@@ -73,7 +80,8 @@ import TorporAPI
         try failing(
             "exec = [\"/bin/sleep\", \"1000\"]\nuser = \"nobody\"\ndirectory = \"@D/closed\"",
             prepare: { try File.makeDirectory($0 + "/closed", mode: 0o700) },
-            expecting: ["directory", "Permission denied"])
+            expecting: ["directory", "Permission denied"]
+        )
     }
 
     @Test("A user that may have no more processes")

@@ -51,7 +51,10 @@ final class Daemon {
             let path = directory + "/" + name
             try Spawn.lock.withLock {
                 try text.replacingOccurrences(of: "@D", with: directory).write(
-                    toFile: path, atomically: false, encoding: .utf8)
+                    toFile: path,
+                    atomically: false,
+                    encoding: .utf8
+                )
             }
             chmod(path, 0o755)
         }
@@ -68,7 +71,10 @@ final class Daemon {
 
             """
         try (head + toml.replacingOccurrences(of: "@D", with: directory)).write(
-            toFile: path, atomically: false, encoding: .utf8)
+            toFile: path,
+            atomically: false,
+            encoding: .utf8
+        )
         return path
     }
 
@@ -113,7 +119,8 @@ final class Daemon {
         return results[0]
     }
 
-    func verbs(_ verb: Verb, _ apps: [String], _ change: (inout VerbRequest) -> Void = { _ in }) throws -> [VerbResult] {
+    func verbs(_ verb: Verb, _ apps: [String], _ change: (inout VerbRequest) -> Void = { _ in }) throws -> [VerbResult]
+    {
         var request = VerbRequest(verb: verb, apps: apps)
         change(&request)
         let reply = try call(.verb(request))
@@ -123,7 +130,9 @@ final class Daemon {
     /// Carries out a verb that must succeed.
     @discardableResult
     func done(
-        _ verb: Verb, _ app: String, at location: SourceLocation = #_sourceLocation,
+        _ verb: Verb,
+        _ app: String,
+        at location: SourceLocation = #_sourceLocation,
         _ change: (inout VerbRequest) -> Void = { _ in }
     ) throws -> VerbResult {
         let result = try self.verb(verb, app, change)
@@ -163,7 +172,9 @@ final class Daemon {
 
     /// Looks until it is so, or fails with the daemon's log.
     func eventually(
-        _ what: String, within bound: Duration = Daemon.bound, at location: SourceLocation = #_sourceLocation,
+        _ what: String,
+        within bound: Duration = Daemon.bound,
+        at location: SourceLocation = #_sourceLocation,
         _ isSo: () throws -> Bool
     ) throws {
         let end = Clock.monotonic() + bound
@@ -173,7 +184,8 @@ final class Daemon {
                 let all = events.suffix(40).joined(separator: "\n")
                 Issue.record(
                     "in \(bound) it did not come to be that \(what)\n\(all)\n\(log.suffix(2000))",
-                    sourceLocation: location)
+                    sourceLocation: location
+                )
                 throw Trouble("waited in vain until \(what)")
             }
             usleep(5_000)
@@ -198,7 +210,9 @@ final class Daemon {
     /// Waits for an event of an app whose text has this in it.
     @discardableResult
     func waitForEvent(
-        _ app: String, _ text: String, at location: SourceLocation = #_sourceLocation
+        _ app: String,
+        _ text: String,
+        at location: SourceLocation = #_sourceLocation
     ) throws -> EventRecord {
         var found: EventRecord?
         try eventually("\(app) \(text)", at: location) {
@@ -231,7 +245,9 @@ final class Daemon {
     /// The pid of torpord below the keeper.
     func torpord() throws -> Int32 {
         guard
-            let child = try ProcFS.children(pid).first(where: { (try? ProcFS.cmdline($0).first)?.contains("torpord") ?? false })
+            let child = try ProcFS.children(pid).first(where: {
+                (try? ProcFS.cmdline($0).first)?.contains("torpord") ?? false
+            })
         else { throw Trouble("no torpord below the keeper") }
         return child
     }
@@ -268,8 +284,11 @@ struct Trouble: Error, CustomStringConvertible {
 
 /// Runs a scenario with a daemon that answers, and stops it in the end.
 func withDaemon(
-    _ toml: String, files: [String: String] = [:], environment: [String: String] = [:],
-    at location: SourceLocation = #_sourceLocation, _ body: (Daemon) throws -> Void
+    _ toml: String,
+    files: [String: String] = [:],
+    environment: [String: String] = [:],
+    at location: SourceLocation = #_sourceLocation,
+    _ body: (Daemon) throws -> Void
 ) throws {
     let daemon = try Daemon(toml, files: files, environment: environment)
     try daemon.waitUntilItAnswers(at: location)

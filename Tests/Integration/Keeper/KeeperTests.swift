@@ -78,7 +78,10 @@ import TorporAPI
             let old = try daemon.torpord()
             // Only a loop that is at work is watched: so it gets work without end, and is stopped in the midst of it.
             let busy = try Spawn.start(
-                ["/usr/bin/python3", "-S", daemon.directory + "/busy.py"], environment: [:], output: "/dev/null")
+                ["/usr/bin/python3", "-S", daemon.directory + "/busy.py"],
+                environment: [:],
+                output: "/dev/null"
+            )
             defer {
                 kill(busy, SIGKILL)
                 waitpid(busy, nil, 0)
@@ -98,7 +101,7 @@ import TorporAPI
         }
     }
 
-    @Test("When the keeper is killed, nothing of an app is left")
+    @Test("When the keeper is killed, torpord ends as well")
     func keeperKilled() throws {
         let daemon = try Daemon(Self.toml, files: Self.files)
         try daemon.waitUntilItAnswers()

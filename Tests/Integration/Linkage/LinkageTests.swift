@@ -9,7 +9,10 @@ import Testing
             return
         }
         let (_, output) = try Spawn.run(["/usr/bin/ldd", Built.path(program)])
-        for name in ["libFoundation.so", "libFoundationEssentials", "libFoundationInternationalization", "_FoundationICU", "libicu"] {
+        for name in [
+            "libFoundation.so", "libFoundationEssentials", "libFoundationInternationalization", "_FoundationICU",
+            "libicu",
+        ] {
             // The argument parser brings FoundationEssentials with it; the daemon must do without.
             if program == "torpor", name == "libFoundationEssentials" { continue }
             #expect(!output.contains(name), "\(program) loads \(name)")

@@ -18,7 +18,10 @@ import TorporAPI
     func mainPID() throws {
         try obedient { daemon throws in
             let old = try #require(try daemon.summary("web").pid)
-            try daemon.tell("1", #"child = tp.fork(tp.wait); record("child " + str(child)); notify(f"MAINPID={child}")"#)
+            try daemon.tell(
+                "1",
+                #"child = tp.fork(tp.wait); record("child " + str(child)); notify(f"MAINPID={child}")"#
+            )
             try daemon.eventually("the child is the main process") {
                 guard let pid = try daemon.summary("web").pid else { return false }
                 return daemon.records("web").contains("child \(pid)")
@@ -59,7 +62,10 @@ import TorporAPI
             try daemon.tell("1", "notify(\"MAINPID=\(pid)\")")
             try daemon.waitForEvent("web", "which is not a process of it")
             #expect(try daemon.summary("web").pid == own)
-            try daemon.tell("2", "notify(\"MAINPID=1\"); notify(\"MAINPID=0\"); notify(\"MAINPID=-1\"); notify(\"MAINPID=999999999999\")")
+            try daemon.tell(
+                "2",
+                "notify(\"MAINPID=1\"); notify(\"MAINPID=0\"); notify(\"MAINPID=-1\"); notify(\"MAINPID=999999999999\")"
+            )
             #expect(try daemon.summary("web").pid == own)
         }
         #expect(Truth.isAlive(pid))
@@ -145,7 +151,8 @@ import TorporAPI
             let path = daemon.runtime + "/apps/web/notify"
             _ = try Spawn.run(
                 ["/usr/bin/python3", "-S", "-c", "import tp; tp.notify('STATUS=from a stranger'); tp.time.sleep(0.2)"],
-                environment: ["NOTIFY_SOCKET": path, "PYTHONPATH": daemon.directory])
+                environment: ["NOTIFY_SOCKET": path, "PYTHONPATH": daemon.directory]
+            )
             try daemon.tell(
                 "1",
                 """

@@ -94,13 +94,14 @@ import TorporAPI
             while True:
                 s.send(b"STATUS=x\\nWATCHDOG=1")
             """
-        let toml = Self.toml("2s") + """
-            [apps.flood]
-            exec = ["/usr/bin/python3", "-S", "@D/flood.py"]
-            launch = "on-demand"
-            ready = "notify"
-            nice = 19
-            """
+        let toml =
+            Self.toml("2s") + """
+                [apps.flood]
+                exec = ["/usr/bin/python3", "-S", "@D/flood.py"]
+                launch = "on-demand"
+                ready = "notify"
+                nice = 19
+                """
         try withDaemon(toml, files: ["app.py": Self.beating, "flood.py": flooding]) { daemon throws in
             try daemon.done(.start, "flood")
             try daemon.done(.start, "web")

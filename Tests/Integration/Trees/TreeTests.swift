@@ -192,7 +192,8 @@ import TorporAPI
             tp.record("up")
             tp.wait()
             """
-        try withDaemon(Self.toml("kill_mode = \"main\"\ngrace = \"800ms\""), files: ["app.py": program]) { daemon throws in
+        try withDaemon(Self.toml("kill_mode = \"main\"\ngrace = \"800ms\""), files: ["app.py": program]) {
+            daemon throws in
             try daemon.done(.start, "web")
             try daemon.waitForRecord("web", "up")
             try daemon.waitForRecord("web", "child up")

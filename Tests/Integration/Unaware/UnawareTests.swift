@@ -56,7 +56,9 @@ import TorporAPI
         let port = try freePort()
         try gated(
             #"{ tcp = "127.0.0.1:\#(port)", interval = "10ms" }"#,
-            #"["/usr/bin/python3", "-S", "@D/app.py", "\#(port)"]"#, files: ["app.py": Self.server])
+            #"["/usr/bin/python3", "-S", "@D/app.py", "\#(port)"]"#,
+            files: ["app.py": Self.server]
+        )
     }
 
     @Test("ready = http: 503 is no readiness, 200 is")
@@ -64,7 +66,9 @@ import TorporAPI
         let port = try freePort()
         try gated(
             #"{ http = "http://127.0.0.1:\#(port)/health", interval = "10ms" }"#,
-            #"["/usr/bin/python3", "-S", "@D/app.py", "\#(port)"]"#, files: ["app.py": Self.server])
+            #"["/usr/bin/python3", "-S", "@D/app.py", "\#(port)"]"#,
+            files: ["app.py": Self.server]
+        )
     }
 
     @Test("ready = command: not active before it exits with 0")
