@@ -1,3 +1,5 @@
+import Linux
+
 /// Reads configurations.
 public enum ConfigurationLoader {
     /// Reads a file and all that it includes; a failure names everything that is wrong at once.
@@ -15,6 +17,36 @@ public enum ConfigurationLoader {
     ) -> Result<TorporConfiguration, DiagnosticList> {
         let userID = userID ?? system.effectiveUserID
         let path = path ?? DefaultPaths(environment: environment, userID: userID).configuration
+        return load(path, environment: environment, userID: userID, system: system)
+    }
+
+    /// Reads a configuration again from the texts that it was read from, whatever the disk holds by now.
+    ///
+    /// With the same environment and user the result is the same, but for accounts: they are not looked up again.
+    ///
+    /// - Parameters:
+    ///   - sources: the texts; `include` finds nothing but them.
+    ///   - environment: the supervisor's own, for the default directories.
+    ///   - userID: the user that the supervisor runs as; `nil` for the user of this process.
+    public static func load(
+        sources: ConfigurationSources,
+        environment: [String: String],
+        userID: UInt32? = nil
+    ) -> Result<TorporConfiguration, DiagnosticList> {
+        let system = ConfigurationSystem(
+            sources,
+            userID: userID ?? Users.effectiveUID,
+            groupID: Users.effectiveGID
+        )
+        return load(sources.path, environment: environment, userID: system.effectiveUserID, system: system)
+    }
+
+    private static func load(
+        _ path: String,
+        environment: [String: String],
+        userID: UInt32,
+        system: ConfigurationSystem
+    ) -> Result<TorporConfiguration, DiagnosticList> {
         let sink = DiagnosticSink()
         var reader = FileReader(
             system: system,
@@ -30,7 +62,7 @@ public enum ConfigurationLoader {
                 supervisor: reader.supervisor,
                 apps: apps,
                 policies: reader.policies.values.map(\.policy).sorted { $0.name < $1.name },
-                files: reader.files,
+                sources: ConfigurationSources(workingDirectory: system.workingDirectory, files: reader.files),
                 warnings: sink.sorted
             )
         )

@@ -6,7 +6,7 @@ struct FileReader {
     private(set) var supervisorOrigins: [String: Origin] = [:]
     private(set) var drafts: [String: AppDraft] = [:]
     private(set) var policies: [String: (policy: PolicySpecification, origin: Origin)] = [:]
-    private(set) var files: [String] = []
+    private(set) var files: [ConfigurationSources.File] = []
 
     /// Includes inside one another.
     static let depthLimit = 16
@@ -45,7 +45,7 @@ struct FileReader {
         chain: [String],
         inherited: [(Context, Node)]
     ) {
-        files.append(context.file)
+        files.append(ConfigurationSources.File(path: context.file, text: bytes))
         let root: Node
         do throws(DocumentError) {
             root = try Document.parse(bytes)
@@ -118,7 +118,7 @@ struct FileReader {
             context.error("includes itself: \(cycle)", at: position)
             return
         }
-        if files.contains(where: { absolute($0) == absolute(path) }) { return }
+        if files.contains(where: { absolute($0.path) == absolute(path) }) { return }
         guard chain.count < Self.depthLimit, files.count < Self.countLimit else {
             context.error(
                 "includes go deeper than \(Self.depthLimit) or name more than \(Self.countLimit) files",

@@ -8,11 +8,15 @@ enum Glob {
     static func paths(_ pattern: String, names: (String) -> [String]?) -> [String] {
         let parts = pattern.split(separator: "/").map(String.init)
         var found = [pattern.hasPrefix("/") ? "/" : "."]
+        var isMatched = false
         for part in parts {
             guard isPattern(part) else {
+                // Not every folder that matches need hold the name.
+                if isMatched { found = found.filter { names($0)?.contains(part) ?? false } }
                 found = found.map { Path.normal($0 + "/" + part) }
                 continue
             }
+            isMatched = true
             found = found.flatMap { folder in
                 (names(folder) ?? []).filter { name in
                     (!name.hasPrefix(".") || part.hasPrefix(".")) && matches(part, name)

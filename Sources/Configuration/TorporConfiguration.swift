@@ -6,10 +6,13 @@ public struct TorporConfiguration: Sendable, Hashable {
     public var apps: [AppSpecification]
     /// All policies that are described, sorted by name.
     public var policies: [PolicySpecification]
-    /// The files that were read, the first one first.
-    public var files: [String]
+    /// The texts that it was read from.
+    public var sources: ConfigurationSources
     /// What is allowed but hardly meant, sorted by place.
     public var warnings: [Diagnostic]
+
+    /// The files that were read, the first one first.
+    public var files: [String] { sources.files.map(\.path) }
 }
 
 /// One thing that is wrong in a configuration, and where.

@@ -1,0 +1,145 @@
+/// The texts that a configuration was read from: enough to read the same configuration again without the disk.
+///
+/// Files of `environment_file` are no part of it: they are read at each launch.
+public struct ConfigurationSources: Sendable, Hashable {
+    /// One file as it was read.
+    public struct File: Sendable, Hashable {
+        /// The path as diagnostics name it; relative ones begin at the working directory.
+        public var path: String
+        /// The bytes that stood there.
+        public var text: [UInt8]
+
+        /// A file that need not exist.
+        public init(path: String, text: [UInt8]) {
+            self.path = path
+            self.text = text
+        }
+    }
+
+    /// Where relative paths begin; absolute.
+    public var workingDirectory: String
+    /// All files in the order in which they were read, the one that includes the others first.
+    public var files: [File]
+
+    /// Sources from texts at hand; the first file is the one that includes the others.
+    public init(workingDirectory: String, files: [File]) {
+        self.workingDirectory = workingDirectory
+        self.files = files
+    }
+
+    /// The path of the first file, for reading it anew from the disk; empty where there are no files.
+    public var path: String { files.first?.path ?? "" }
+}
+
+extension ConfigurationSources {
+    /// `TORPCONF`, read as a little-endian number.
+    private static let magic: UInt64 = 0x464e_4f43_5052_4f54
+    /// 1: magic, version, working directory, number of files, each file's path and text, checksum. Numbers are
+    /// little-endian, of 8 bytes magic and checksum, of 4 bytes all others; a text is its length and its bytes.
+    private static let version: UInt32 = 1
+
+    /// The sources as bytes that ``init(decoding:)`` understands.
+    public func encoded() -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(64 + files.reduce(0) { $0 + $1.path.utf8.count + $1.text.count + 8 })
+        bytes.append(number: Self.magic)
+        bytes.append(number: Self.version)
+        bytes.append(text: workingDirectory.utf8)
+        bytes.append(number: UInt32(files.count))
+        for file in files {
+            bytes.append(text: file.path.utf8)
+            bytes.append(text: file.text)
+        }
+        bytes.append(number: Self.checksum(bytes[...]))
+        return bytes
+    }
+
+    /// The sources that ``encoded()`` wrote; `nil` where the bytes are of another version, torn or damaged.
+    public init?(decoding bytes: [UInt8]) {
+        guard bytes.count >= 8 else { return nil }
+        var reader = ByteReader(rest: bytes.dropLast(8))
+        var end = ByteReader(rest: bytes.suffix(8))
+        guard end.number(as: UInt64.self) == Self.checksum(bytes.dropLast(8)),
+            reader.number(as: UInt64.self) == Self.magic,
+            reader.number(as: UInt32.self) == Self.version,
+            let workingDirectory = reader.text(),
+            let count = reader.number(as: UInt32.self), count > 0, count <= UInt32(FileReader.countLimit)
+        else { return nil }
+        var files: [File] = []
+        for _ in 0..<count {
+            guard let path = reader.text(), let text = reader.text() else { return nil }
+            files.append(File(path: String(decoding: path, as: UTF8.self), text: Array(text)))
+        }
+        guard reader.rest.isEmpty else { return nil }
+        self.init(workingDirectory: String(decoding: workingDirectory, as: UTF8.self), files: files)
+    }
+
+    /// FNV-1a of 64 bits.
+    private static func checksum(_ bytes: ArraySlice<UInt8>) -> UInt64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in bytes { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        return hash
+    }
+}
+
+extension ConfigurationSystem {
+    /// A machine whose only files are the sources, in folders that hold nothing else.
+    ///
+    /// Accounts are taken as good: they were looked up when the texts were read from the disk, and a launch looks
+    /// them up again.
+    init(_ sources: ConfigurationSources, userID: UInt32, groupID: UInt32) {
+        let working = Path.join("/", sources.workingDirectory)
+        var texts: [String: [UInt8]] = [:]
+        var folders: [String: Set<String>] = [:]
+        for file in sources.files {
+            let path = Path.join(working, file.path)
+            texts[path] = file.text
+            var rest = path
+            while rest != "/" {
+                let folder = Path.folder(rest)
+                let name = String(rest.dropFirst(folder == "/" ? 1 : folder.count + 1))
+                folders[folder, default: []].insert(name)
+                rest = folder
+            }
+        }
+        let (files, names) = (texts, folders.mapValues { $0.sorted() })
+        self.init(
+            read: { files[$0].map(Result.success) ?? .failure(.missing) },
+            names: { names[$0] },
+            userID: { _ in userID },
+            groupID: { _ in groupID },
+            effectiveUserID: userID,
+            effectiveGroupID: groupID,
+            workingDirectory: working
+        )
+    }
+}
+
+/// Takes numbers and texts from the front of bytes that may be anything.
+private struct ByteReader {
+    var rest: ArraySlice<UInt8>
+
+    mutating func number<Number: FixedWidthInteger>(as type: Number.Type) -> Number? {
+        let size = MemoryLayout<Number>.size
+        guard rest.count >= size else { return nil }
+        defer { rest = rest.dropFirst(size) }
+        return rest.prefix(size).reversed().reduce(0) { $0 << 8 | Number($1) }
+    }
+
+    mutating func text() -> ArraySlice<UInt8>? {
+        guard let length = number(as: UInt32.self), rest.count >= Int(length) else { return nil }
+        defer { rest = rest.dropFirst(Int(length)) }
+        return rest.prefix(Int(length))
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(number: some FixedWidthInteger) {
+        Swift.withUnsafeBytes(of: number.littleEndian) { append(contentsOf: $0) }
+    }
+
+    fileprivate mutating func append(text: some Collection<UInt8>) {
+        append(number: UInt32(text.count))
+        append(contentsOf: text)
+    }
+}
