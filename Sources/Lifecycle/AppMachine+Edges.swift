@@ -16,6 +16,12 @@ extension AppMachine {
     private static let resuming: [Step] = [.enter(.background), .tell(.resumed, .transition)]
     private static let leaving: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
 
+    /// By their places in records: append only.
+    static let edges: [[Step]] = [
+        [], activating, deactivating, activeToBackground, inactiveToBackground, launchedIntoBackground,
+        backgroundToActive, backgroundToInactive, resuming, leaving,
+    ]
+
     /// Starts edges towards the goal until one has to wait, or the goal is reached.
     mutating func walk(into actions: inout [Action], now: Duration) {
         while case .running(let running) = phase {

@@ -56,16 +56,7 @@ extension AppMachine {
         edgeDeadline = Deadline(.launch, rules.launchDeadline, now: now)
         runningSince = now
         ranFor = .zero
-        return [
-            .launch(
-                LaunchOrder(
-                    incarnation: incarnation,
-                    foreground: launchInForeground,
-                    reason: launchReason,
-                    previousEnding: lastEnding
-                )
-            )
-        ]
+        return [.launch(launchOrder)]
     }
 
     private func requireGoing(_ verb: String) throws(RequestError) {

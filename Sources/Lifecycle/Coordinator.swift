@@ -44,20 +44,21 @@ public struct AppAction: Sendable, Hashable {
 /// be launched any more. A stop waits until every app that requires it is gone. A crash leaves the dependents alone.
 /// Everything that waits is looked at again when a neighbour in the graph changes, never by polling.
 public struct Coordinator: Sendable {
-    private var nodes: [Node]
+    var nodes: [Node]
     private let graph: DependencyGraph
     private var ids: [String: AppID] = [:]
     private var outputs: [AppAction] = []
     private var touched: Set<AppID> = []
+    private var unrecorded: Set<AppID> = []
     private var changed: [AppID] = []
     /// Apps that asked for their launch, and apps that something needs awake. Lists, so that a long chain of
     /// requirements does not become a deep recursion.
     private var launching: [AppID] = []
     private var waking: [AppID] = []
     /// Whether everything is being ended for good.
-    public private(set) var isShuttingDown = false
+    public internal(set) var isShuttingDown = false
 
-    private struct Node: Sendable {
+    struct Node: Sendable {
         let definition: AppDefinition
         var machine: AppMachine
         /// A stop or a restart that waits for the dependents to be gone.
@@ -118,6 +119,17 @@ public struct Coordinator: Sendable {
     public mutating func takeTouched() -> Set<AppID> {
         defer { touched.removeAll(keepingCapacity: true) }
         return touched
+    }
+
+    /// The apps that a call changed since the last one to this function: what has to be recorded before it is acted on.
+    public mutating func takeUnrecorded() -> Set<AppID> {
+        defer { unrecorded.removeAll(keepingCapacity: true) }
+        return unrecorded
+    }
+
+    mutating func touch(_ app: AppID) {
+        touched.insert(app)
+        unrecorded.insert(app)
     }
 
     // MARK: What comes in
@@ -185,8 +197,8 @@ public struct Coordinator: Sendable {
 
     // MARK: Carrying on
 
-    private mutating func absorb(_ actions: [Action], of app: AppID, now: Duration) {
-        touched.insert(app)
+    mutating func absorb(_ actions: [Action], of app: AppID, now: Duration) {
+        touch(app)
         changed.append(app)
         for action in actions {
             if action == .requestLaunch {
@@ -198,7 +210,7 @@ public struct Coordinator: Sendable {
     }
 
     /// Looks again at everything that may have waited for what changed.
-    private mutating func finish(now: Duration) -> [AppAction] {
+    mutating func finish(now: Duration) -> [AppAction] {
         while true {
             if let app = launching.popLast() {
                 tryLaunch(app, isFirst: true, now: now)
@@ -296,7 +308,7 @@ public struct Coordinator: Sendable {
                 // Asked for once: a requirement that fails again at once would be asked for without end.
                 guard nodes[app].pendingGoal == nil else { return }
                 nodes[app].pendingGoal = .background
-                touched.insert(app)
+                touch(app)
                 waking.append(contentsOf: sleeping)
             } else if let actions = try? nodes[app].machine.request(.background, now: now) {
                 absorb(actions, of: app, now: now)
@@ -325,7 +337,7 @@ public struct Coordinator: Sendable {
         _ = try trial.request(request, now: now)
         forgetPending(app)
         nodes[app].pendingGoal = request
-        touched.insert(app)
+        touch(app)
         for other in graph.requires[app] where !isUp(other) { wake(other, now: now) }
         bringWhenAwake(app, now: now)
     }
@@ -358,7 +370,7 @@ public struct Coordinator: Sendable {
     private mutating func plan(_ stop: Request, for app: AppID) {
         forgetPending(app)
         nodes[app].pendingStop = stop
-        touched.insert(app)
+        touch(app)
     }
 
     /// Whether the stop or restart of a requirement is passed on to this dependent.

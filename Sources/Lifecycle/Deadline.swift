@@ -33,6 +33,9 @@ struct JitterSource: Sendable, Hashable {
 
     init(seed: UInt64) { state = seed }
 
+    /// What a source goes on from.
+    var record: UInt64 { state }
+
     /// A number in -1...1.
     mutating func next() -> Double {
         state &+= 0x9e37_79b9_7f4a_7c15

@@ -1,0 +1,91 @@
+/// Apps as records, and a coordinator that goes on from them.
+extension Coordinator {
+    /// Writes all that is known of an app: its machine, and what it waits for among the others.
+    public func encode(_ app: AppID, into record: inout RecordWriter) {
+        let node = nodes[app]
+        node.machine.encode(into: &record)
+        Self.encode(node.pendingStop, into: &record)
+        Self.encode(node.pendingGoal, into: &record)
+        record.put(UInt8(node.retry.map { $0 ? 2 : 1 } ?? 0))
+        record.put(node.wasUp)
+    }
+
+    /// Takes an app back as it was written; false, and nothing has changed, when the record means nothing.
+    public mutating func restore(_ app: AppID, from record: inout RecordReader) -> Bool {
+        guard let machine = AppMachine(rules: nodes[app].definition.rules, from: &record) else { return false }
+        let stop = Self.request(from: &record)
+        let goal = Self.request(from: &record)
+        let retry = record.take(UInt8.self)
+        let wasUp = record.takeFlag()
+        guard !record.isInvalid else { return false }
+        nodes[app].machine = machine
+        nodes[app].pendingStop = stop
+        nodes[app].pendingGoal = goal
+        nodes[app].retry = retry == 0 ? nil : retry == 2
+        nodes[app].wasUp = wasUp
+        touch(app)
+        return true
+    }
+
+    /// Takes an app of which nothing is known but that its processes run.
+    public mutating func adopt(_ app: AppID, in state: AppState, incarnation: UInt32, now: Duration) {
+        nodes[app].machine = AppMachine(
+            rules: nodes[app].definition.rules,
+            found: state,
+            incarnation: incarnation,
+            now: now
+        )
+        nodes[app].wasUp = nodes[app].machine.isUp
+        touch(app)
+    }
+
+    /// Goes on with everything that waits, after every app is restored.
+    public mutating func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
+        isShuttingDown = shuttingDown
+        for app in nodes.indices { absorb([], of: app, now: now) }
+        return finish(now: now)
+    }
+
+    private static func encode(_ request: Request?, into record: inout RecordWriter) {
+        guard let request else { return record.put(UInt8(0)) }
+        switch request {
+        case .start(let background): record.put(UInt8(background ? 2 : 1))
+        case .stop(let reason):
+            record.put(UInt8(3))
+            record.put(reason)
+        case .restart: record.put(UInt8(4))
+        case .foreground: record.put(UInt8(5))
+        case .background: record.put(UInt8(6))
+        case .suspend: record.put(UInt8(7))
+        case .resume: record.put(UInt8(8))
+        case .interrupt(let begin): record.put(UInt8(begin ? 9 : 10))
+        case .forceQuit: record.put(UInt8(11))
+        case .evict: record.put(UInt8(12))
+        case .wake: record.put(UInt8(13))
+        case .reset: record.put(UInt8(14))
+        }
+    }
+
+    private static func request(from record: inout RecordReader) -> Request? {
+        switch record.take(UInt8.self) {
+        case 0: return nil
+        case 1: return .start(background: false)
+        case 2: return .start(background: true)
+        case 3: return .stop(record.take(TerminationReason.self, or: .stopped))
+        case 4: return .restart
+        case 5: return .foreground
+        case 6: return .background
+        case 7: return .suspend
+        case 8: return .resume
+        case 9: return .interrupt(begin: true)
+        case 10: return .interrupt(begin: false)
+        case 11: return .forceQuit
+        case 12: return .evict
+        case 13: return .wake
+        case 14: return .reset
+        default:
+            record.refuse()
+            return nil
+        }
+    }
+}
