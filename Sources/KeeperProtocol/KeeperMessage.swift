@@ -13,6 +13,7 @@ public enum KeeperMessage: Sendable {
     case taken(errno: Int32, total: UInt32)
     case names(next: UInt32, [String])
     case refused(errno: Int32)
+    case held(HeldPart)
     /// From a newer keeper.
     case unknown(type: UInt32)
 
@@ -32,7 +33,25 @@ public enum KeeperMessage: Sendable {
         public var keeperPid: Int32
     }
 
-    /// A process that the keeper launched.
+    /// Some of all that is held; the descriptors come beside it in the same order.
+    public struct HeldPart: Hashable, Sendable {
+        /// The name with which the next part begins.
+        public var nextName: UInt32
+        /// How many of its descriptors were told already; 0 and 0 at the end.
+        public var nextOffset: UInt32
+        /// Each name with how many of its descriptors are here.
+        public var names: [Name]
+
+        /// A name and a number of descriptors.
+        public struct Name: Hashable, Sendable {
+            /// The name.
+            public var name: String
+            /// How many of its descriptors are in this part.
+            public var count: Int
+        }
+    }
+
+    /// A process that the keeper launched or adopted.
     public struct ProcessRecord: Hashable, Sendable {
         /// Its place in the keeper's table.
         public var slot: UInt32
@@ -44,8 +63,12 @@ public enum KeeperMessage: Sendable {
         public var incarnation: UInt32
         /// When it started, in clock ticks after boot.
         public var startTime: UInt64
+        /// Its exec has not been heard of yet.
+        public var isLaunching: Bool
         /// It ends with torpord.
         public var isHelper: Bool
+        /// Somebody else launched it (`TORPOR_KEEPER_ADOPT`).
+        public var isAdopted: Bool
         /// How it ended and what it used.
         public var end: End
         /// Where its launch failed, if it failed while torpord was away; 0 otherwise.
@@ -58,7 +81,7 @@ public enum KeeperMessage: Sendable {
 
     /// How a process ended and what it used.
     public struct End: Hashable, Sendable {
-        /// CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3; 0 while it lives.
+        /// CLD_EXITED 1, CLD_KILLED 2, CLD_DUMPED 3; 0 while it lives, and when nobody can tell.
         public var code: Int32
         /// The exit status, or the number of the signal.
         public var status: Int32
@@ -117,6 +140,7 @@ public enum KeeperMessage: Sendable {
                 case TORPOR_KEEPER_TAKEN: pair.map { .taken(errno: Int32(bitPattern: $0.first), total: $0.second) }
                 case TORPOR_KEEPER_NAMES:
                     pair.map { .names(next: $0.first, names(raw.dropFirst(MemoryLayout<torpor_keeper_pair>.size))) }
+                case TORPOR_KEEPER_HELD: HeldPart(raw).map { .held($0) }
                 case TORPOR_KEEPER_REFUSED: number.map { .refused(errno: Int32(bitPattern: $0)) }
                 default: .unknown(type: header.type)
                 }
@@ -140,6 +164,24 @@ extension KeeperMessage.Welcome {
     }
 }
 
+extension KeeperMessage.HeldPart {
+    init?(_ message: UnsafeRawBufferPointer) {
+        guard message.count >= MemoryLayout<torpor_keeper_held>.size else { return nil }
+        let head = message.loadUnaligned(as: torpor_keeper_held.self)
+        nextName = head.next_name
+        nextOffset = head.next_offset
+        names = []
+        var rest = message[MemoryLayout<torpor_keeper_held>.size...]
+        for _ in 0..<head.count {
+            guard rest.count > 2, let end = rest.dropFirst(2).firstIndex(of: 0) else { return nil }
+            let count = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: UInt16.self)
+            let name = String(decoding: rest[(rest.startIndex + 2)..<end], as: UTF8.self)
+            names.append(Name(name: name, count: Int(count)))
+            rest = rest[(end + 1)...]
+        }
+    }
+}
+
 extension KeeperMessage.ProcessRecord {
     init(_ raw: torpor_keeper_record) {
         slot = raw.slot
@@ -147,7 +189,10 @@ extension KeeperMessage.ProcessRecord {
         pid = raw.record.pid
         incarnation = raw.record.incarnation
         startTime = raw.record.start_time
+        isLaunching = raw.record.state == TORPOR_SLOT_LAUNCHING.rawValue
+            || raw.record.state == TORPOR_SLOT_FAILED.rawValue
         isHelper = raw.record.flags & UInt32(TORPOR_LAUNCH_HELPER.rawValue) != 0
+        isAdopted = raw.record.flags & UInt32(TORPOR_LAUNCH_ADOPTED.rawValue) != 0
         end = KeeperMessage.End(
             code: raw.record.code,
             status: raw.record.status,

@@ -3,7 +3,7 @@ import CKeeperProtocol
 /// What both sides agreed on; the meaning of each is in `torpor_keeper_protocol.h`.
 public enum KeeperProtocol {
     /// The version that this side speaks.
-    public static let version: UInt32 = 1
+    public static let version: UInt32 = 2
     /// Descriptors that fit into one message (SCM_MAX_FD of Linux).
     public static let descriptorLimit = 253
     /// Bytes of a launch message at most.
@@ -31,12 +31,14 @@ public enum KeeperRequest: Hashable, Sendable {
     case hello(version: UInt32)
     case freeSlot(slot: UInt32, generation: UInt32)
     case freeOrphans(upTo: UInt64)
-    case hold(name: String)
+    case hold(name: String, replacing: Bool)
     case release(name: String)
     case take(name: String, offset: UInt32)
     case list(cursor: UInt32)
     case manager(text: String)
     case bye
+    case adopt(app: String, incarnation: UInt32, pid: Int32, startTime: UInt64)
+    case takeAll(name: UInt32, offset: UInt32)
 
     /// The message as it goes over the socket; `id` comes back in the answer.
     public func encoded(id: UInt32) -> [UInt8] {
@@ -44,12 +46,16 @@ public enum KeeperRequest: Hashable, Sendable {
         case .hello(let version): head(TORPOR_KEEPER_HELLO, id) + bytes(version)
         case .freeSlot(let slot, let generation): head(TORPOR_KEEPER_SLOT_FREE, id) + bytes(slot) + bytes(generation)
         case .freeOrphans(let sequence): head(TORPOR_KEEPER_ORPHAN_FREE, id) + bytes(sequence)
-        case .hold(let name): head(TORPOR_KEEPER_HOLD, id) + name.utf8 + [0]
+        case .hold(let name, let replacing): 
+            head(TORPOR_KEEPER_HOLD, id) + bytes(replacing ? TORPOR_HOLD_REPLACE.rawValue : 0) + name.utf8 + [0]
         case .release(let name): head(TORPOR_KEEPER_RELEASE, id) + name.utf8 + [0]
         case .take(let name, let offset): head(TORPOR_KEEPER_TAKE, id) + bytes(offset) + name.utf8 + [0]
         case .list(let cursor): head(TORPOR_KEEPER_LIST, id) + bytes(cursor)
         case .manager(let text): head(TORPOR_KEEPER_MANAGER, id) + text.utf8
         case .bye: head(TORPOR_KEEPER_BYE, id)
+        case .adopt(let app, let incarnation, let pid, let startTime):
+            head(TORPOR_KEEPER_ADOPT, id) + bytes(incarnation) + bytes(pid) + bytes(startTime) + app.utf8 + [0]
+        case .takeAll(let name, let offset): head(TORPOR_KEEPER_TAKE_ALL, id) + bytes(name) + bytes(offset)
         }
     }
 }

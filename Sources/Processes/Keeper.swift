@@ -12,12 +12,21 @@ public final class Keeper {
     public var onExit: ((ExitRecord) -> Void)? { didSet { deliverLater() } }
     /// Ends of descendants that lost their parent.
     public var onOrphan: ((OrphanRecord) -> Void)? { didSet { deliverLater() } }
+    /// A launch of an earlier torpord (`LeftOver.isLaunching`) has come to exec; set it before the loop runs.
+    public var onLaunched: ((_ app: String, _ incarnation: UInt32, Launched) -> Void)? { didSet { deliverLater() } }
     /// The keeper is gone: nothing can be launched any more.
     public var onLost: (() -> Void)?
     /// Whether an exit stays in the keeper until `forget(_:)` says that it is committed.
     public var keepsExits = false
     /// What an earlier torpord launched and still lives, helpers excepted.
     public private(set) var leftOver: [LeftOver] = []
+    /// Exits that are told already and not yet to `onExit`: after `init`, all that an earlier torpord has not forgotten.
+    /// What is neither here nor in `leftOver` was never launched, or its exit is forgotten.
+    public var waitingExits: [ExitRecord] {
+        (undelivered + channel.backlog).compactMap {
+            if case .exited(let record) = $0.message { ExitRecord(record) } else { nil }
+        }
+    }
     /// How many torpords this keeper has started, this one included: more than 1 is a recovery.
     public let instance: UInt32
     /// Whether a service manager listens to `tellManager`.
@@ -61,18 +70,8 @@ public final class Keeper {
         while true {
             let next = try channel.waitForNext()
             if case .tableEnd = next.message { break }
-            if case .table(let record) = next.message, let pidfd = next.descriptors.first, !record.isHelper {
-                entries.append(
-                    LeftOver(
-                        app: record.app,
-                        incarnation: record.incarnation,
-                        pid: record.pid,
-                        startTime: record.startTime,
-                        pidfd: pidfd
-                    )
-                )
-            } else if case .table = next.message {
-                continue
+            if case .table(let record) = next.message {
+                if let entry = try LeftOver(record, next.descriptors.first) { entries.append(entry) }
             } else {
                 undelivered.append(next)
             }
@@ -112,8 +111,14 @@ public final class Keeper {
     // MARK: Descriptors
 
     /// Gives the keeper duplicates of `descriptors` under `name` (1 to 255 bytes), added to what it has under it.
-    /// `completion` gets the error: ENOSPC when its table is full, EMFILE when it may open no more.
-    public func hold(_ name: String, _ descriptors: [Int32], completion: ((Errno?) -> Void)? = nil) {
+    /// With `replacing`, what it has under it is let go of, once it has the new ones. `completion` gets the error:
+    /// ENOSPC when its table is full, EMFILE when it may open no more.
+    public func hold(
+        _ name: String,
+        _ descriptors: [Int32],
+        replacing: Bool = false,
+        completion: ((Errno?) -> Void)? = nil
+    ) {
         guard KeeperChannel.isName(name), !descriptors.isEmpty else {
             loop.later { completion?(.invalidArgument) }
             return
@@ -122,7 +127,10 @@ public final class Keeper {
             Array(descriptors[$0..<min($0 + KeeperProtocol.descriptorLimit, descriptors.count)])
         }
         let progress = HoldProgress(waiting: batches.count, completion: completion)
-        for batch in batches { ask(.hold(name: name), descriptors: batch) { progress.done($0) } }
+        for (index, batch) in batches.enumerated() {
+            let request = KeeperRequest.hold(name: name, replacing: replacing && index == 0)
+            ask(request, descriptors: batch) { progress.done($0) }
+        }
     }
 
     /// Lets go of all that is held under `name`. ENOENT when there is nothing.
@@ -161,6 +169,51 @@ public final class Keeper {
             if result.count >= Int(total) { return result }
             if answer.descriptors.isEmpty { throw .tooManyOpenFiles }
         }
+    }
+
+    /// Everything that is held, by name, as `takeHeld` gives it for one. Waits for the answers, some milliseconds for
+    /// thousands of descriptors. Throws EMFILE when this process may not open as many.
+    public func takeAllHeld() throws(Errno) -> [(name: String, descriptors: [Descriptor])] {
+        var result: [(name: String, descriptors: [Descriptor])] = []
+        var next: (name: UInt32, offset: UInt32) = (0, 0)
+        repeat {
+            let answer = try roundTrip(.takeAll(name: next.name, offset: next.offset))
+            guard case .held(let part) = answer.message else { throw .protocolError }
+            guard part.names.reduce(0, { $0 + $1.count }) == answer.descriptors.count else { throw .tooManyOpenFiles }
+            var rest = answer.descriptors[...]
+            for entry in part.names {
+                // What does not fit into one message goes on in the next.
+                if next.offset > 0, entry.name == result.last?.name {
+                    result[result.count - 1].descriptors += rest.prefix(entry.count)
+                } else {
+                    result.append((entry.name, Array(rest.prefix(entry.count))))
+                }
+                rest = rest.dropFirst(entry.count)
+            }
+            next = (part.nextName, part.nextOffset)
+        } while next != (0, 0)
+        return result
+    }
+
+    // MARK: What others launched
+
+    /// Has the keeper watch a process that somebody else launched, and that `pidfd` stands for: its end comes by
+    /// `onExit` like any other, with what the kernel tells about it (Linux 6.15). One that has ended already is no
+    /// error. `completion` gets the error: EEXIST when the keeper has it already, ENOSPC when its table is full.
+    public func adopt(
+        app: String,
+        incarnation: UInt32,
+        identity: Identity,
+        pidfd: Int32,
+        completion: ((Errno?) -> Void)? = nil
+    ) {
+        let request = KeeperRequest.adopt(
+            app: app,
+            incarnation: incarnation,
+            pid: identity.pid,
+            startTime: identity.startTime
+        )
+        ask(request, descriptors: [pidfd]) { completion?($0) }
     }
 
     // MARK: The rest
@@ -242,6 +295,12 @@ public final class Keeper {
 
     private func handle(_ received: KeeperChannel.Received) {
         switch received.message {
+        case .launched(let record) where received.id == 0:
+            guard let onLaunched else { return undelivered.append(received) }
+            let entry = leftOver.first { $0.pid == record.pid && $0.startTime == record.startTime }
+            guard let pidfd = received.descriptors.first ?? entry?.pidfd else { return }
+            let launched = Launched(pid: record.pid, startTime: record.startTime, pidfd: pidfd)
+            onLaunched(record.app, record.incarnation, launched)
         case .launched(let record):
             guard let launch = launches.removeValue(forKey: received.id) else { return }
             if let pidfd = received.descriptors.first {
@@ -290,7 +349,7 @@ public final class Keeper {
                     )
                 )
             }
-        case .welcome, .table, .tableEnd, .taken, .names, .unknown:
+        case .welcome, .table, .tableEnd, .taken, .names, .held, .unknown:
             break
         }
     }

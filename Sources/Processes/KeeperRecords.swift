@@ -9,7 +9,7 @@ public enum ExitStatus: Hashable, Sendable {
     case signaled(Int32, coreDumped: Bool)
 }
 
-/// The end of a process that the keeper launched.
+/// The end of a process that the keeper launched or adopted.
 public struct ExitRecord: Hashable, Sendable {
     /// The name of the app.
     public var app: String
@@ -17,9 +17,9 @@ public struct ExitRecord: Hashable, Sendable {
     public var incarnation: UInt32
     /// The number of the process.
     public var pid: Int32
-    /// How it ended.
-    public var status: ExitStatus
-    /// Processor time in its own code.
+    /// How it ended; nil when nobody can tell, which happens only to adopted ones.
+    public var status: ExitStatus?
+    /// Processor time in its own code; zero for an adopted one, as the next two.
     public var userTime: Duration
     /// Processor time in the kernel.
     public var systemTime: Duration
@@ -63,7 +63,7 @@ public struct OrphanRecord: Hashable, Sendable {
     var sequence: UInt64
 }
 
-/// A process that an earlier torpord had launched and that lives.
+/// A process that an earlier torpord had launched or adopted and that lives.
 public struct LeftOver {
     /// The name of the app.
     public let app: String
@@ -73,10 +73,35 @@ public struct LeftOver {
     public let pid: Int32
     /// Clock ticks after boot.
     public let startTime: UInt64
+    /// Its exec has not been heard of: then `Keeper.onLaunched` tells of it, or `Keeper.onExit` with a `launchFailure`.
+    public let isLaunching: Bool
+    /// It was adopted: its parent is not the keeper.
+    public let isAdopted: Bool
     /// Pins it.
     public let pidfd: Descriptor
     /// What `launch` would have answered.
     public var launched: Launched { Launched(pid: pid, startTime: startTime, pidfd: pidfd) }
+}
+
+extension LeftOver {
+    /// nil for what needs nobody: helpers, which the keeper ends, and a launch that has failed already, whose end is
+    /// told when it is reaped. Without its pidfd a living app would be forgotten and started a second time: EMFILE.
+    init?(_ record: KeeperMessage.ProcessRecord, _ pidfd: Descriptor?) throws(Errno) {
+        if record.isHelper { return nil }
+        guard let pidfd else {
+            if record.isLaunching { return nil }
+            throw .tooManyOpenFiles
+        }
+        self.init(
+            app: record.app,
+            incarnation: record.incarnation,
+            pid: record.pid,
+            startTime: record.startTime,
+            isLaunching: record.isLaunching,
+            isAdopted: record.isAdopted,
+            pidfd: pidfd
+        )
+    }
 }
 
 extension ExitStatus {
@@ -92,7 +117,7 @@ extension ExitRecord {
             app: record.app,
             incarnation: record.incarnation,
             pid: record.pid,
-            status: ExitStatus(record.end),
+            status: record.end.code == 0 ? nil : ExitStatus(record.end),
             userTime: .microseconds(Int64(clamping: record.end.userMicroseconds)),
             systemTime: .microseconds(Int64(clamping: record.end.systemMicroseconds)),
             maxResidentBytes: record.end.maxResidentBytes,

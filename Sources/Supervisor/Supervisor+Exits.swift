@@ -10,7 +10,7 @@ import TorporAPI
 /// What the keeper reaped.
 extension Supervisor {
     func exited(_ record: ExitRecord) {
-        if let completion = helpers.removeValue(forKey: record.pid) { return completion(record.status) }
+        if let completion = helpers.removeValue(forKey: record.pid) { return completion(record.status ?? .exited(255)) }
         if leftOverExited(pid: record.pid) { return }
         guard let id = coordinator.id(of: record.app) else { return }
         let app = apps[id]

@@ -24,7 +24,7 @@ struct held {
 
 static struct name names[TORPOR_KEEPER_NAME_COUNT];
 static struct held helds[TORPOR_KEEPER_HELD_COUNT];
-static uint32_t buckets[4096];
+static uint32_t buckets[8192];
 static uint32_t names_used, held_used;
 static uint32_t names_free, held_free;  // lists of freed entries
 
@@ -52,13 +52,29 @@ static uint32_t room(void)
     return freed + (TORPOR_KEEPER_HELD_COUNT - held_used);
 }
 
-int hold_add(const char *text, const int *fds, unsigned count)
+static void close_list(uint32_t link)
+{
+    while (link != 0) {
+        uint32_t next = helds[link - 1].next;
+        close(helds[link - 1].fd);
+        helds[link - 1].next = held_free;
+        held_free = link;
+        link = next;
+    }
+}
+
+int hold_add(const char *text, const int *fds, unsigned count, bool replace)
 {
     if (count == 0 || strlen(text) >= TORPOR_KEEPER_NAME_BYTES)
         return EINVAL;
     if (room() < count)
         return ENOSPC;
     struct name *name = find(text);
+    uint32_t old = 0;
+    if (name != NULL && replace) {
+        old = name->first;
+        name->first = name->last = name->count = 0;
+    }
     if (name == NULL) {
         uint32_t link;
         if (names_free != 0) {
@@ -90,6 +106,7 @@ int hold_add(const char *text, const int *fds, unsigned count)
         name->last = link;
         name->count++;
     }
+    close_list(old);
     return 0;
 }
 
@@ -98,13 +115,7 @@ int hold_release(const char *text)
     struct name *name = find(text);
     if (name == NULL)
         return ENOENT;
-    for (uint32_t link = name->first; link != 0;) {
-        uint32_t next = helds[link - 1].next;
-        close(helds[link - 1].fd);
-        helds[link - 1].next = held_free;
-        held_free = link;
-        link = next;
-    }
+    close_list(name->first);
     uint32_t index = (uint32_t)(name - names) + 1;
     for (uint32_t *link = bucket(text); *link != 0; link = &names[*link - 1].hash_next)
         if (*link == index) {
@@ -152,6 +163,42 @@ size_t hold_list(uint32_t *cursor, char *text, size_t size, uint32_t *count)
     return used;
 }
 
+/// As many as go into one message, from the cursor in `held` on, which is moved.
+size_t hold_take_all(struct torpor_keeper_held *held, char *text, size_t size, int *fds, unsigned *fd_count)
+{
+    size_t used = 0;
+    uint32_t index = held->next_name, offset = held->next_offset;
+    *fd_count = 0;
+    held->count = 0;
+    for (; index < names_used; index++, offset = 0) {
+        struct name *name = &names[index];
+        uint32_t left = offset < name->count ? name->count - offset : 0;
+        if (left == 0)
+            continue;
+        size_t length = strlen(name->text) + 1;
+        unsigned room = TORPOR_KEEPER_DESCRIPTORS - *fd_count;
+        uint16_t taken = (uint16_t)(left < room ? left : room);
+        if (taken == 0 || size - used < length + sizeof taken)
+            break;
+        memcpy(text + used, &taken, sizeof taken);
+        memcpy(text + used + sizeof taken, name->text, length);
+        used += length + sizeof taken;
+        held->count++;
+        uint32_t link = name->first;
+        for (uint32_t skip = offset; skip > 0; skip--)
+            link = helds[link - 1].next;
+        for (unsigned i = 0; i < taken; i++, link = helds[link - 1].next)
+            fds[(*fd_count)++] = helds[link - 1].fd;
+        if (taken < left) {
+            offset += taken;
+            break;
+        }
+    }
+    held->next_name = index < names_used ? index : 0;
+    held->next_offset = index < names_used ? offset : 0;
+    return used;
+}
+
 /// What the service manager kept over a restart, or listens on for us (sd_listen_fds(3)).
 void hold_inherit(void)
 {
@@ -174,7 +221,7 @@ void hold_inherit(void)
         int fd = 3 + (int)i;
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             continue;
-        int error = hold_add(name, &fd, 1);
+        int error = hold_add(name, &fd, 1, false);
         if (error != 0)
             keeper_log("cannot hold descriptor %d (%s): %s", fd, name, strerror(error));
     }

@@ -12,6 +12,7 @@
 //   launch.c   reads a plan, forks, hears of exec
 //   child.c    what the child does between fork and exec
 //   reap.c     waits for everything that ends
+//   adopt.c    processes that somebody else launched
 //   hold.c     descriptors by name
 //   manager.c  NOTIFY_SOCKET and the service manager's watchdog
 
@@ -30,6 +31,8 @@ enum keeper_event {
     EVENT_DELAY,    // restart, the second signal to a stuck torpord, the end of a shutdown
     EVENT_MANAGER,  // WATCHDOG=1 is due
     EVENT_EXEC,     // the pipe of a launch, with the slot's index
+    EVENT_ADOPTED,  // an adopted process has ended, or was reaped by its parent; with the slot's index
+    EVENT_ADOPT_PATIENCE,
 };
 
 // main.c
@@ -91,6 +94,7 @@ struct keeper_process {  // the keeper's half of a slot
     bool queued;
     bool reaped;
     bool abandoned;       // a helper whose torpord died: nobody wants its exit
+    uint64_t deadline;    // an adopted process that has ended is not waited for longer than this
 };
 extern struct torpor_keeper_table *table;
 extern struct torpor_keeper_slot *table_slots;
@@ -134,11 +138,24 @@ _Noreturn void child_run(struct keeper_plan *plan, int report);
 void reap_all(void);
 bool reap_stat(pid_t pid, uint64_t *start_time, int32_t *session, char comm[16]);
 
+// adopt.c
+extern uint32_t adopt_living;
+bool adopt_setup(void);
+int adopt_request(const struct torpor_keeper_adopt *message, const char *app, int pidfd);  // takes it over at 0
+bool adopt_is_living(uint32_t slot);
+bool adopt_watch(uint32_t slot);
+void adopt_unwatch(uint32_t slot);
+void adopt_heard(uint32_t slot);
+void adopt_patience_over(void);
+int adopt_find_zombie(pid_t pid);  // one that became the keeper's child before it ended; -1: none
+void adopt_signal(uint32_t slot, int signo);
+
 // hold.c
-int hold_add(const char *name, const int *fds, unsigned count);  // takes the descriptors over when it answers 0
+int hold_add(const char *name, const int *fds, unsigned count, bool replace);  // takes them over when it answers 0
 int hold_release(const char *name);
 int hold_take(const char *name, uint32_t offset, int *fds, unsigned limit, uint32_t *total, unsigned *count);
 size_t hold_list(uint32_t *cursor, char *names, size_t size, uint32_t *count);
+size_t hold_take_all(struct torpor_keeper_held *held, char *names, size_t size, int *fds, unsigned *fd_count);
 void hold_inherit(void);  // LISTEN_FDS of the service manager
 
 // manager.c

@@ -118,7 +118,7 @@ void launch_request(char *message, size_t size, const int *fds, unsigned count)
     struct keeper_process *process = &table_processes[slot];
     memcpy(record->app, plan.app, strlen(plan.app) + 1);
     record->incarnation = plan.head->incarnation;
-    record->flags = plan.head->flags;
+    record->flags = plan.head->flags & ~(uint32_t)TORPOR_LAUNCH_ADOPTED;
     record->state = TORPOR_SLOT_LAUNCHING;
 
     int pipe_fds[2] = {-1, -1};
@@ -185,7 +185,7 @@ void launch_heard(uint32_t slot)
         return;
     }
     record->state = TORPOR_SLOT_RUNNING;
-    if (process->launch_id != 0)
+    if (!process->abandoned)
         wire_tell(slot, TELL_LAUNCHED);
 }
 

@@ -162,6 +162,8 @@ static void loop(void)
             case EVENT_DELAY: torpord_delay_fired(); break;
             case EVENT_MANAGER: manager_watchdog(); break;
             case EVENT_EXEC: launch_heard(index); break;
+            case EVENT_ADOPTED: adopt_heard(index); break;
+            case EVENT_ADOPT_PATIENCE: adopt_patience_over(); break;
             }
         }
         wire_flush();
@@ -190,7 +192,8 @@ int main(int count, char **arguments, char **environment)
     raise_descriptor_limit();
     keeper_environment = environment;
     keeper_epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (keeper_epoll < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || !take_signals() || !table_setup()) {
+    if (keeper_epoll < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || !take_signals() || !table_setup()
+        || !adopt_setup()) {
         keeper_log("cannot start: %s", strerror(errno));
         return 1;
     }

@@ -134,6 +134,8 @@ void reap_all(void)
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
             return;
         int slot = table_find_pid(info.si_pid);
+        if (slot < 0 && (slot = adopt_find_zombie(info.si_pid)) >= 0)
+            adopt_unwatch((uint32_t)slot);
         if (info.si_pid == torpord_pid) {
             siginfo_t ended;
             waitid(P_PID, (id_t)info.si_pid, &ended, WEXITED | WNOHANG);

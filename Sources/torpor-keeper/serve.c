@@ -16,6 +16,8 @@ static union {
     struct torpor_keeper_number number;
     struct torpor_keeper_slot_free slot_free;
     struct torpor_keeper_orphan_free orphan_free;
+    struct torpor_keeper_adopt adopt;
+    struct torpor_keeper_pair pair;
     char bytes[256 * 1024 + 1];  // the last byte is always NUL
 } received;
 
@@ -77,13 +79,24 @@ static void serve_orphan_free(size_t size)
 
 static void serve_hold(size_t size, bool truncated)
 {
-    const char *name = name_at(sizeof received.header, size);
-    int error = name == NULL || received_count == 0 ? EINVAL : truncated ? EMFILE
-                : hold_add(name, received_fds, received_count);
-    if (truncated && name != NULL)
+    const char *name = name_at(sizeof received.number, size);
+    int error = EINVAL;
+    if (name != NULL && truncated)
         error = EMFILE;
+    else if (name != NULL && received_count > 0)
+        error = hold_add(name, received_fds, received_count, received.number.value & TORPOR_HOLD_REPLACE);
     if (error == 0)
         received_count = 0;  // they are the table's now
+    wire_answer_number(TORPOR_KEEPER_DONE, received.header.id, (uint32_t)error);
+}
+
+static void serve_adopt(size_t size, bool truncated)
+{
+    const char *app = name_at(sizeof received.adopt, size);
+    int error = app == NULL || received_count > 1 ? EINVAL : truncated || received_count == 0 ? EMFILE
+                : adopt_request(&received.adopt, app, received_fds[0]);
+    if (error == 0)
+        received_count = 0;
     wire_answer_number(TORPOR_KEEPER_DONE, received.header.id, (uint32_t)error);
 }
 
@@ -99,9 +112,25 @@ static void serve_take(size_t size)
     wire_answer(&taken, sizeof taken, fds, count);
 }
 
+static char reply[TORPOR_KEEPER_REPLY_LIMIT];
+
+static void serve_take_all(size_t size)
+{
+    int fds[TORPOR_KEEPER_DESCRIPTORS];
+    unsigned count;
+    if (size != sizeof received.pair) {
+        wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, EINVAL);
+        return;
+    }
+    struct torpor_keeper_held head = {
+        {TORPOR_KEEPER_HELD, received.header.id}, received.pair.first, received.pair.second, 0};
+    size_t used = hold_take_all(&head, reply + sizeof head, sizeof reply - sizeof head, fds, &count);
+    memcpy(reply, &head, sizeof head);
+    wire_answer(reply, sizeof head + used, fds, count);
+}
+
 static void serve_list(size_t size)
 {
-    static _Alignas(8) char reply[TORPOR_KEEPER_REPLY_LIMIT];
     if (size != sizeof received.number) {
         wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, EINVAL);
         return;
@@ -155,6 +184,12 @@ static void serve_message(size_t size, bool truncated)
         return;
     case TORPOR_KEEPER_LIST:
         serve_list(size);
+        return;
+    case TORPOR_KEEPER_TAKE_ALL:
+        serve_take_all(size);
+        return;
+    case TORPOR_KEEPER_ADOPT:
+        serve_adopt(size, truncated);
         return;
     case TORPOR_KEEPER_MANAGER:
         manager_tell(received.bytes + sizeof received.header, size - sizeof received.header);

@@ -216,8 +216,12 @@ void torpord_watch_fired(void)
 static void signal_children(int signo)
 {
     for (uint32_t slot = 0; slot < table_used; slot++)
-        if (table_slots[slot].pid > 0
-            && (table_slots[slot].state == TORPOR_SLOT_LAUNCHING || table_slots[slot].state == TORPOR_SLOT_RUNNING)) {
+        if (adopt_is_living(slot)) {
+            adopt_signal(slot, signo);
+            adopt_signal(slot, SIGCONT);
+        } else if (table_slots[slot].pid > 0
+                   && (table_slots[slot].state == TORPOR_SLOT_LAUNCHING
+                       || table_slots[slot].state == TORPOR_SLOT_RUNNING)) {
             kill(-table_slots[slot].pid, signo);  // each leads a session; it is not reaped, so its number is its own
             kill(-table_slots[slot].pid, SIGCONT);
         }
@@ -294,6 +298,6 @@ void torpord_forward(int signo)
 
 void torpord_child_ended(void)
 {
-    if (shutdown_signal != 0 && torpord_pid == 0 && table_living == 0)
+    if (shutdown_signal != 0 && torpord_pid == 0 && table_living + adopt_living == 0)
         keeper_exit(0);
 }

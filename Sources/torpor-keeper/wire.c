@@ -119,7 +119,8 @@ void wire_tell_everything(void)
         struct torpor_keeper_slot *record = &table_slots[slot];
         if (table_processes[slot].abandoned)
             continue;
-        if (record->state == TORPOR_SLOT_LAUNCHING || record->state == TORPOR_SLOT_RUNNING)
+        if (record->state == TORPOR_SLOT_LAUNCHING || record->state == TORPOR_SLOT_RUNNING
+            || record->state == TORPOR_SLOT_FAILED)  // not reaped yet: its end is told when it is
             wire_tell(slot, TELL_TABLE);
         else if (record->state == TORPOR_SLOT_EXITED)
             wire_tell(slot, TELL_EXITED);
@@ -141,6 +142,8 @@ static bool tell_slot(uint32_t slot)
     struct keeper_process *process = &table_processes[slot];
     struct torpor_keeper_slot *record = &table_slots[slot];
     if (process->tell & TELL_TABLE) {
+        // What is told is the state of now.
+        process->tell &= (uint8_t)~(process->launch_id == 0 ? TELL_LAUNCHED : 0);
         if (!tell_record(slot, TORPOR_KEEPER_TABLE, 0, true))
             return false;
         process->tell &= (uint8_t)~TELL_TABLE;

@@ -17,7 +17,12 @@ final class Bench {
     private(set) var keeper: Keeper!
     private(set) var exits: [ExitRecord] = []
     private(set) var orphans: [OrphanRecord] = []
+    /// Launches of an earlier torpord that came to exec.
+    private(set) var lateLaunches: [(app: String, incarnation: UInt32, launched: Launched)] = []
+    /// The keeper was told to do as if the kernel did not tell how another's child ended.
+    let hasNoPidfdInfo: Bool
     private var launched: [Launched] = []
+    private var table: Descriptor?
     private let listener: Descriptor
     private let pidfd: Descriptor
 
@@ -38,6 +43,7 @@ final class Bench {
         """
 
     init(program: String = Bench.program, watch: Int = 0, environment: [String: String] = [:]) throws {
+        hasNoPidfdInfo = environment["TORPOR_KEEPER_TEST_NO_PIDFD_INFO"] != nil
         loop = try EventLoop()
         folder = NSTemporaryDirectory() + "torpor-keeper-\(UUID().uuidString.prefix(8))"
         try File.makeDirectories(folder)
@@ -69,10 +75,16 @@ final class Bench {
         let sent = try #require(hello.descriptors.first)
         socket = sent
         keeper = nil
-        guard greet else { return }
+        if greet { try self.greet() }
+    }
+
+    /// Says HELLO.
+    func greet() throws {
         keeper = try Keeper(descriptor: try socket.duplicate(), loop: loop)
         keeper.onExit = { [unowned self] in exits.append($0) }
         keeper.onOrphan = { [unowned self] in orphans.append($0) }
+        keeper.onLaunched = { [unowned self] in lateLaunches.append(($0, $1, $2)) }
+        table = keeper.table
     }
 
     /// torpord dies, as by the OOM killer.
@@ -80,6 +92,33 @@ final class Bench {
         keeper = nil
         try Signal.send(Signal.kill, to: standIn.pid)
         socket = nil
+    }
+
+    /// What was heard so far is no longer of interest.
+    func forgetExits() { exits = [] }
+
+    /// Has the keeper adopt it, and waits for the answer.
+    func adopt(_ foster: Foster, app: String) throws -> Errno? {
+        var answer: Errno??
+        keeper.adopt(app: app, incarnation: 5, identity: foster.identity, pidfd: foster.pidfd.raw) { answer = $0 }
+        try #require(try turn { answer != nil }, "no answer to an adoption: \(log)")
+        return answer!
+    }
+
+    /// Waits until the keeper's table shows an app in a state (torpor_keeper_state).
+    func waitUntilTable(shows app: String, inState state: UInt32) throws {
+        let handle = FileHandle(fileDescriptor: try #require(table).raw, closeOnDealloc: false)
+        let deadline = Clock.monotonic() + .seconds(20)
+        while Clock.monotonic() < deadline {
+            try handle.seek(toOffset: 4096)
+            let bytes = [UInt8](try handle.read(upToCount: 152 * 1024) ?? Data())
+            for start in stride(from: 0, to: bytes.count - 151, by: 152) where bytes[start] == UInt8(state) {
+                let name = bytes[(start + 88)..<(start + 152)].prefix { $0 != 0 }
+                if String(decoding: name, as: UTF8.self) == app { return }
+            }
+            try loop.runOnce(timeout: .milliseconds(5))
+        }
+        Issue.record("\(app) does not come to state \(state): \(log)")
     }
 
     /// Turns the loop until it is so; false after 20 s.

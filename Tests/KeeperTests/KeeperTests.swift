@@ -81,6 +81,23 @@ struct KeeperTests {
     @Test("held descriptors outlive torpord")
     func holding() throws { try withBench(Scenarios.holding) }
 
+    @Test("what others launched is adopted, and its end known as far as the kernel tells", arguments: [false, true])
+    func adoption(withoutInfo: Bool) throws {
+        try withBench(environment: withoutInfo ? ["TORPOR_KEEPER_TEST_NO_PIDFD_INFO": "1"] : [:], Scenarios.adoption)
+    }
+
+    @Test("what is adopted and loses its parent is reaped like any other")
+    func adoptedChild() throws { try withBench(Scenarios.adoptedChild) }
+
+    @Test("launches that an earlier torpord began are told to the next one, to their end")
+    func earlierLaunches() throws { try withBench(Scenarios.launchesOfAnEarlierOne) }
+
+    @Test("an exit that nobody forgot is told to each torpord")
+    func keptExits() throws { try withBench(Scenarios.keptExits) }
+
+    @Test("all that is held comes in one go")
+    func takingAll() throws { try withBench(Scenarios.takingAll) }
+
     @Test("garbage from torpord does not hurt the keeper")
     func garbage() throws { try withBench(Scenarios.garbage) }
 

@@ -7,7 +7,8 @@ import Testing
 /// What is tried with the keeper as it ships, and again with one built to notice every wrong access.
 enum Scenarios {
     static let all: [@Sendable (Bench) throws -> Void] = [
-        launchFailures, exitsAndSignals, orphans, exitWhileAway, holding, garbage, inFlight,
+        launchFailures, exitsAndSignals, orphans, exitWhileAway, holding, garbage, inFlight, adoption, adoptedChild,
+        launchesOfAnEarlierOne, keptExits, takingAll,
     ]
 
     static func launchFailures(_ bench: Bench) throws {
@@ -141,7 +142,7 @@ enum Scenarios {
                 }
             case 1:
                 // BYE (10) is no garbage: it would be believed.
-                let type = [1, 2, 3, 4, 5, 6, 7, 8, 11, 101].randomElement(using: &random)!
+                let type = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 99, 101].randomElement(using: &random)!
                 message = [UInt8(type), 0, 0, 0, 255, 255, 255, 127]
                 message += (0..<Int.random(in: 0...80, using: &random)).map { _ in .random(in: 0...255, using: &random)
                 }
@@ -150,7 +151,7 @@ enum Scenarios {
                 message = valid
                 message[Int.random(in: 8..<56, using: &random)] ^= .random(in: 128...255, using: &random)
             }
-            if message.first == 10 { message[0] = 11 }
+            if message.first == 10 { message[0] = 99 }
             let descriptors = round % 3 == 0 ? [bench.socket.raw] : []
             while try Sockets.send(bench.socket.raw, message, descriptors: descriptors) == nil {
                 try bench.loop.runOnce(timeout: .milliseconds(20))

@@ -9,14 +9,16 @@
 //
 // History
 //   1  first version: HELLO, LAUNCH, SLOT_FREE, ORPHAN_FREE, HOLD, RELEASE, TAKE, LIST, MANAGER, BYE
+//   2  ADOPT, TAKE_ALL, HANDOVER, SETTLED; flags in HOLD and BYE; LAUNCHED with id 0 for a launch of an earlier
+//      torpord; in WELCOME whether torpord was started from a kept image, and the version of the resume state
 
-#define TORPOR_KEEPER_PROTOCOL_VERSION 1u
+#define TORPOR_KEEPER_PROTOCOL_VERSION 2u
 
 #define TORPOR_KEEPER_SLOTS 16384u
 #define TORPOR_KEEPER_ORPHANS 1024u
 #define TORPOR_KEEPER_IN_FLIGHT 256u        // launches whose exec has not been heard of yet
-#define TORPOR_KEEPER_NAME_COUNT 8192u           // names under which descriptors are held
-#define TORPOR_KEEPER_HELD_COUNT 32768u           // descriptors held
+#define TORPOR_KEEPER_NAME_COUNT 32768u     // names under which descriptors are held
+#define TORPOR_KEEPER_HELD_COUNT 131072u    // descriptors held
 #define TORPOR_KEEPER_DESCRIPTORS 253u      // SCM_MAX_FD of Linux
 #define TORPOR_KEEPER_PLAN_LIMIT (192u * 1024u)
 #define TORPOR_KEEPER_STRINGS 8192u         // arguments, and environment entries, of one plan
@@ -34,18 +36,24 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_LAUNCH = 2,       // torpor_keeper_launch …, descriptors
     TORPOR_KEEPER_SLOT_FREE = 3,    // torpor_keeper_slot_free; no answer
     TORPOR_KEEPER_ORPHAN_FREE = 4,  // torpor_keeper_orphan_free; no answer
-    TORPOR_KEEPER_HOLD = 5,         // name, NUL; descriptors; answered by DONE
+    TORPOR_KEEPER_HOLD = 5,         // torpor_keeper_number (hold flags), name, NUL; descriptors; answered by DONE
     TORPOR_KEEPER_RELEASE = 6,      // name, NUL; answered by DONE
     TORPOR_KEEPER_TAKE = 7,         // torpor_keeper_number (offset), name, NUL; answered by TAKEN
     TORPOR_KEEPER_LIST = 8,         // torpor_keeper_number (cursor, 0 first); answered by NAMES
     TORPOR_KEEPER_MANAGER = 9,      // text for NOTIFY_SOCKET; no answer
-    TORPOR_KEEPER_BYE = 10,         // the exit that follows is meant: the keeper exits with its status; no answer
+    TORPOR_KEEPER_BYE = 10,         // torpor_keeper_number (bye flags); the exit that follows is meant: the keeper
+                                    // exits with its status; no answer
+    TORPOR_KEEPER_ADOPT = 11,       // torpor_keeper_adopt, app, NUL; pidfd; answered by DONE
+    TORPOR_KEEPER_TAKE_ALL = 12,    // torpor_keeper_pair (cursor, 0 and 0 first); answered by HELD
+    TORPOR_KEEPER_HANDOVER = 13,    // torpor_keeper_number (hand-over flags); the exit that follows makes room for the
+                                    // next torpord, which is started at once; no answer; ignored before SETTLED
+    TORPOR_KEEPER_SETTLED = 14,     // header: torpord has recovered and is in charge; no answer
 
     // from the keeper
     TORPOR_KEEPER_WELCOME = 101,        // torpor_keeper_welcome, memfd of the table, timerfd of the loop's watch
     TORPOR_KEEPER_TABLE = 102,          // torpor_keeper_record, pidfd: one for each process that lives
     TORPOR_KEEPER_TABLE_END = 103,      // torpor_keeper_number: count of TABLE messages
-    TORPOR_KEEPER_LAUNCHED = 104,       // torpor_keeper_record, pidfd
+    TORPOR_KEEPER_LAUNCHED = 104,       // torpor_keeper_record, pidfd; id 0: TABLE told of it as LAUNCHING
     TORPOR_KEEPER_LAUNCH_FAILED = 105,  // torpor_keeper_failure
     TORPOR_KEEPER_EXITED = 106,         // torpor_keeper_record
     TORPOR_KEEPER_ORPHAN = 107,         // torpor_keeper_orphan_message
@@ -53,6 +61,20 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_TAKEN = 109,          // torpor_keeper_pair: errno, count of all under that name; descriptors
     TORPOR_KEEPER_NAMES = 110,          // torpor_keeper_pair: next cursor (0 at the end), count; names, each with NUL
     TORPOR_KEEPER_REFUSED = 111,        // torpor_keeper_number: errno; the message with that id was not understood
+    TORPOR_KEEPER_HELD = 112,           // torpor_keeper_held, then for each name the count of its descriptors
+                                        // (uint16_t), name, NUL; descriptors, those of each name together
+};
+
+enum torpor_keeper_hold_flags {
+    TORPOR_HOLD_REPLACE = 1 << 0,  // what is under the name is let go of, once the new ones are held
+};
+
+enum torpor_keeper_bye_flags {
+    TORPOR_BYE_KEEP_PARKED = 1 << 0,  // what the service manager keeps for the keeper stays there for the next start
+};
+
+enum torpor_keeper_handover_flags {
+    TORPOR_HANDOVER_KEEPER = 1 << 0,  // the keeper executes its own program again before it starts torpord
 };
 
 // Every message begins so. `id` is chosen by who asks; the answer repeats it. Messages nobody asked for have id 0.
@@ -105,6 +127,7 @@ enum torpor_keeper_launch_flags {
     TORPOR_LAUNCH_OOM = 1 << 9,
     TORPOR_LAUNCH_LISTEN_PID = 1 << 10,  // the child writes its pid over the value of LISTEN_PID= (room for 10 digits)
     TORPOR_LAUNCH_WATCHDOG_PID = 1 << 11,
+    TORPOR_LAUNCH_ADOPTED = 1 << 12,     // in slots only: somebody else launched it, the keeper watches its pidfd
 };
 
 struct torpor_keeper_limit {
@@ -133,6 +156,22 @@ struct torpor_keeper_launch {
     uint32_t environment_count;
 };
 
+// A process that lives and that the keeper did not launch takes a slot. A helper cannot be adopted.
+struct torpor_keeper_adopt {
+    struct torpor_keeper_header header;
+    uint32_t incarnation;
+    int32_t pid;
+    uint64_t start_time;
+};
+
+// Which name comes next, and how many of its descriptors were told already; both 0 at the end.
+struct torpor_keeper_held {
+    struct torpor_keeper_header header;
+    uint32_t next_name;
+    uint32_t next_offset;
+    uint32_t count;   // of names in this message
+};
+
 enum torpor_keeper_state {
     TORPOR_SLOT_FREE = 0,
     TORPOR_SLOT_LAUNCHING = 1,  // it has a process, exec has not been heard of
@@ -141,7 +180,7 @@ enum torpor_keeper_state {
     TORPOR_SLOT_FAILED = 4,     // exec failed, the child is not reaped yet, or torpord not told yet
 };
 
-// One process that the keeper launched. In the table (a memfd which only the keeper can write) and in messages.
+// One process that the keeper launched or adopted. In the table (a memfd which only the keeper can write) and in messages.
 struct torpor_keeper_slot {
     uint32_t state;
     uint32_t generation;      // counts the uses of this slot
@@ -150,7 +189,7 @@ struct torpor_keeper_slot {
     uint64_t sequence;        // counts launches
     uint64_t start_time;      // clock ticks after boot, field 22 of /proc/PID/stat
     uint32_t flags;           // torpor_keeper_launch_flags
-    int32_t code;             // CLD_EXITED, CLD_KILLED, CLD_DUMPED
+    int32_t code;             // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0: it ended, nobody can tell how
     int32_t status;           // exit status, or signal
     uint32_t stage;           // where its launch failed, for one that failed while torpord was away
     uint32_t error;
@@ -233,6 +272,8 @@ struct torpor_keeper_welcome {
     uint32_t under_manager;       // 1: there is a NOTIFY_SOCKET
     uint64_t app_nofile_soft;     // what apps get as RLIMIT_NOFILE unless their plan says otherwise
     int32_t keeper_pid;
+    uint32_t started_from_image;  // 1: the program on disk failed, this torpord is the one that worked before
+    uint32_t resume_version;      // of the state that this keeper writes when it executes itself
     uint32_t reserved;
 };
 
