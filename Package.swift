@@ -18,6 +18,7 @@ let package = Package(
     targets: [
         .target(name: "CKeeperProtocol"),
         .target(name: "CLinux"),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
         .target(name: "CTOML", cxxSettings: [.define("NDEBUG")]),
@@ -32,6 +33,7 @@ let package = Package(
         .target(name: "Notify", dependencies: ["Linux"]),
         .target(name: "Output", dependencies: ["EventLoop", "Linux"]),
         .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux"]),
+        .target(name: "Store", dependencies: ["CSQLite", "EventLoop", "Linux"]),
         .target(
             name: "Supervisor",
             dependencies: [
@@ -43,6 +45,12 @@ let package = Package(
         .target(name: "TorporAPI", dependencies: ["Varlink"]),
         .target(name: "Varlink", dependencies: ["Linux"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink"]),
+        // For tests: writes until it is killed.
+        .executableTarget(
+            name: "store-writer",
+            dependencies: ["EventLoop", "Linux", "Store"],
+            path: "Tests/StoreWriter"
+        ),
         .executableTarget(
             name: "torpor",
             dependencies: [
@@ -87,6 +95,7 @@ let package = Package(
         .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
         .testTarget(name: "ProcessesTests", dependencies: ["EventLoop", "Linux", "Processes", "torpor-keeper"]),
+        .testTarget(name: "StoreTests", dependencies: ["CSQLite", "EventLoop", "Linux", "Store", "store-writer"]),
         .testTarget(name: "SupervisorTests", dependencies: ["Supervisor"]),
         .testTarget(
             name: "VarlinkTests",
@@ -98,7 +107,7 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-let withoutSwift: Set = ["CKeeperProtocol", "CLinux", "CSystemd", "CTOML", "torpor-keeper"]
+let withoutSwift: Set = ["CKeeperProtocol", "CLinux", "CSQLite", "CSystemd", "CTOML", "torpor-keeper"]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md

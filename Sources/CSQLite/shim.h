@@ -1,0 +1,18 @@
+#ifndef TORPOR_CSQLITE_H
+#define TORPOR_CSQLITE_H
+
+#include <sqlite3.h>
+
+// What Swift cannot call of sqlite3.h. One reason per shim.
+
+/// SQLITE_TRANSIENT is a cast of -1 to a function pointer, which is not imported: SQLite copies the text. NULL is an empty one.
+static inline int torpor_sqlite_bind_text(sqlite3_stmt *statement, int index, const char *text, int length) {
+    return sqlite3_bind_text(statement, index, text ? text : "", length, SQLITE_TRANSIENT);
+}
+
+/// sqlite3_db_config is variadic. The last close leaves the write-ahead log as it is.
+static inline int torpor_sqlite_keep_log_on_close(sqlite3 *database) {
+    return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
+}
+
+#endif

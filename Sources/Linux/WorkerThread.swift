@@ -1,0 +1,121 @@
+import CLinux
+import Glibc
+
+/// A thread beside the loop's, for what may wait for a disk. It takes no signals: those are the loop's.
+public enum WorkerThread {
+    private final class Body {
+        let name: String
+        let run: @Sendable () -> Void
+
+        init(_ name: String, _ run: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.run = run
+        }
+    }
+
+    /// Runs `body` on a new detached thread with a stack of 512 KiB. Errors: out of threads or memory.
+    ///
+    /// - Parameter name: shown by ps -L and in /proc/PID/task/TID/comm; at most 15 bytes.
+    public static func start(named name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+        var attributes = pthread_attr_t()
+        try result(pthread_attr_init(&attributes))
+        defer { pthread_attr_destroy(&attributes) }
+        try result(pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED)))
+        try result(pthread_attr_setstacksize(&attributes, 512 << 10))
+        let box = Unmanaged.passRetained(Body(name, body))
+        // The thread inherits the mask.
+        var all = sigset_t()
+        var before = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &before)
+        var thread = pthread_t()
+        let code = pthread_create(
+            &thread,
+            &attributes,
+            { argument in
+                let body = Unmanaged<Body>.fromOpaque(argument!).takeRetainedValue()
+                // PR_SET_NAME: pthread_setname_np needs _GNU_SOURCE.
+                _ = body.name.withCString { tlx_prctl(15, UInt(bitPattern: $0)) }
+                body.run()
+                return nil
+            },
+            box.toOpaque()
+        )
+        pthread_sigmask(SIG_SETMASK, &before, nil)
+        if code != 0 { box.release() }
+        try result(code)
+    }
+
+    /// The pthread functions return errno instead of setting it.
+    static func result(_ code: Int32) throws(Errno) {
+        if code != 0 { throw Errno(rawValue: code) }
+    }
+}
+
+/// A value that threads share: one at a time, and a way to wait for a change of it.
+///
+/// Hold it for moments only: whoever calls `withLock` waits for whoever is in it.
+public final class Monitor<State>: @unchecked Sendable {
+    // Sendable, since `state` is touched only while `mutex` is held. Both live at an address of their own: Swift may
+    // move a stored property.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private var state: State
+
+    /// A monitor of that value.
+    public init(_ state: sending State) {
+        self.state = state
+        mutex.initialize(to: pthread_mutex_t())
+        condition.initialize(to: pthread_cond_t())
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Runs `body` alone.
+    public func withLock<Result, Failure: Error>(
+        _ body: (inout State) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body(&state)
+    }
+
+    /// Wakes all that wait.
+    public func wake() { pthread_cond_broadcast(condition) }
+
+    /// Waits for `wake()`, at most until `deadline` of CLOCK_MONOTONIC, until `body` gives something; nil at the
+    /// deadline. `body` runs alone, also before the first wait; it may put the deadline off or forward.
+    public func wait<Result>(
+        until deadline: Duration? = nil,
+        for body: (inout State, _ deadline: inout Duration?) -> sending Result?
+    ) -> sending Result? {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        var deadline = deadline
+        while true {
+            if let result = body(&state, &deadline) { return result }
+            guard let deadline else {
+                pthread_cond_wait(condition, mutex)
+                continue
+            }
+            if Clock.monotonic() >= deadline { return nil }
+            let parts = deadline.components
+            var time = timespec(
+                tv_sec: Int(clamping: parts.seconds),
+                tv_nsec: Int(parts.attoseconds / 1_000_000_000)
+            )
+            pthread_cond_timedwait(condition, mutex, &time)
+        }
+    }
+}

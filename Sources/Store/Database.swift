@@ -1,0 +1,203 @@
+import CSQLite
+import Linux
+
+/// What SQLite refused, and why.
+struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// What can be done about it.
+    enum Kind: Hashable, Sendable {
+        /// The file is no sound database: nothing more can be read or written.
+        case damaged
+        /// It is the database of another program.
+        case foreign
+        /// A later version of this program wrote it.
+        case newer(version: Int64)
+        /// Another program has it open.
+        case inUse
+        /// The disk, or its quota, is full.
+        case full
+        /// The file may not be written, or its directory is not there.
+        case refused
+        /// The disk failed.
+        case input
+        /// Anything else, such as a lack of memory.
+        case other
+    }
+
+    let kind: Kind
+    let description: String
+
+    init(kind: Kind, _ description: String) {
+        self.kind = kind
+        self.description = description
+    }
+
+    /// The error that a call on `database` returned.
+    init(code: Int32, of database: OpaquePointer?) {
+        kind =
+            switch code & 0xff {
+            case SQLITE_CORRUPT, SQLITE_NOTADB, SQLITE_FORMAT, SQLITE_ERROR, SQLITE_MISMATCH, SQLITE_CONSTRAINT:
+                .damaged
+            case SQLITE_BUSY, SQLITE_LOCKED: .inUse
+            case SQLITE_FULL: .full
+            case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_AUTH: .refused
+            case SQLITE_IOERR: .input
+            default: .other
+            }
+        var text = database.flatMap { sqlite3_errmsg($0) }.map { String(cString: $0) } ?? "error \(code)"
+        let system = database.map { sqlite3_system_errno($0) } ?? 0
+        if system != 0, [.refused, .input, .full].contains(kind) { text += " (\(Errno(rawValue: system)))" }
+        description = text
+    }
+}
+
+/// A connection to a database, of one thread.
+final class Database {
+    private var handle: OpaquePointer?
+    private var statements: [String: Statement] = [:]
+
+    enum Mode {
+        case readWrite
+        /// For a file on a disk that cannot be written: what the log holds beyond it is not seen.
+        case immutable
+    }
+
+    /// Opens the file; makes it in the mode `readWrite`.
+    init(path: String, mode: Mode, vfs: String?) throws(DatabaseError) {
+        let flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        let code: Int32
+        switch mode {
+        case .readWrite:
+            code = sqlite3_open_v2(path, &handle, flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs)
+        case .immutable:
+            let uri = "file:" + Self.escaped(path) + "?immutable=1"
+            code = sqlite3_open_v2(uri, &handle, flags | SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, vfs)
+        }
+        guard code == SQLITE_OK else {
+            let error = DatabaseError(code: code, of: handle)
+            close()
+            throw error
+        }
+        sqlite3_busy_timeout(handle, 1_000)
+    }
+
+    deinit { close() }
+
+    private static func escaped(_ path: String) -> String {
+        path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
+    }
+
+    /// Leaves the write-ahead log beside the file when it is closed.
+    func keepLogOnClose() { _ = torpor_sqlite_keep_log_on_close(handle) }
+
+    /// Closes it, which takes the log into the file.
+    func close() {
+        statements = [:]
+        sqlite3_close_v2(handle)
+        handle = nil
+    }
+
+    /// How many rows the last change touched.
+    var changes: Int64 { sqlite3_changes64(handle) }
+
+    /// Runs statements without parameters or results.
+    func run(_ sql: String) throws(DatabaseError) {
+        let code = sqlite3_exec(handle, sql, nil, nil, nil)
+        if code != SQLITE_OK { throw DatabaseError(code: code, of: handle) }
+    }
+
+    /// A prepared statement, made once and reset for each use.
+    func prepare(_ sql: String) throws(DatabaseError) -> Statement {
+        if let statement = statements[sql] {
+            statement.reset()
+            return statement
+        }
+        var made: OpaquePointer?
+        let code = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &made, nil)
+        guard code == SQLITE_OK, let made else { throw DatabaseError(code: code, of: handle) }
+        let statement = Statement(made, of: handle)
+        statements[sql] = statement
+        return statement
+    }
+
+    /// The first column of the first row, as an integer.
+    func integer(_ sql: String) throws(DatabaseError) -> Int64? {
+        let statement = try prepare(sql)
+        defer { statement.reset() }
+        return try statement.step() ? statement.integer(0) : nil
+    }
+
+    /// Runs `body` as one: all of it is written, or nothing.
+    func transaction(commits: Bool = true, _ body: () throws(DatabaseError) -> Void) throws(DatabaseError) {
+        try run("BEGIN IMMEDIATE")
+        do throws(DatabaseError) {
+            try body()
+            for statement in statements.values { statement.reset() }
+            try run(commits ? "COMMIT" : "ROLLBACK")
+        } catch {
+            for statement in statements.values { statement.reset() }
+            // A full disk rolls back by itself.
+            if sqlite3_get_autocommit(handle) == 0 { try? run("ROLLBACK") }
+            throw error
+        }
+    }
+}
+
+/// A prepared statement. Parameters are counted from 1, columns from 0.
+final class Statement {
+    private let raw: OpaquePointer
+    private let database: OpaquePointer?
+
+    init(_ raw: OpaquePointer, of database: OpaquePointer?) {
+        self.raw = raw
+        self.database = database
+    }
+
+    deinit { sqlite3_finalize(raw) }
+
+    func reset() {
+        sqlite3_reset(raw)
+        sqlite3_clear_bindings(raw)
+    }
+
+    func bind(_ index: Int32, _ value: Int64?) {
+        if let value { sqlite3_bind_int64(raw, index, value) } else { sqlite3_bind_null(raw, index) }
+    }
+
+    func bind(_ index: Int32, _ value: String?) {
+        guard var value else {
+            sqlite3_bind_null(raw, index)
+            return
+        }
+        value.withUTF8 { bytes in
+            bytes.withMemoryRebound(to: CChar.self) { characters in
+                _ = torpor_sqlite_bind_text(raw, index, characters.baseAddress, Int32(clamping: bytes.count))
+            }
+        }
+    }
+
+    /// The next row; false when there is none. An error is that of SQLite.
+    func step() throws(DatabaseError) -> Bool {
+        let code = sqlite3_step(raw)
+        if code == SQLITE_ROW { return true }
+        if code == SQLITE_DONE { return false }
+        throw DatabaseError(code: code, of: database)
+    }
+
+    /// Runs a statement that gives no rows.
+    func run() throws(DatabaseError) {
+        defer { reset() }
+        while try step() {}
+    }
+
+    func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(raw, column) }
+
+    func optionalInteger(_ column: Int32) -> Int64? {
+        sqlite3_column_type(raw, column) == SQLITE_NULL ? nil : sqlite3_column_int64(raw, column)
+    }
+
+    func text(_ column: Int32) -> String? {
+        guard let start = sqlite3_column_text(raw, column) else { return nil }
+        let count = Int(sqlite3_column_bytes(raw, column))
+        return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+}

@@ -1,0 +1,64 @@
+/// The tables, and how each version of them becomes the next.
+///
+/// | version | what it brought |
+/// |---|---|
+/// | 1 | meta, apps, events |
+/// | 2 | reports: termination reports are there after a restart of the supervisor too |
+enum Schema {
+    /// What this program writes: `PRAGMA user_version`.
+    static let version: Int64 = 2
+    /// `PRAGMA application_id` of every version: "Torp".
+    static let applicationID: Int64 = 0x546f_7270
+
+    /// What turns version n into n + 1, by n; 0 is an empty file.
+    static let steps = [
+        """
+        CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+        CREATE TABLE apps (
+            name TEXT PRIMARY KEY,
+            goal TEXT,
+            stopped_by_person INTEGER NOT NULL,
+            force_quit INTEGER NOT NULL,
+            failed INTEGER NOT NULL,
+            restarts INTEGER NOT NULL,
+            attempt INTEGER NOT NULL,
+            incarnation INTEGER NOT NULL,
+            exit_reason TEXT,
+            exit_code INTEGER,
+            exit_signal TEXT,
+            exit_at INTEGER,
+            ledger TEXT NOT NULL
+        ) WITHOUT ROWID;
+        CREATE TABLE events (
+            sequence INTEGER PRIMARY KEY,
+            at INTEGER NOT NULL,
+            app TEXT,
+            incarnation INTEGER,
+            kind TEXT NOT NULL,
+            from_state TEXT,
+            to_state TEXT,
+            text TEXT NOT NULL,
+            reason TEXT,
+            details TEXT
+        );
+        CREATE INDEX events_of_app ON events (app, sequence);
+        """,
+        """
+        CREATE TABLE reports (
+            id INTEGER PRIMARY KEY,
+            app TEXT NOT NULL,
+            incarnation INTEGER NOT NULL,
+            at INTEGER NOT NULL,
+            json TEXT NOT NULL
+        );
+        CREATE INDEX reports_of_app ON reports (app, id);
+        """,
+    ]
+
+    /// Brings an older version, or an empty file, up to `version`. To be called within a transaction.
+    static func migrate(_ database: Database, from version: Int64, to target: Int64 = version) throws(DatabaseError) {
+        if version == 0 { try database.run("PRAGMA application_id = \(applicationID)") }
+        for step in steps[Int(version)..<Int(target)] { try database.run(step) }
+        try database.run("PRAGMA user_version = \(target)")
+    }
+}

@@ -1,0 +1,266 @@
+public import EventLoop
+import Linux
+
+/// What must outlive a boot: goals that persons set, marks, restart ledgers, events, termination reports. One SQLite
+/// database, written and read by a thread of its own.
+///
+/// The loop's thread never waits for it: what is saved is queued, bounded and coalesced by app, and committed in
+/// batches about 10 ms after the first of it. While the disk cannot be written, or hangs, only the queue grows: beyond
+/// its bound the oldest events go, and are counted; rows of apps never do. Nothing here fails: what is wrong is told
+/// to `onNotice` in a sentence, and tried again with growing delays.
+///
+/// Of the loop's thread.
+public final class Store {
+    /// How long the disk may keep the writer before somebody should know.
+    static let patience = Duration.seconds(5)
+
+    /// Told what a person should know, on the loop's thread.
+    public var onNotice: ((StoreNotice) -> Void)?
+
+    private let place: StorePlace
+    private let loop: EventLoop
+    private let queue: Monitor<StoreQueue>
+    private var doorbell: EventCounter?
+    private var source: IOSource?
+    private var timer: TimerSource?
+    private var pending: [Int: Pending] = [:]
+    private var nextTicket = 0
+    private var lastSequence: Int64 = 0
+    private var isHanging = false
+
+    private struct Pending {
+        let deadline: Duration
+        let completion: (StoreAnswer) -> Void
+    }
+
+    /// Why a question has no answer.
+    public struct Unavailable: Error, Sendable, Hashable, CustomStringConvertible {
+        /// A sentence.
+        public let description: String
+    }
+
+    /// Starts the thread. The file is opened by it, at the first use.
+    ///
+    /// - Parameters:
+    ///   - path: the database; it and its directory are made where they are missing.
+    ///   - machine: /etc/machine-id. Of a file from another machine only what persons asked for counts.
+    ///   - boot: the boot's id. Force-quit marks do not count in another boot.
+    ///   - holdsWrites: nothing is changed in the file before ``releaseWrites()``: an older version of this program
+    ///     may have to go on with it.
+    public convenience init(
+        path: String,
+        machine: String,
+        boot: String,
+        retention: Retention = Retention(),
+        holdsWrites: Bool = false,
+        loop: EventLoop
+    ) {
+        let place = StorePlace(path: path, machine: machine, boot: boot, vfs: nil, retention: retention)
+        self.init(place, limits: StoreQueue.Limits(), holdsWrites: holdsWrites, loop: loop)
+    }
+
+    init(_ place: StorePlace, limits: StoreQueue.Limits, holdsWrites: Bool, loop: EventLoop) {
+        self.place = place
+        self.loop = loop
+        let queue = Monitor(StoreQueue(limits: limits, holds: holdsWrites, retention: place.retention))
+        self.queue = queue
+        do throws(Errno) {
+            let doorbell = try EventCounter()
+            source = try loop.watch(doorbell.raw, .readable) { [weak self] _ in self?.answered() }
+            timer = try loop.timer { [weak self] in self?.giveUpOnOld() }
+            try WorkerThread.start(named: "store") {
+                StoreWriter(place, queue: queue, doorbell: doorbell).run()
+            }
+            self.doorbell = doorbell
+        } catch {
+            source = nil
+            let notice = StoreNotice(.unavailable, "nothing is stored: no thread for it could be started (\(error))")
+            loop.later { [weak self] in self?.onNotice?(notice) }
+        }
+    }
+
+    deinit { close(within: .zero) }
+
+    // MARK: Writing
+
+    /// Keeps an app's row; a newer one replaces one that was not written yet.
+    public func save(_ row: AppRow) {
+        let now = loop.now
+        push { $0.save(row, now: now) }
+    }
+
+    /// Forgets an app's row and reports, not its events.
+    public func remove(app: String) {
+        let now = loop.now
+        push { $0.remove(app: app, now: now) }
+    }
+
+    /// Keeps an event, and returns the sequence that it gets.
+    @discardableResult
+    public func append(_ event: StoredEvent) -> Int64 {
+        var event = event
+        lastSequence = max(lastSequence &+ 1, event.at)
+        event.sequence = lastSequence
+        let now = loop.now
+        let numbered = event
+        push { $0.append(numbered, now: now) }
+        return lastSequence
+    }
+
+    /// Keeps a termination report; of an app the newest ten are kept.
+    public func append(_ report: StoredReport) {
+        let now = loop.now
+        push { $0.append(report, now: now) }
+    }
+
+    /// Changes how long events are kept.
+    public func setRetention(_ retention: Retention) {
+        push {
+            $0.retention = retention
+            $0.isUntidy = true
+        }
+    }
+
+    /// From now on the file may be changed.
+    public func releaseWrites() { push { $0.holds = false } }
+
+    private func push(_ change: (inout StoreQueue) -> Void) {
+        guard doorbell != nil else { return }
+        let now = loop.now
+        let busySince = queue.withLock { queue in
+            change(&queue)
+            return queue.busySince
+        }
+        queue.wake()
+        if let busySince, !isHanging, now - busySince >= Self.patience {
+            isHanging = true
+            onNotice?(
+                StoreNotice(
+                    .hangs,
+                    "\(place.path): the disk does not answer; what happens is kept in memory until it does"
+                )
+            )
+        }
+    }
+
+    // MARK: Reading
+
+    /// Gives what the file held when it was opened. To be called once, before anything else is asked.
+    ///
+    /// - Parameter limit: when the disk takes longer, the completion gets what an empty file holds.
+    public func load(within limit: Duration = .seconds(10), _ completion: @escaping (StoreContents) -> Void) {
+        ask(.load, within: limit) { [weak self] answer in
+            guard case .contents(let contents) = answer else { return completion(StoreContents()) }
+            if let self { self.lastSequence = max(self.lastSequence, contents.lastSequence) }
+            completion(contents)
+        }
+    }
+
+    /// Gives the events that the query wants, the oldest first; all that was appended before is seen, except what
+    /// could not be written.
+    public func events(
+        _ query: EventQuery,
+        within limit: Duration = .seconds(2),
+        _ completion: @escaping (Result<[StoredEvent], Unavailable>) -> Void
+    ) {
+        ask(.events(query), within: limit) { answer in
+            switch answer {
+            case .events(let events): completion(.success(events))
+            case .failed(let reason): completion(.failure(Unavailable(description: reason)))
+            case .contents, .reports, .flushed: break
+            }
+        }
+    }
+
+    /// Gives the reports of an app, or all, the newest first.
+    public func reports(
+        app: String? = nil,
+        within limit: Duration = .seconds(2),
+        _ completion: @escaping (Result<[StoredReport], Unavailable>) -> Void
+    ) {
+        ask(.reports(app: app), within: limit) { answer in
+            switch answer {
+            case .reports(let reports): completion(.success(reports))
+            case .failed(let reason): completion(.failure(Unavailable(description: reason)))
+            case .contents, .events, .flushed: break
+            }
+        }
+    }
+
+    /// Has everything written at once; true when it was.
+    public func flush(within limit: Duration = .seconds(2), _ completion: @escaping (Bool) -> Void) {
+        ask(.flush, within: limit) { answer in
+            if case .flushed = answer { completion(true) } else { completion(false) }
+        }
+    }
+
+    private func ask(_ request: StoreRequest, within limit: Duration, _ completion: @escaping (StoreAnswer) -> Void) {
+        nextTicket += 1
+        let ticket = nextTicket
+        let isTaken = doorbell != nil && queue.withLock { $0.ask(request, ticket: ticket) }
+        guard isTaken else {
+            loop.later { completion(.failed("too much waits for the disk already")) }
+            return
+        }
+        pending[ticket] = Pending(deadline: loop.now + limit, completion: completion)
+        queue.wake()
+        armTimer()
+    }
+
+    private func armTimer() {
+        guard let next = pending.values.map(\.deadline).min() else {
+            timer?.disarm()
+            return
+        }
+        if timer?.deadline != next { timer?.arm(at: next) }
+    }
+
+    private func giveUpOnOld() {
+        let now = loop.now
+        let old = pending.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
+        for (ticket, _) in old { pending[ticket] = nil }
+        armTimer()
+        for (_, entry) in old { entry.completion(.failed("the disk does not answer")) }
+    }
+
+    /// The writer has rung.
+    private func answered() {
+        doorbell?.drain()
+        let (answers, notices, busySince) = queue.withLock { queue in
+            defer {
+                queue.answers = []
+                queue.notices = []
+            }
+            return (queue.answers, queue.notices, queue.busySince)
+        }
+        for notice in notices { onNotice?(notice) }
+        if isHanging, busySince == nil {
+            isHanging = false
+            onNotice?(StoreNotice(.available(lost: 0), "\(place.path): the disk answers again"))
+        }
+        let taken = answers.compactMap { entry in
+            pending.removeValue(forKey: entry.ticket).map { ($0.completion, entry.answer) }
+        }
+        armTimer()
+        for (completion, answer) in taken { completion(answer) }
+    }
+
+    // MARK: The end
+
+    /// Has what waits written and the file closed. Blocks, at most for `limit`: false when that was not enough, or
+    /// something could not be written. Questions that wait get no answer any more.
+    @discardableResult
+    public func close(within limit: Duration = .seconds(1)) -> Bool {
+        guard doorbell != nil else { return true }
+        doorbell = nil
+        source?.cancel()
+        timer?.cancel()
+        pending = [:]
+        queue.withLock { $0.isClosing = true }
+        queue.wake()
+        let isClean = queue.wait(until: Clock.monotonic() + limit) { (queue, _) -> Bool? in
+            queue.isFinished ? queue.work.isEmpty : nil
+        }
+        return isClean ?? false
+    }
+}

@@ -1,0 +1,185 @@
+import CSQLite
+import Linux
+
+/// Who writes, and where.
+struct StorePlace: Sendable {
+    /// The database's path.
+    var path: String
+    /// /etc/machine-id; empty where there is none.
+    var machine: String
+    /// The boot's id; empty where there is none.
+    var boot: String
+    /// A VFS of SQLite's by name; nil for the usual one.
+    var vfs: String?
+    /// How long events are kept.
+    var retention: Retention
+}
+
+/// The open database: its tables are those of this version, and it is ours.
+///
+/// It is locked as long as it is open. So two supervisors with one state directory do not mix their rows, and SQLite
+/// needs no shared memory beside the file, which others could shorten under it.
+final class StoreFile {
+    let database: Database
+    /// Whether it can be read and not written.
+    let isReadOnly: Bool
+    /// Whether its version is an older one, since nothing may be changed yet.
+    let isBehind: Bool
+    /// Everything read from it, as it counts now.
+    private(set) var contents = StoreContents()
+    /// The greatest sequence in it.
+    private(set) var lastSequence: Int64 = 0
+    private let place: StorePlace
+    private let inode: UInt64?
+    private var eventCount: Int64 = 0
+    private var agedAt: Duration?
+
+    /// Opens the file, makes it where there is none, and brings it up to this version.
+    ///
+    /// - Parameter holds: nothing is changed yet, also not the version.
+    init(_ place: StorePlace, mode: Database.Mode = .readWrite, holds: Bool) throws(DatabaseError) {
+        self.place = place
+        isReadOnly = mode == .immutable
+        if mode == .readWrite { try Self.makeFile(place.path) }
+        database = try Database(path: place.path, mode: mode, vfs: place.vfs)
+        inode = try? File.status(place.path).inode
+        try database.run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY")
+        let version = try database.integer("PRAGMA user_version") ?? 0
+        let isEmpty = try database.integer("SELECT count(*) FROM sqlite_schema") == 0
+        let application = try database.integer("PRAGMA application_id") ?? 0
+        isBehind = holds && version < Schema.version
+        guard application == Schema.applicationID || (application == 0 && isEmpty), version >= 0,
+            (version == 0) == isEmpty
+        else { throw DatabaseError(kind: .foreign, "it is the file of another program") }
+        if version > Schema.version {
+            throw DatabaseError(
+                kind: .newer(version: version),
+                "its version is \(version), and this torpord knows \(Schema.version)"
+            )
+        }
+        if !isReadOnly {
+            // Only an empty file takes auto_vacuum, and only before it has a log.
+            try database.run(
+                """
+                PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
+                PRAGMA journal_size_limit = 4194304
+                """
+            )
+        }
+        try adopt(version: version, holds: holds)
+    }
+
+    /// With the mode that it should have: SQLite's own would be open to all.
+    private static func makeFile(_ path: String) throws(DatabaseError) {
+        do throws(Errno) {
+            if let directory = File.parent(of: path) { try File.makeDirectories(directory) }
+            try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600).close()
+        } catch {
+            if error == .fileExists { return }
+            let kind: DatabaseError.Kind = error == .noSpace ? .full : error == .ioError ? .input : .refused
+            throw DatabaseError(kind: kind, "\(error)")
+        }
+    }
+
+    /// Takes it over for this boot, and reads what it holds.
+    private func adopt(version: Int64, holds: Bool) throws(DatabaseError) {
+        if isReadOnly {
+            if version > 0 { try read() }
+            return
+        }
+        try database.transaction(commits: !holds) { () throws(DatabaseError) in
+            if version < Schema.version { try Schema.migrate(database, from: version) }
+            try read()
+            if !holds { try setMeta() }
+        }
+    }
+
+    private func setMeta() throws(DatabaseError) {
+        if contents.origin == .thisBoot { return }
+        for row in contents.apps.values { try database.save(row) }
+        try database.setMeta("machine", place.machine)
+        try database.setMeta("boot", place.boot)
+    }
+
+    private func read() throws(DatabaseError) {
+        var apps: [String: AppRow] = [:]
+        try database.apps { apps[$0.name] = $0 }
+        contents.apps = apps
+        let machine = try database.meta("machine")
+        contents.origin =
+            if let machine, machine != place.machine, !machine.isEmpty, !place.machine.isEmpty {
+                .otherMachine
+            } else if let boot = try database.meta("boot") {
+                boot == place.boot && !boot.isEmpty ? .thisBoot : .earlierBoot
+            } else {
+                .nobody
+            }
+        contents.forgetWhatIsOver()
+        let kept = try database.meta("last_sequence").flatMap { Int64($0) } ?? 0
+        lastSequence = max(kept, try database.integer("SELECT max(sequence) FROM events") ?? 0)
+        contents.lastSequence = lastSequence
+        eventCount = try database.integer("SELECT count(*) FROM events") ?? 0
+    }
+
+    /// What can be read of the apps in a file that is not sound.
+    static func salvage(_ place: StorePlace) -> [String: AppRow] {
+        var apps: [String: AppRow] = [:]
+        guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return [:] }
+        database.keepLogOnClose()
+        try? database.run("PRAGMA locking_mode = EXCLUSIVE")
+        try? database.apps { apps[$0.name] = $0 }
+        return apps
+    }
+
+    /// Whether the file at the path is still the one that is open.
+    var isInPlace: Bool { inode != nil && (try? File.status(place.path).inode) == inode }
+
+    // MARK: Writing
+
+    /// Writes all of it, or nothing.
+    func write(_ work: StoreWork) throws(DatabaseError) {
+        if isReadOnly { throw DatabaseError(kind: .refused, "it can only be read") }
+        var last = lastSequence
+        try database.transaction { () throws(DatabaseError) in
+            for app in work.removed { try database.remove(app: app) }
+            for row in work.rows.values { try database.save(row) }
+            for var event in work.events {
+                // The clock was set back before the last sequence was known.
+                event.sequence = max(event.sequence, last + 1)
+                try database.append(event)
+                last = event.sequence
+            }
+            for report in work.reports { try database.append(report) }
+            if !work.events.isEmpty { try database.setMeta("last_sequence", String(last)) }
+        }
+        lastSequence = last
+        eventCount += Int64(work.events.count)
+    }
+
+    /// How many events one step of `tidy` removes at most: some milliseconds of work.
+    static let step: Int64 = 500
+
+    /// Removes some of what is kept too long. Returns whether there is more to do.
+    func tidy(_ retention: Retention, now: Duration, wallClock: Int64) throws(DatabaseError) -> Bool {
+        guard !isReadOnly else { return false }
+        var removed: Int64 = 0
+        // A little more than allowed, so that not every event costs a removal.
+        if eventCount > retention.maxCount + retention.maxCount / 100 {
+            try database.transaction { () throws(DatabaseError) in
+                removed = try database.removeOldestEvents(min(Self.step, eventCount - retention.maxCount))
+            }
+            eventCount -= removed
+            if eventCount > retention.maxCount { return true }
+        } else if let age = retention.maxAge, agedAt.map({ now - $0 >= .seconds(600) }) ?? true {
+            try database.transaction { () throws(DatabaseError) in
+                removed = try database.removeEvents(before: wallClock - age, limit: Self.step)
+            }
+            eventCount -= removed
+            if removed == Self.step { return true }
+            agedAt = now
+        }
+        guard try database.integer("PRAGMA freelist_count") ?? 0 > 256 else { return removed > 0 }
+        try database.run("PRAGMA incremental_vacuum(64)")
+        return true
+    }
+}

@@ -1,0 +1,219 @@
+import Linux
+
+/// What is to be written at once.
+struct StoreWork: Sendable {
+    /// The newest of each app.
+    var rows: [String: AppRow] = [:]
+    var removed: Set<String> = []
+    var events: [StoredEvent] = []
+    var reports: [StoredReport] = []
+
+    var isEmpty: Bool { rows.isEmpty && removed.isEmpty && events.isEmpty && reports.isEmpty }
+}
+
+/// A question to the writer, answered after everything that was queued before it.
+enum StoreRequest: Sendable {
+    case load
+    case events(EventQuery)
+    case reports(app: String?)
+    case flush
+}
+
+/// What the writer answers.
+enum StoreAnswer: Sendable {
+    case contents(StoreContents)
+    case events([StoredEvent])
+    case reports([StoredReport])
+    case flushed
+    case failed(String)
+}
+
+/// What waits between the loop's thread and the writer's: bounded, and coalesced by app.
+struct StoreQueue: Sendable {
+    /// How much may wait. Beyond it the oldest events and reports go; rows of apps never, since there is one an app.
+    struct Limits: Sendable {
+        var events = 20_000
+        var reports = 1_000
+        /// Of events, and of reports; bytes.
+        var bytes = 8 << 20
+        var requests = 256
+    }
+
+    /// How long writing waits for more to write.
+    static let delay = Duration.milliseconds(10)
+
+    let limits: Limits
+    private(set) var work = StoreWork()
+    private var eventBytes = 0
+    private var reportBytes = 0
+    /// Events and reports that had to go.
+    private(set) var dropped: Int64 = 0
+    private var requests: [(ticket: Int, request: StoreRequest)] = []
+    /// When the oldest of the work came.
+    private var since: Duration?
+    /// Not before that time, after a failure.
+    var notBefore: Duration?
+    /// Nothing is written until that is false.
+    var holds: Bool
+    /// There is something to tidy up.
+    var isUntidy = false
+    var retention: Retention
+    var isClosing = false
+    /// What the writer is at, and since when; nil while it waits.
+    var busySince: Duration?
+    var isFinished = false
+    /// For the loop's thread.
+    var answers: [(ticket: Int, answer: StoreAnswer)] = []
+    var notices: [StoreNotice] = []
+
+    init(limits: Limits = Limits(), holds: Bool = false, retention: Retention = Retention()) {
+        self.limits = limits
+        self.holds = holds
+        self.retention = retention
+    }
+
+    // MARK: From the loop's thread
+
+    mutating func save(_ row: AppRow, now: Duration) {
+        work.removed.remove(row.name)
+        work.rows[row.name] = row
+        since = since ?? now
+    }
+
+    mutating func remove(app: String, now: Duration) {
+        work.rows[app] = nil
+        work.removed.insert(app)
+        work.reports.removeAll { $0.app == app }
+        since = since ?? now
+    }
+
+    mutating func append(_ event: StoredEvent, now: Duration) {
+        work.events.append(event)
+        eventBytes += event.size
+        since = since ?? now
+        trim()
+    }
+
+    mutating func append(_ report: StoredReport, now: Duration) {
+        work.reports.append(report)
+        reportBytes += report.size
+        since = since ?? now
+        trim()
+    }
+
+    /// False when too many wait already.
+    mutating func ask(_ request: StoreRequest, ticket: Int) -> Bool {
+        guard requests.count < limits.requests else { return false }
+        requests.append((ticket, request))
+        return true
+    }
+
+    /// Drops the oldest, an eighth at once: not each new one shall move all others.
+    private mutating func trim() {
+        while work.events.count > limits.events || eventBytes > limits.bytes, !work.events.isEmpty {
+            let count = work.events.count / 8 + 1
+            for event in work.events.prefix(count) { eventBytes -= event.size }
+            work.events.removeFirst(count)
+            dropped += Int64(count)
+        }
+        while work.reports.count > limits.reports || reportBytes > limits.bytes, !work.reports.isEmpty {
+            let count = work.reports.count / 8 + 1
+            for report in work.reports.prefix(count) { reportBytes -= report.size }
+            work.reports.removeFirst(count)
+            dropped += Int64(count)
+        }
+    }
+
+    // MARK: From the writer's thread
+
+    /// What the writer should do next.
+    struct Turn: Sendable {
+        var work = StoreWork()
+        var requests: [(ticket: Int, request: StoreRequest)] = []
+        var retention: Retention
+        var tidies = false
+        var holds: Bool
+        var isLast: Bool
+    }
+
+    /// What there is to do at `now`; nil, and when to look again, while there is nothing.
+    mutating func take(now: Duration, _ deadline: inout Duration?) -> Turn? {
+        let isDue = { (time: Duration?) in time.map { $0 <= now } ?? true }
+        let writes = !work.isEmpty && !holds
+        let due = max((since ?? now) + Self.delay, notBefore ?? .zero)
+        let tidies = isUntidy && isDue(notBefore) && !holds
+        guard isClosing || !requests.isEmpty || (writes && due <= now) || tidies else {
+            deadline = writes ? due : isUntidy && !holds ? notBefore : nil
+            return nil
+        }
+        var turn = Turn(retention: retention, tidies: tidies, holds: holds, isLast: isClosing)
+        if writes, isDue(notBefore) || isClosing || requests.contains(where: \.request.isFlush) {
+            turn.work = work
+            work = StoreWork()
+            eventBytes = 0
+            reportBytes = 0
+            since = nil
+        }
+        turn.requests = requests
+        requests = []
+        busySince = now
+        return turn
+    }
+
+    /// Takes back what could not be written: what came meanwhile is newer.
+    mutating func putBack(_ older: StoreWork, now: Duration) {
+        guard !older.isEmpty else { return }
+        for (name, row) in older.rows where work.rows[name] == nil && !work.removed.contains(name) {
+            work.rows[name] = row
+        }
+        work.removed.formUnion(older.removed.filter { work.rows[$0] == nil })
+        work.events = older.events + work.events
+        work.reports = older.reports.filter { !work.removed.contains($0.app) } + work.reports
+        eventBytes = work.events.reduce(0) { $0 + $1.size }
+        reportBytes = work.reports.reduce(0) { $0 + $1.size }
+        since = since ?? now
+        trim()
+    }
+
+    /// How many had to go since the last call.
+    mutating func takeDropped() -> Int64 {
+        defer { dropped = 0 }
+        return dropped
+    }
+}
+
+extension StoreRequest {
+    var isFlush: Bool {
+        if case .flush = self { return true }
+        return false
+    }
+}
+
+/// Something that a person should know of the database.
+public struct StoreNotice: Sendable, Hashable, CustomStringConvertible {
+    /// What sort of news.
+    public enum Kind: Sendable, Hashable {
+        /// A damaged or foreign file was moved aside, and a new one begun.
+        case setAside
+        /// A file of a later version was moved aside, and a new one begun.
+        case setAsideNewer
+        /// Nothing can be written for now. What happens is kept in memory.
+        case unavailable
+        /// The disk has not answered for a while.
+        case hangs
+        /// It is written again; so many events and reports were lost.
+        case available(lost: Int64)
+        /// The file was written on another machine.
+        case otherMachine
+    }
+
+    /// What sort of news.
+    public let kind: Kind
+    /// A sentence.
+    public let description: String
+
+    init(_ kind: Kind, _ description: String) {
+        self.kind = kind
+        self.description = description
+    }
+}

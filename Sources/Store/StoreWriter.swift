@@ -1,0 +1,241 @@
+import Linux
+
+/// The writer's side: everything that touches the file, on a thread of its own.
+final class StoreWriter {
+    private let place: StorePlace
+    private let queue: Monitor<StoreQueue>
+    private let doorbell: EventCounter
+
+    private var file: StoreFile?
+    private var isHeld = true
+    /// The newest row of each app: what a new database begins with when the old one is damaged.
+    private var rows: [String: AppRow] = [:]
+    /// What the first database that could be read held.
+    private var contents: StoreContents?
+    private var trouble: String?
+    private var retryDelay = Duration.seconds(1)
+    private var retryAt: Duration?
+    private var setAsideAt: Duration?
+    /// The last failure may have been the connection's.
+    private var isSuspect = false
+
+    init(_ place: StorePlace, queue: Monitor<StoreQueue>, doorbell: EventCounter) {
+        self.place = place
+        self.queue = queue
+        self.doorbell = doorbell
+    }
+
+    /// Works until the queue is closed.
+    func run() {
+        while true {
+            let turn = queue.wait { (queue, deadline) -> StoreQueue.Turn? in
+                queue.take(now: Clock.monotonic(), &deadline)
+            }
+            guard let turn else { continue }
+            carryOut(turn)
+            let hung = queue.withLock { queue in
+                defer { queue.busySince = nil }
+                return queue.busySince.map { Clock.monotonic() - $0 >= Store.patience } ?? false
+            }
+            if hung { doorbell.signal() }
+            if turn.isLast { break }
+        }
+        file?.database.close()
+        file = nil
+        queue.withLock { $0.isFinished = true }
+        queue.wake()
+        doorbell.signal()
+    }
+
+    private func carryOut(_ turn: StoreQueue.Turn) {
+        if isHeld, !turn.holds {
+            file = nil
+            retryAt = nil
+            isHeld = false
+        }
+        for row in turn.work.rows.values { rows[row.name] = row }
+        for app in turn.work.removed { rows[app] = nil }
+        let isLoading = turn.requests.contains { if case .load = $0.request { true } else { false } }
+        let mustWrite = !turn.work.isEmpty || turn.tidies
+        if mustWrite || isLoading || !turn.requests.isEmpty { write(turn, isLoading: isLoading) }
+        for (ticket, request) in turn.requests {
+            let answer = answer(request)
+            queue.withLock { $0.answers.append((ticket, answer)) }
+        }
+        if !turn.requests.isEmpty { doorbell.signal() }
+    }
+
+    // MARK: Writing
+
+    /// Writes what there is to write, in a new file where the old one shows itself as damaged.
+    private func write(_ turn: StoreQueue.Turn, isLoading: Bool) {
+        // The first try is at once; the file may have been damaged, and the new one cannot be made.
+        for _ in 0..<2 {
+            do throws(DatabaseError) {
+                let file = try openFile(isPatient: turn.isLast || isLoading)
+                if !turn.work.isEmpty { try file.write(turn.work) }
+                if turn.holds { return }
+                let isUntidy = try file.tidy(
+                    turn.retention,
+                    now: Clock.monotonic(),
+                    wallClock: Clock.realtimeMicroseconds()
+                )
+                queue.withLock { $0.isUntidy = isUntidy }
+                return succeeded()
+            } catch {
+                guard setAside(error) else { return failed(error, turn.work) }
+            }
+        }
+        failed(DatabaseError(kind: .damaged, "a new one is damaged at once: is the disk broken?"), turn.work)
+    }
+
+    /// The open file, opened if need be. After a failure not before its time, unless `isPatient`.
+    private func openFile(isPatient: Bool) throws(DatabaseError) -> StoreFile {
+        if let file, file.isInPlace, !file.isReadOnly, !isSuspect { return file }
+        if let retryAt, !isPatient, Clock.monotonic() < retryAt {
+            throw DatabaseError(kind: .other, trouble ?? "it is tried again later")
+        }
+        file = nil
+        let opened = try StoreFile(place, holds: isHeld)
+        isSuspect = false
+        took(opened)
+        if !isHeld, opened.contents.origin == .nobody, !rows.isEmpty {
+            // In the place of one that was lost, it begins with what is known.
+            var known = StoreWork()
+            known.rows = rows
+            try opened.write(known)
+        }
+        return opened
+    }
+
+    private func took(_ opened: StoreFile) {
+        file = opened
+        guard contents == nil else { return }
+        contents = opened.contents
+        for (name, row) in opened.contents.apps where rows[name] == nil { rows[name] = row }
+        if opened.contents.origin == .otherMachine {
+            tell(
+                .otherMachine,
+                "\(place.path) comes from another machine: what persons asked for of their apps is kept"
+            )
+        }
+    }
+
+    private func succeeded() {
+        retryAt = nil
+        retryDelay = .seconds(1)
+        let lost = queue.withLock { queue in
+            queue.notBefore = nil
+            return queue.takeDropped()
+        }
+        guard trouble != nil || lost > 0 else { return }
+        trouble = nil
+        let loss = lost == 0 ? "nothing was lost" : lost == 1 ? "1 event was lost" : "\(lost) events were lost"
+        tell(.available(lost: lost), "\(place.path) is written again: \(loss)")
+    }
+
+    /// Keeps the work, and tries again later.
+    private func failed(_ error: DatabaseError, _ work: StoreWork) {
+        let now = Clock.monotonic()
+        if retryAt.map({ $0 <= now }) ?? true {
+            // What is open may be read meanwhile.
+            isSuspect = error.kind != .full
+            retryAt = now + retryDelay
+            retryDelay = min(retryDelay * 2, .seconds(60))
+        }
+        let notBefore = retryAt
+        queue.withLock { queue in
+            queue.notBefore = notBefore
+            queue.putBack(work, now: now)
+        }
+        guard trouble == nil else { return }
+        let reason =
+            switch error.kind {
+            case .inUse: "another program has it open (another torpord? give each its own state_directory)"
+            case .full: "the disk is full"
+            case .damaged, .foreign, .newer, .refused, .input, .other: error.description
+            }
+        trouble = reason
+        tell(
+            .unavailable,
+            "\(place.path) cannot be written: \(reason); what happens is kept in memory until it can be"
+        )
+    }
+
+    /// Moves a file aside that cannot be used, if that is what the error says. False when it is not, or fails.
+    private func setAside(_ error: DatabaseError) -> Bool {
+        let suffix: String
+        switch error.kind {
+        case .damaged: suffix = "corrupt"
+        case .foreign: suffix = "foreign"
+        case .newer(let version): suffix = "newer-\(version)"
+        case .inUse, .full, .refused, .input, .other: return false
+        }
+        guard !isHeld else { return false }
+        file?.database.keepLogOnClose()
+        file = nil
+        let now = Clock.monotonic()
+        if let setAsideAt, now - setAsideAt < .seconds(60) { return false }
+        var taken = 0
+        if suffix == "corrupt" {
+            var saved = StoreContents()
+            saved.origin = .earlierBoot
+            saved.apps = StoreFile.salvage(place)
+            saved.forgetWhatIsOver()
+            for (name, row) in saved.apps where rows[name] == nil {
+                rows[name] = row
+                taken += 1
+            }
+            if contents == nil { contents = saved }
+        }
+        guard let name = try? Aside.move(place.path, suffix: suffix) else { return false }
+        setAsideAt = now
+        let what: String
+        switch error.kind {
+        case .newer: what = "was written by a later torpord: \(error.description)"
+        case .foreign: what = "is not torpord's: \(error.description)"
+        default: what = "is damaged: \(error.description)"
+        }
+        let rest = taken == 0 ? "" : "; what was known of \(taken) apps could be read and goes on"
+        tell(
+            suffix.hasPrefix("newer") ? .setAsideNewer : .setAside,
+            "\(place.path) \(what); it is kept as \(name), and a new one is begun\(rest)"
+        )
+        return true
+    }
+
+    private func tell(_ kind: StoreNotice.Kind, _ sentence: String) {
+        let notice = StoreNotice(kind, sentence)
+        queue.withLock { $0.notices.append(notice) }
+        doorbell.signal()
+    }
+
+    // MARK: Answering
+
+    private func answer(_ request: StoreRequest) -> StoreAnswer {
+        if file == nil, retryAt != nil {
+            // On a disk that cannot be written there may be something to read.
+            if let readable = try? StoreFile(place, mode: .immutable, holds: true) { took(readable) }
+        }
+        if case .load = request { return .contents(contents ?? StoreContents()) }
+        if case .flush = request, let trouble { return .failed(trouble) }
+        guard let file else { return .failed(trouble ?? "it cannot be read") }
+        if file.isBehind { return .failed("its version is changed first") }
+        do throws(DatabaseError) {
+            return try read(request, from: file)
+        } catch {
+            // The next turn writes to a new file what can still be written.
+            if error.kind == .damaged, !file.isReadOnly, setAside(error) { queue.withLock { $0.isUntidy = true } }
+            return .failed(error.description)
+        }
+    }
+
+    private func read(_ request: StoreRequest, from file: StoreFile) throws(DatabaseError) -> StoreAnswer {
+        switch request {
+        case .load: .contents(contents ?? file.contents)
+        case .events(let query): .events(try file.database.events(query))
+        case .reports(let app): .reports(try file.database.reports(app: app))
+        case .flush: .flushed
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import EventLoop
+import Foundation
+import Linux
+import Testing
+
+@testable import Store
+
+/// A folder of its own, and stores in it.
+final class Bench {
+    let folder: String
+    var path: String { folder + "/state/torpor.db" }
+    let loop: EventLoop
+    var notices: [StoreNotice] = []
+
+    init() throws {
+        var template = Array("/tmp/tpstore-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw Errno(rawValue: errno) }
+        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        loop = try EventLoop()
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    func store(
+        path: String? = nil,
+        machine: String = "machine",
+        boot: String = "boot",
+        vfs: String? = nil,
+        retention: Retention = Retention(),
+        limits: StoreQueue.Limits = StoreQueue.Limits(),
+        holdsWrites: Bool = false
+    ) -> Store {
+        let place = StorePlace(
+            path: path ?? self.path,
+            machine: machine,
+            boot: boot,
+            vfs: vfs,
+            retention: retention
+        )
+        let store = Store(place, limits: limits, holdsWrites: holdsWrites, loop: loop)
+        store.onNotice = { [weak self] in self?.notices.append($0) }
+        return store
+    }
+
+    /// Turns the loop until `done`, at most 20 s.
+    func turn(_ what: String, at location: SourceLocation = #_sourceLocation, until done: () throws -> Bool) throws {
+        let end = Clock.monotonic() + .seconds(20)
+        while try !done() {
+            guard Clock.monotonic() < end else {
+                Issue.record("not within 20 s: \(what); notices: \(notices)", sourceLocation: location)
+                throw Stuck()
+            }
+            try loop.runOnce(timeout: .milliseconds(20))
+        }
+    }
+
+    struct Stuck: Error {}
+
+    func load(_ store: Store, at location: SourceLocation = #_sourceLocation) throws -> StoreContents {
+        var contents: StoreContents?
+        store.load { contents = $0 }
+        try turn("loading", at: location) { contents != nil }
+        return contents!
+    }
+
+    func flush(_ store: Store, at location: SourceLocation = #_sourceLocation) throws -> Bool {
+        var written: Bool?
+        store.flush { written = $0 }
+        try turn("flushing", at: location) { written != nil }
+        return written!
+    }
+
+    func events(
+        _ store: Store,
+        _ query: EventQuery = EventQuery(),
+        at location: SourceLocation = #_sourceLocation
+    ) throws -> [StoredEvent] {
+        var result: Result<[StoredEvent], Store.Unavailable>?
+        store.events(query) { result = $0 }
+        try turn("reading events", at: location) { result != nil }
+        return try result!.get()
+    }
+
+    func reports(
+        _ store: Store,
+        app: String? = nil,
+        at location: SourceLocation = #_sourceLocation
+    ) throws
+        -> [StoredReport]
+    {
+        var result: Result<[StoredReport], Store.Unavailable>?
+        store.reports(app: app) { result = $0 }
+        try turn("reading reports", at: location) { result != nil }
+        return try result!.get()
+    }
+
+    /// The names beside the database that have this in them.
+    func files(_ part: String) -> [String] {
+        ((try? File.list(File.parent(of: path)!)) ?? []).filter { $0.contains(part) }.sorted()
+    }
+
+    /// Runs SQL on the closed file.
+    @discardableResult
+    func sql(_ sql: String) throws -> Int64? {
+        let database = try Database(path: path, mode: .readWrite, vfs: nil)
+        defer { database.close() }
+        var answer: Int64?
+        for statement in sql.split(separator: ";") { answer = try database.integer(String(statement)) }
+        return answer
+    }
+
+    static func event(_ text: String, at: Int64 = Clock.realtimeMicroseconds(), app: String? = "web") -> StoredEvent {
+        StoredEvent(at: at, app: app, kind: "test", text: text)
+    }
+}
+
+extension AppRow {
+    static let full: AppRow = {
+        var row = AppRow(name: "web")
+        row.goal = "suspended"
+        row.isStopped = true
+        row.isForceQuit = true
+        row.isFailed = true
+        row.restarts = 7
+        row.attempt = 3
+        row.incarnation = 12
+        row.lastExit = StoredExit(reason: "signal", code: 3, signal: "SIGSEGV", at: 99)
+        row.ledger = [1, 22, 333]
+        return row
+    }()
+}
