@@ -113,6 +113,13 @@ public enum ThisProcess {
         ("rttime", 15),
     ]
 
+    /// Rests for a time, or until a signal comes: for programs without a loop that try something again.
+    public static func sleep(_ duration: Duration) {
+        let microseconds = max(0, duration.microseconds)
+        var time = timespec(tv_sec: Int(microseconds / 1_000_000), tv_nsec: Int(microseconds % 1_000_000) * 1000)
+        nanosleep(&time, nil)
+    }
+
     /// Lets others run for a moment (sched_yield), where an answer is microseconds away.
     public static func yield() { sched_yield() }
 }

@@ -28,12 +28,15 @@ public struct LogQuery: Hashable, Sendable {
     public var since: Int64?
     /// Only lines with this text in them.
     public var grep: String?
+    /// Without a last line that has no end yet: for those who go on from `LogPage.next`, where it will come whole.
+    public var onlyWhole: Bool
 
     /// A question.
-    public init(count: Int? = nil, since: Int64? = nil, grep: String? = nil) {
+    public init(count: Int? = nil, since: Int64? = nil, grep: String? = nil, onlyWhole: Bool = false) {
         self.count = count
         self.since = since
         self.grep = grep
+        self.onlyWhole = onlyWhole
     }
 
     func accepts(_ line: StampedLine) -> Bool {
@@ -53,14 +56,6 @@ extension String.UTF8View {
         }
         return false
     }
-}
-
-/// A place in a log from which to go on: it stays valid when the file is rotated.
-public struct LogPosition: Hashable, Sendable {
-    /// The file.
-    public var inode: UInt64
-    /// Bytes from its beginning.
-    public var offset: UInt64
 }
 
 /// Lines, and where the next ones begin.
@@ -94,15 +89,21 @@ public struct LogReader {
     public func read(_ query: LogQuery) -> LogPage {
         let wanted = min(query.count ?? LogReader.mostLines, LogReader.mostLines)
         var newestFirst: [StampedLine] = []
-        var next = LogPosition(inode: 0, offset: 0)
+        var next = LogPosition(time: Clock.realtimeMicroseconds() / 1000 * 1000)
         var budget = LogReader.mostBytes
         var number = 0
         while let (file, status) = open(number) {
-            if number == 0 { next = LogPosition(inode: status.inode, offset: endOfLines(file, status.size)) }
+            var size = status.size
+            if number == 0 {
+                next.inode = status.inode
+                next.offset = endOfLines(file, status.size)
+                next.began = began(file)
+                if query.onlyWhole { size = next.offset }
+            }
             number += 1
             var done = wanted <= 0
             if !done {
-                backward(file, status.size, &budget) { line in
+                backward(file, size, &budget) { line in
                     if let since = query.since, let time = line.time, time < since {
                         done = true
                     } else if query.accepts(line) {
@@ -122,10 +123,15 @@ public struct LogReader {
         var page = LogPage(lines: [], next: position, more: false)
         // The file of the position may have another name by now.
         var number = 0
-        while let (_, status) = open(number), status.inode != position.inode, number < 1_000 { number += 1 }
+        while let (file, status) = open(number), !position.isIn(status, began(file)), number < 1_000 { number += 1 }
+        var earliest: Int64?
         if open(number) == nil {
-            number = 0
-            page.next.offset = 0
+            // Not even a current file: the next line will make one.
+            guard number > 0 else { return page }
+            // It was removed: what all the others have that is not older than the last line.
+            number -= 1
+            earliest = position.time
+            page.next.inode = 0
         }
         var rest = limit
         while rest > 0, let (file, status) = open(number) {
@@ -133,9 +139,13 @@ public struct LogReader {
             if offset > status.size { offset = 0 }
             let before = rest
             offset = forward(file, offset, status.size, finished: number > 0, &rest) { line in
+                if let earliest, let time = line.time, time < earliest { return }
+                if let time = line.time { page.next.time = time }
                 if query.accepts(line) { page.lines.append(line) }
             }
-            page.next = LogPosition(inode: status.inode, offset: offset)
+            page.next.inode = status.inode
+            page.next.offset = offset
+            page.next.began = began(file)
             if offset < status.size, rest <= 0 {
                 page.more = true
                 return page
@@ -156,6 +166,11 @@ public struct LogReader {
             let status = try? File.status(descriptor: file.raw), status.kind == .regular
         else { return nil }
         return (file, status)
+    }
+
+    /// The time of its first line, 0 where there is none.
+    private func began(_ file: Descriptor) -> Int64 {
+        TimeStamp.parse(bytes(file, 0, TimeStamp.length)) ?? 0
     }
 
     private func bytes(_ file: Descriptor, _ offset: UInt64, _ count: Int) -> [UInt8] {

@@ -31,6 +31,10 @@ final class AppRuntime {
     var notifySource: IOSource?
     var store = FDStore()
     var capture: OutputCapture?
+    /// Clients that follow its log; it need not have run yet.
+    var logFollowers: [LogFollower] = []
+    /// What it was asked last, so that nothing is carried out twice.
+    var tokens = TakenTokens()
     var probe: ReadinessProbe?
     var hooks: HookRun?
 
@@ -60,6 +64,12 @@ final class AppRuntime {
     var stacks: [ThreadStack] = []
 
     var name: String { specification.name }
+
+    /// The newest of `tokens`, as the record of an app has it.
+    var lastToken: UInt64 {
+        get { tokens.newest }
+        set { tokens = TakenTokens(newest: newValue) }
+    }
 
     init(id: AppID, specification: AppSpecification, directory: String) {
         self.id = id

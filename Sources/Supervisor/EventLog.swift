@@ -6,12 +6,19 @@ final class EventLog {
     /// How many are kept.
     static let capacity = 10_000
 
+    /// The sequence number of the newest event. Those of a new log follow the clock, so that they are later than all
+    /// that an earlier instance has given out; set it when older events are read back that are later still.
+    var sequence: Int64 = 0
+
     private var records: [EventRecord] = []
     private var start = 0
     private var followers: [(token: Int, call: (EventRecord) -> Void)] = []
     private var nextToken = 0
 
     func append(_ record: EventRecord) {
+        var record = record
+        sequence = max(sequence + 1, record.at)
+        record.sequence = sequence
         if records.count < Self.capacity {
             records.append(record)
         } else {
@@ -21,12 +28,15 @@ final class EventLog {
         for follower in followers { follower.call(record) }
     }
 
-    /// Those of an app, or of all, since a time in microseconds since 1970.
-    func records(app: String?, since: Int64?) -> [EventRecord] {
+    /// Those of an app, or of all, since a time in microseconds since 1970, and behind a sequence number. A number
+    /// that is later than all of them is of a log that the clock has left behind: then it is not looked at.
+    func records(app: String?, since: Int64?, after: Int64? = nil) -> [EventRecord] {
+        let after = after.flatMap { $0 > sequence ? nil : $0 }
         let ordered = records[start...] + records[..<start]
         return ordered.filter { record in
             if let app, record.app != app { return false }
             if let since, record.at < since { return false }
+            if let after, record.sequence <= after { return false }
             return true
         }
     }

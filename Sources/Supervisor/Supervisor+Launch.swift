@@ -278,6 +278,7 @@ extension Supervisor {
         _ = capture.observe { [weak self, weak app] in
             guard let self, let app else { return }
             self.checkStillSuspended(app)
+            for follower in app.logFollowers { follower.step() }
         }
         app.capture = capture
         return capture

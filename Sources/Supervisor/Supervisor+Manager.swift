@@ -39,7 +39,7 @@ extension Supervisor {
                     return fail(reply, "there is no state \(state): choose one of \(names)")
                 }
                 carryOut(verb, try selection.resolve(verb.apps), reply)
-            case .signal(let name, let signal): send(signal, to: try selection.one(name), reply)
+            case .signal(let name, let signal, let token): send(signal, to: try selection.one(name), token, reply)
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
                 if let name = request.app { _ = try selection.one(name) }
@@ -48,6 +48,8 @@ extension Supervisor {
                 let chosen = try name.map { name throws(Selection.Unknown) in [try selection.one(name)] } ?? apps
                 reply.send(Replies.reports(chosen.flatMap(\.reports).sorted { $0.at > $1.at }))
             case .doctor: reply.send(Replies.doctor(Doctor(self).checks()))
+            case .describe: reply.send(info.json)
+            case .upgrade: upgrade(reply)
             }
         } catch {
             reply.fail(
@@ -61,21 +63,46 @@ extension Supervisor {
         reply.fail(ManagerInterface.ErrorName.failed, ["message": .string(sentence)])
     }
 
-    private func send(_ signal: String, to app: AppRuntime, _ reply: Reply) {
+    private func send(_ signal: String, to app: AppRuntime, _ token: RequestToken?, _ reply: Reply) {
         guard let number = Signal.number(named: signal) else {
             return fail(reply, "there is no signal \(signal): write a name such as SIGUSR1, or a number")
         }
+        switch app.tokens.standing(of: token) {
+        case .taken: return reply.send()
+        case .uncertain:
+            return fail(
+                reply,
+                "torpord was replaced in the moment in which it sent \(Signal.name(number)) to \(app.name), and nobody "
+                    + "knows whether it did: send it again if \(app.name) did not get it"
+            )
+        case .unknown: break
+        }
         guard let tree = app.tree else { return fail(reply, "\(app.name) is not running: start it first") }
+        app.tokens.take(token, isUncertain: true)
+        keepTokens(of: app)
         do throws(Errno) {
             _ = try tree.signal(number, toAll: false)
+            app.tokens.take(token)
+            keepTokens(of: app)
             note(app, kind: "signal", text: "sent \(Signal.name(number)) to its main process, as asked")
             reply.send()
         } catch {
+            app.tokens.giveBack(token)
+            keepTokens(of: app)
             fail(reply, "could not send \(Signal.name(number)) to \(app.name): \(error)")
         }
     }
 
     // MARK: Views
+
+    private var info: SupervisorInfo {
+        SupervisorInfo(
+            version: Supervisor.version,
+            instance: Int64(keeper.instance),
+            pid: ThisProcess.pid,
+            apps: Int64(apps.count)
+        )
+    }
 
     /// Reads memory and processor time of every app, at most once a second; of one that is new, at once.
     private func sampleUsage() {
@@ -105,7 +132,10 @@ extension Supervisor {
             memoryBytes: isAlive ? Int64(clamping: app.usage.memoryBytes) : nil,
             cpuSeconds: isAlive ? app.usage.processorTime.inSeconds : nil,
             status: app.statusText,
-            lastExit: app.lastExit
+            lastExit: app.lastExit,
+            nextRestartMilliseconds: machine.deadlines.first { $0.kind == .restart }.map {
+                max(0, ($0.at - loop.now).microseconds / 1000)
+            }
         )
     }
 
@@ -130,9 +160,6 @@ extension Supervisor {
                 remainingMilliseconds: machine.isTraced ? nil : max(0, (deadline.at - now).microseconds / 1000)
             )
         }
-        if let restart = machine.deadlines.first(where: { $0.kind == .restart }) {
-            status.nextRestartMilliseconds = max(0, (restart.at - now).microseconds / 1000)
-        }
         status.traced = machine.isTraced
         status.cgroup = app.tree?.cgroupPath
         if let tree = app.tree {
@@ -140,7 +167,7 @@ extension Supervisor {
             status.stopped = machine.state != .suspended && status.processes.first?.state == "T"
         }
         app.capture?.drain()
-        status.log = LogReader(path: logPath(of: app)).read(LogQuery(count: 10)).lines.map(Self.line)
+        status.log = LogReader(path: logPath(of: app)).read(LogQuery(count: 10)).lines.map(\.forClients)
         status.reports = app.reports.reversed()
         return status
     }
@@ -157,10 +184,6 @@ extension Supervisor {
         )
     }
 
-    private static func line(_ line: StampedLine) -> LogLine {
-        LogLine(at: line.time, text: line.text)
-    }
-
     // MARK: Streams
 
     private func logs(_ request: LogsRequest, _ app: AppRuntime, _ reply: Reply) {
@@ -175,37 +198,39 @@ extension Supervisor {
         }
         app.capture?.drain()
         let reader = LogReader(path: logPath(of: app))
-        let count = request.lines.map { Int(clamping: $0) } ?? (request.since == nil ? 100 : nil)
-        let page = reader.read(LogQuery(count: count, since: request.since, grep: request.grep))
-        guard request.follow, reply.more else { return reply.send(Replies.logs(page.lines.map(Self.line))) }
-        reply.send(Replies.logs(page.lines.map(Self.line)), continues: true)
-        guard let capture = app.capture else {
-            return fail(reply, "\(app.name) has not run yet, so there is nothing to follow: start it first")
-        }
-        var position = page.next
-        let query = LogQuery(since: request.since, grep: request.grep)
-        let token = capture.observe { [weak reply] in
-            while let reply, !reply.isClosed {
-                let page = reader.follow(from: position, query)
-                position = page.next
-                if !page.lines.isEmpty { reply.send(Replies.logs(page.lines.map(Self.line)), continues: true) }
-                if !page.more { break }
+        var query = LogQuery(since: request.since, grep: request.grep, onlyWhole: request.follow && reply.more)
+        let page: LogPage
+        if let cursor = request.cursor {
+            guard let position = LogPosition(text: cursor) else {
+                return reply.fail(FieldError(field: "cursor", problem: "must be one that came with a reply of Logs"))
             }
+            page = reader.follow(from: position, query)
+        } else {
+            query.count = request.lines.map { Int(clamping: $0) } ?? (request.since == nil ? 100 : nil)
+            page = reader.read(query)
+            query.count = nil
         }
-        reply.onClosed = { [weak capture, reply] in
+        reply.send(Replies.logs(page.lines.map(\.forClients), cursor: page.next.text), continues: request.follow)
+        guard request.follow, reply.more else { return }
+        let follower = LogFollower(reader, query, from: page.next, reply, loop)
+        app.logFollowers.append(follower)
+        reply.onClosed = { [weak app, reply] in
             _ = reply
-            capture?.removeObserver(token)
+            app?.logFollowers.removeAll { $0 === follower }
         }
+        if page.more { follower.step() }
     }
 
     private func follow(_ request: EventsRequest, _ reply: Reply) {
-        let past = events.records(app: request.app, since: request.since)
-        guard request.follow, reply.more else { return reply.send(Replies.events(past)) }
-        reply.send(Replies.events(request.since == nil ? past.suffix(20) : past), continues: true)
+        let past = events.records(app: request.app, since: request.since, after: request.after)
+        let isBounded = request.follow && request.since == nil && request.after == nil
+        let first = Replies.events(isBounded ? past.suffix(20) : past, sequence: events.sequence)
+        reply.send(first, continues: request.follow)
+        guard request.follow, reply.more else { return }
         let name = request.app
         let token = events.follow { [weak reply] record in
             guard name == nil || record.app == name else { return }
-            reply?.send(Replies.events([record]), continues: true)
+            reply?.send(Replies.events([record], sequence: record.sequence), continues: true)
         }
         reply.onClosed = { [weak self, reply] in
             _ = reply

@@ -15,6 +15,10 @@ final class Waiter {
         /// Endings up to this incarnation do not concern the call, unless it is to end that one.
         let incarnation: UInt32
         let generation: Int
+        /// It was carried out before, for the client that now asks again: what happened since has not been seen here.
+        var isRepeated = false
+        /// The app that was asked for, when this one is stopped because it requires it.
+        var cause: String?
         var last: (AppState, Transition?)?
         var result: VerbResult?
     }
@@ -49,12 +53,24 @@ extension Supervisor {
     /// Carries out a verb and answers it, at once or when its apps are there.
     func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], _ reply: Reply) {
         var items: [Waiter.Item] = []
+        var stopped = StoppedAlong(of: selected, all: request.verb == .stop ? apps : [])
         for app in selected {
+            if app.tokens.standing(of: request.token) != .unknown {
+                items.append(repeated(request, app))
+                let along = stopped.dependents(of: app) { $0.tokens.standing(of: request.token) != .unknown }
+                items += companions(stopped.newOnes(along), of: app, isRepeated: true)
+                continue
+            }
             let before = coordinator.machine(app.id)
-            lastEndings[app.id] = nil
+            let along = stopped.dependents(of: app) { isGoing($0) }
+            for app in [app] + along {
+                lastEndings[app.id] = nil
+                app.tokens.take(request.token)
+            }
             var item: Waiter.Item
             do throws(RequestError) {
                 if let asked = Self.request(for: request) { try self.request(asked, of: app.id) }
+                if request.token != nil { for app in [app] + along { keepTokens(of: app) } }
                 let machine = coordinator.machine(app.id)
                 item = Waiter.Item(
                     app: app.id,
@@ -63,6 +79,7 @@ extension Supervisor {
                     generation: machine.goalGeneration
                 )
             } catch {
+                app.tokens.giveBack(request.token)
                 item = Waiter.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
                 item.result = VerbResult(
                     app: app.name,
@@ -73,10 +90,13 @@ extension Supervisor {
                     error: "refused"
                 )
             }
-            if !request.wait, item.result == nil {
-                item.result = result(app, ok: true, "is on its way")
-            }
             items.append(item)
+            items += companions(stopped.newOnes(along), of: app, isRepeated: false)
+        }
+        if !request.wait {
+            for index in items.indices where items[index].result == nil {
+                items[index].result = result(apps[items[index].app], ok: true, "is on its way")
+            }
         }
         let waiter = Waiter(reply: reply, items: items)
         waiters.append(waiter)
@@ -139,7 +159,12 @@ extension Supervisor {
             let item = waiter.items[index]
             if let touched, !touched.contains(item.app) { continue }
             let app = apps[item.app]
-            waiter.items[index].result = judge(item, app)
+            waiter.items[index].result = judge(item, app).map { result in
+                guard let cause = item.cause else { return result }
+                var result = result
+                result.message = (result.message ?? "") + "; it requires \(cause)"
+                return result
+            }
             progress(waiter, index, app)
         }
         if waiter.isDone { finish(waiter) }
@@ -181,6 +206,9 @@ extension Supervisor {
             return machine.state == state && machine.transition == nil
                 ? result(app, ok: true, "is \(state.rawValue)") : nil
         case .newIncarnation(let old):
+            if app.specification.rules.isOneshot, machine.isDone, machine.incarnation > old {
+                return result(app, ok: true, "has done its work again")
+            }
             if let failure = endedInstead(item, app, machine, after: old) { return failure }
             guard machine.incarnation > old else {
                 return machine.goal == .notRunning && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
@@ -225,7 +253,7 @@ extension Supervisor {
         _ machine: AppMachine,
         after old: UInt32?
     ) -> VerbResult? {
-        guard let (ending, text) = lastEndings[app.id] else { return nil }
+        guard let (ending, text) = lastEndings[app.id] else { return endedUnseen(item, app, machine) }
         if let old, ending.incarnation <= old, ending.reason != .dependencyFailed { return nil }
         if case .relaunch = ending.next { return nil }
         if ending.reason == .exitsOnSuspend { return result(app, ok: true, "opts out of the background: it was ended") }

@@ -135,8 +135,6 @@ public struct AppStatus: Hashable, Sendable {
     public var watchdogMilliseconds: Int64?
     /// The deadlines that are armed.
     public var deadlines: [DeadlineInfo] = []
-    /// Milliseconds until it is started again, while a restart waits.
-    public var nextRestartMilliseconds: Int64?
     /// It stopped itself, or somebody else stopped it.
     public var stopped = false
     /// A debugger traces it: its deadlines are off.
@@ -167,7 +165,6 @@ public struct AppStatus: Hashable, Sendable {
         requiredBy = try fields.strings("required_by")
         watchdogMilliseconds = try fields.optionalInt("watchdog_ms")
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
-        nextRestartMilliseconds = try fields.optionalInt("next_restart_ms")
         stopped = try fields.optionalBool("stopped") ?? false
         traced = try fields.optionalBool("traced") ?? false
         cgroup = try fields.optionalString("cgroup")
@@ -189,7 +186,6 @@ public struct AppStatus: Hashable, Sendable {
         object["required_by"] = .strings(requiredBy)
         object["watchdog_ms"] = .optional(watchdogMilliseconds)
         object["deadlines"] = .array(deadlines.map(\.json))
-        object["next_restart_ms"] = .optional(nextRestartMilliseconds)
         object["stopped"] = .bool(stopped)
         object["traced"] = .bool(traced)
         object["cgroup"] = .optional(cgroup)

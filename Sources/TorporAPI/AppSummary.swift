@@ -64,6 +64,8 @@ public struct AppSummary: Hashable, Sendable {
     public var lastExit: LastExit?
     /// What keeps it in the background: tasks, modes, assertions, in words.
     public var holds: [String]
+    /// Milliseconds until it is started again, while a restart waits for its delay.
+    public var nextRestartMilliseconds: Int64?
 
     /// Makes one from its parts.
     public init(
@@ -80,7 +82,8 @@ public struct AppSummary: Hashable, Sendable {
         cpuSeconds: Double? = nil,
         status: String? = nil,
         lastExit: LastExit? = nil,
-        holds: [String] = []
+        holds: [String] = [],
+        nextRestartMilliseconds: Int64? = nil
     ) {
         self.name = name
         self.state = state
@@ -96,6 +99,7 @@ public struct AppSummary: Hashable, Sendable {
         self.status = status
         self.lastExit = lastExit
         self.holds = holds
+        self.nextRestartMilliseconds = nextRestartMilliseconds
     }
 
     /// Reads it from its object.
@@ -118,6 +122,7 @@ public struct AppSummary: Hashable, Sendable {
         status = try fields.optionalString("status")
         lastExit = if let exit = fields["last_exit"] { try LastExit(json: exit) } else { nil }
         holds = try fields.strings("holds")
+        nextRestartMilliseconds = try fields.optionalInt("next_restart_ms")
     }
 
     /// It as an object.
@@ -139,6 +144,7 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "status", value: .optional(status)),
             .init(name: "last_exit", value: lastExit?.json ?? .null),
             .init(name: "holds", value: .strings(holds)),
+            .init(name: "next_restart_ms", value: .optional(nextRestartMilliseconds)),
         ])
     }
 }

@@ -2,6 +2,8 @@ public import Varlink
 
 /// Something that happened, and why: what `torpor events` shows.
 public struct EventRecord: Hashable, Sendable {
+    /// Grows with every event, over instances and boots too; 0 as long as it is in no log.
+    public var sequence: Int64 = 0
     /// Microseconds since 1970.
     public var at: Int64
     /// The app, nil for what concerns the supervisor.
@@ -47,6 +49,7 @@ public struct EventRecord: Hashable, Sendable {
     /// Reads it from its object.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
+        sequence = try fields.optionalInt("sequence") ?? 0
         at = try fields.int("at")
         app = try fields.optionalString("app")
         incarnation = try fields.optionalInt("incarnation")
@@ -61,9 +64,9 @@ public struct EventRecord: Hashable, Sendable {
     /// It as an object.
     public var json: JSON {
         [
-            "at": .int(at), "app": .optional(app), "incarnation": .optional(incarnation), "kind": .string(kind),
-            "from": .optional(from), "to": .optional(to), "text": .string(text), "reason": .optional(reason),
-            "details": details,
+            "sequence": .int(sequence), "at": .int(at), "app": .optional(app), "incarnation": .optional(incarnation),
+            "kind": .string(kind), "from": .optional(from), "to": .optional(to), "text": .string(text),
+            "reason": .optional(reason), "details": details,
         ]
     }
 }

@@ -29,7 +29,8 @@ public enum ManagerInterface {
           cpu_s: ?float,
           status: ?string,
           last_exit: ?LastExit,
-          holds: []string
+          holds: []string,
+          next_restart_ms: ?int
         )
 
         # One process of an app; state is the letter of /proc/PID/stat.
@@ -93,6 +94,7 @@ public enum ManagerInterface {
           status: ?string,
           last_exit: ?LastExit,
           holds: []string,
+          next_restart_ms: ?int,
           exec: []string,
           file: ?string,
           line: ?int,
@@ -103,7 +105,6 @@ public enum ManagerInterface {
           required_by: []string,
           watchdog_ms: ?int,
           deadlines: []Deadline,
-          next_restart_ms: ?int,
           stopped: bool,
           traced: bool,
           cgroup: ?string,
@@ -112,8 +113,9 @@ public enum ManagerInterface {
           reports: []Report
         )
 
-        # Something that happened, and why.
+        # Something that happened, and why. "sequence" grows with every event, over instances and boots too.
         type Event (
+          sequence: int,
           at: int,
           app: ?string,
           incarnation: ?int,
@@ -140,47 +142,60 @@ public enum ManagerInterface {
         # Verbs. Called with "more" they reply once for each step of each app (app, state, transition, text),
         # and at last, without "continues", the results; called without, the results only.
         # wait = false answers as soon as the goal is set; timeout_ms bounds the waiting, not the goal.
-        method Start(apps: []string, background: ?bool, wait: ?bool, timeout_ms: ?int) ->
+        # token (up to 16 hexadecimal digits, chosen at random) names the request: when the connection is lost before
+        # the reply, ask again with the same token, and what was carried out already is only waited for. Its lowest bit
+        # does not count. Stop answers for the apps that were stopped because they require one of "apps", too.
+        method Start(apps: []string, background: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Stop(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+        method Stop(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Restart(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+        method Restart(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Foreground(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+        method Foreground(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Background(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+        method Background(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Suspend(apps: []string, force: ?bool, wait: ?bool, timeout_ms: ?int) ->
+        method Suspend(apps: []string, force: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Resume(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+        method Resume(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Interrupt(apps: []string, end: ?bool, wait: ?bool, timeout_ms: ?int) ->
+        method Interrupt(apps: []string, end: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Kill(apps: []string, wait: ?bool, timeout_ms: ?int) ->
+        method Kill(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
         # Clears "failed" and the restart count.
-        method Reset(apps: []string) ->
+        method Reset(apps: []string, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
         # Replies when the apps are in that state.
         method Wait(apps: []string, state: string, timeout_ms: ?int) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
-        # Sends a signal (SIGUSR1, USR1 or 10) to the main process.
-        method Signal(app: string, signal: string) -> ()
+        # Sends a signal (SIGUSR1, USR1 or 10) to the main process. With a token, as for verbs, it is sent once.
+        method Signal(app: string, signal: string, token: ?string) -> ()
 
-        # An app's output; with follow (and "more") what comes from now on as well.
-        method Logs(app: string, lines: ?int, follow: ?bool, since: ?int, grep: ?string) -> (lines: []LogLine)
+        # An app's output; with follow (and "more") what comes from now on as well. Each reply has a cursor: given back,
+        # it goes on with the line after those of that reply, also with another instance and after rotations.
+        method Logs(app: string, lines: ?int, follow: ?bool, since: ?int, grep: ?string, cursor: ?string) ->
+          (lines: []LogLine, cursor: string)
 
-        # What happened; with follow (and "more") what happens from now on as well.
-        method Events(app: ?string, follow: ?bool, since: ?int) -> (events: []Event)
+        # What happened; with follow (and "more") what happens from now on as well. "after" leaves out what is not
+        # later than that sequence number; the reply's is that of the newest event of all.
+        method Events(app: ?string, follow: ?bool, since: ?int, after: ?int) -> (events: []Event, sequence: int)
 
         # Termination reports, the newest first.
         method Reports(app: ?string) -> (reports: []Report)
 
         # What this machine offers, what it lacks and what that costs.
         method Doctor() -> (checks: []Check)
+
+        # Which torpord answers: its version, and how many its keeper has started, this one included.
+        method Describe() -> (version: string, instance: int, pid: int, apps: int, upgrade_failure: ?string)
+
+        # Puts the programs on disk in charge, without touching any app. Answers before this torpord makes way; then
+        # Describe tells of the next instance. When ok is false, nothing happens, and message says why.
+        method Upgrade() -> (ok: bool, message: string)
 
         # There is no such app; nearest is a name that comes close.
         error UnknownApp (name: string, nearest: ?string)

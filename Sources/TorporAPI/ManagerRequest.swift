@@ -7,11 +7,15 @@ public enum ManagerRequest: Hashable, Sendable {
     /// Every verb that takes apps and gives results.
     case verb(VerbRequest)
     /// Signal: by name or number, as the user wrote it.
-    case signal(app: String, signal: String)
+    case signal(app: String, signal: String, token: RequestToken? = nil)
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
     case doctor
+    /// Which torpord answers.
+    case describe
+    /// Replace the running torpord in place.
+    case upgrade
 
     /// Reads a call; nil when the interface has no such method.
     ///
@@ -26,11 +30,18 @@ public enum ManagerRequest: Hashable, Sendable {
         switch call.member {
         case "List": self = .list
         case "Status": self = .status(app: try fields.string("app"))
-        case "Signal": self = .signal(app: try fields.string("app"), signal: try fields.string("signal"))
+        case "Signal":
+            self = .signal(
+                app: try fields.string("app"),
+                signal: try fields.string("signal"),
+                token: try fields.optionalToken("token")
+            )
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
         case "Doctor": self = .doctor
+        case "Describe": self = .describe
+        case "Upgrade": self = .upgrade
         default: return nil
         }
     }
@@ -42,13 +53,22 @@ public enum ManagerRequest: Hashable, Sendable {
             case .list: ("List", .emptyObject, false)
             case .status(let app): ("Status", ["app": .string(app)], false)
             case .verb(let request): (request.verb.rawValue, request.parameters, true)
-            case .signal(let app, let signal): ("Signal", ["app": .string(app), "signal": .string(signal)], false)
+            case .signal(let app, let signal, let token):
+                ("Signal", Self.signalParameters(app, signal, token), false)
             case .logs(let request): ("Logs", request.parameters, true)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)
             case .doctor: ("Doctor", .emptyObject, false)
+            case .describe: ("Describe", .emptyObject, false)
+            case .upgrade: ("Upgrade", .emptyObject, false)
             }
         return VarlinkCall(method: "\(ManagerInterface.name).\(member)", parameters: parameters, more: more)
+    }
+
+    private static func signalParameters(_ app: String, _ signal: String, _ token: RequestToken?) -> JSON {
+        var object: JSONObject = ["app": .string(app), "signal": .string(signal)]
+        if let token { object["token"] = .string(token.text) }
+        return .object(object)
     }
 }
 
@@ -64,6 +84,8 @@ public struct LogsRequest: Hashable, Sendable {
     public var since: Int64?
     /// Only lines that contain this text.
     public var grep: String?
+    /// Goes on behind an earlier reply, whose cursor it is; `lines` and `since` do not count then.
+    public var cursor: String?
 
     /// Makes one from its parts.
     public init(app: String) { self.app = app }
@@ -75,6 +97,7 @@ public struct LogsRequest: Hashable, Sendable {
         follow = try fields.optionalBool("follow") ?? false
         since = try fields.optionalInt("since")
         grep = try fields.optionalString("grep")
+        cursor = try fields.optionalString("cursor")
     }
 
     var parameters: JSON {
@@ -83,6 +106,7 @@ public struct LogsRequest: Hashable, Sendable {
         if follow { object["follow"] = true }
         if let since { object["since"] = .int(since) }
         if let grep { object["grep"] = .string(grep) }
+        if let cursor { object["cursor"] = .string(cursor) }
         return .object(object)
     }
 }
@@ -95,6 +119,8 @@ public struct EventsRequest: Hashable, Sendable {
     public var follow = false
     /// Microseconds since 1970.
     public var since: Int64?
+    /// Only events with a later sequence number than this.
+    public var after: Int64?
 
     /// An empty one.
     public init() {}
@@ -103,6 +129,7 @@ public struct EventsRequest: Hashable, Sendable {
         app = try fields.optionalString("app")
         follow = try fields.optionalBool("follow") ?? false
         since = try fields.optionalInt("since")
+        after = try fields.optionalInt("after")
     }
 
     var parameters: JSON {
@@ -110,6 +137,18 @@ public struct EventsRequest: Hashable, Sendable {
         if let app { object["app"] = .string(app) }
         if follow { object["follow"] = true }
         if let since { object["since"] = .int(since) }
+        if let after { object["after"] = .int(after) }
         return .object(object)
+    }
+}
+
+extension Fields {
+    /// A token of a request; nil when absent.
+    func optionalToken(_ name: String) throws(FieldError) -> RequestToken? {
+        guard let text = try optionalString(name) else { return nil }
+        guard let token = RequestToken(text: text) else {
+            throw FieldError(field: name, problem: "must be 1 to 16 hexadecimal digits, and not zero")
+        }
+        return token
     }
 }

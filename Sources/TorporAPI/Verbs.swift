@@ -33,6 +33,8 @@ public struct VerbRequest: Hashable, Sendable {
     public var wait = true
     /// The longest time to wait.
     public var timeoutMilliseconds: Int64?
+    /// Carries the request out once, however often it is asked; nothing for Wait.
+    public var token: RequestToken?
 
     /// Makes one from its parts.
     public init(verb: Verb, apps: [String]) {
@@ -55,6 +57,7 @@ public struct VerbRequest: Hashable, Sendable {
         if let timeoutMilliseconds, timeoutMilliseconds < 0 {
             throw FieldError(field: "timeout_ms", problem: "must not be negative")
         }
+        token = verb == .wait ? nil : try fields.optionalToken("token")
     }
 
     /// The parameters as an object.
@@ -66,6 +69,7 @@ public struct VerbRequest: Hashable, Sendable {
         if let state { object["state"] = .string(state) }
         if !wait { object["wait"] = false }
         if let timeoutMilliseconds { object["timeout_ms"] = .int(timeoutMilliseconds) }
+        if let token, verb != .wait { object["token"] = .string(token.text) }
         return .object(object)
     }
 }
@@ -167,9 +171,13 @@ public enum Replies {
     /// The reply of every verb.
     public static func results(_ results: [VerbResult]) -> JSON { ["results": .array(results.map(\.json))] }
     /// A reply of Logs.
-    public static func logs(_ lines: [LogLine]) -> JSON { ["lines": .array(lines.map(\.json))] }
-    /// A reply of Events.
-    public static func events(_ events: [EventRecord]) -> JSON { ["events": .array(events.map(\.json))] }
+    public static func logs(_ lines: [LogLine], cursor: String) -> JSON {
+        ["lines": .array(lines.map(\.json)), "cursor": .string(cursor)]
+    }
+    /// A reply of Events; `sequence` is that of the newest event of all.
+    public static func events(_ events: [EventRecord], sequence: Int64) -> JSON {
+        ["events": .array(events.map(\.json)), "sequence": .int(sequence)]
+    }
     /// The reply of Reports.
     public static func reports(_ reports: [Report]) -> JSON { ["reports": .array(reports.map(\.json))] }
     /// The reply of Doctor.

@@ -6,6 +6,8 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
     case cannotConnect(path: String, problem: String)
     /// The connection ended before the last reply.
     case disconnected
+    /// The connection ended, and nobody has answered at the socket since; `problem` is that of the last try.
+    case gone(path: String, waited: Duration, problem: String)
     /// The time is up.
     case timedOut
     /// What came back is no Varlink.
@@ -18,6 +20,8 @@ public enum VarlinkClientError: Error, Hashable, Sendable, CustomStringConvertib
         switch self {
         case .cannotConnect(let path, let problem): "nobody answers at \(path): \(problem)"
         case .disconnected: "the connection ended before the reply came"
+        case .gone(let path, let waited, let problem):
+            "the connection was lost, and nobody has answered at \(path) for \(waited.components.seconds) s: \(problem)"
         case .timedOut: "no reply came in time"
         case .malformed(let problem): "the reply cannot be read: \(problem)"
         case .service(let name, let parameters): parameters["message"]?.stringValue ?? "\(name) \(parameters)"
@@ -30,14 +34,15 @@ public final class VarlinkClient {
     private let socket: Descriptor
     private var framer = MessageFramer()
 
-    /// Connects.
-    public init(path: String) throws(VarlinkClientError) {
+    /// Connects. `timeout` bounds the waiting for a service that has too many waiting already.
+    public init(path: String, timeout: Duration? = nil) throws(VarlinkClientError) {
         do throws(Errno) {
-            socket = try Sockets.connect(path: path)
+            socket = try Sockets.connect(path: path, sendTimeout: timeout)
         } catch {
             let problem =
                 path.utf8.count > Sockets.longestPath
-                ? "the path is longer than \(Sockets.longestPath) bytes" : "\(error)"
+                ? "the path is longer than \(Sockets.longestPath) bytes"
+                : error == .resourceTemporarilyUnavailable ? "it is too busy to take the connection" : "\(error)"
             throw .cannotConnect(path: path, problem: problem)
         }
     }
@@ -50,18 +55,35 @@ public final class VarlinkClient {
     }
 
     /// Calls; `onReply` gets every reply that others follow; the last one is returned.
+    ///
+    /// - Parameters:
+    ///   - timeoutMilliseconds: the longest time between two replies; nil waits for ever.
+    ///   - firstTimeoutMilliseconds: the longest time until the first reply, where it is another.
     public func callMore(
         _ call: VarlinkCall,
         timeoutMilliseconds: Int32? = nil,
+        firstTimeoutMilliseconds: Int32? = nil,
         onReply: (JSON) -> Void
     ) throws(VarlinkClientError) -> JSON {
         try send(call)
         guard !call.oneway else { return .emptyObject }
+        var timeout = firstTimeoutMilliseconds ?? timeoutMilliseconds
         while true {
-            let response = try receive(timeoutMilliseconds: timeoutMilliseconds)
+            let response = try receive(timeoutMilliseconds: timeout)
+            timeout = timeoutMilliseconds
             if let error = response.error { throw .service(name: error, parameters: response.parameters) }
             guard response.continues else { return response.parameters }
             onReply(response.parameters)
+        }
+    }
+
+    /// Waits until the service ends the connection; what else it sends is dropped. False when the time is up.
+    public func waitForEnd(timeout: Duration) -> Bool {
+        let end = Clock.monotonic() + timeout
+        while true {
+            let left = max(.zero, end - Clock.monotonic())
+            guard (try? Descriptor.wait(socket.raw, timeout: left)) == true else { return false }
+            guard let bytes = try? Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty else { return true }
         }
     }
 

@@ -143,6 +143,7 @@ final class Connection {
             let waiting = outbound.count
             outbound.append(response.json)
             if !isPumping { flush() }
+            current?.isUnread = !outbound.isEmpty
             // One reply may be large; a client that reads is given the time. One that leaves much behind is not.
             if source != nil, waiting > 0, outbound.count > server?.limits.outboundBytes ?? 0 { return close() }
         }
@@ -161,6 +162,13 @@ final class Connection {
         }
     }
 
+    private func tellThatAllIsReadSoon() {
+        server?.loop.later { [weak self] in
+            guard let self, let current, outbound.isEmpty else { return }
+            current.hasBeenRead()
+        }
+    }
+
     private func flush() {
         guard source != nil else { return }
         while !outbound.isEmpty {
@@ -173,6 +181,7 @@ final class Connection {
             }
         }
         if isEnding, current == nil { return close() }
+        if current?.isUnread == true { tellThatAllIsReadSoon() }
         if isHeldBack, current == nil, !isPumping {
             isHeldBack = false
             pumpSoon()

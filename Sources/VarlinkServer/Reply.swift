@@ -57,6 +57,11 @@ public final class Reply {
     public var onClosed: (() -> Void)?
     /// Whether nothing can be sent any more: finished, or the connection is gone.
     public private(set) var isClosed = false
+    /// Whether the client has still to read some of what was sent. A stream that can wait goes on at `onRead`, so that
+    /// a slow client is not dropped for what piles up.
+    public internal(set) var isUnread = false
+    /// Called from the loop each time the client has read everything that waited for it.
+    public var onRead: (() -> Void)?
 
     private let output: (VarlinkResponse) -> Void
 
@@ -90,6 +95,14 @@ public final class Reply {
         guard !continues else { return }
         isClosed = true
         onClosed = nil
+        onRead = nil
+    }
+
+    /// Everything that waited for the client is on its way.
+    func hasBeenRead() {
+        guard isUnread else { return }
+        isUnread = false
+        onRead?()
     }
 
     /// The connection is gone.
@@ -98,6 +111,7 @@ public final class Reply {
         isClosed = true
         let handler = onClosed
         onClosed = nil
+        onRead = nil
         handler?()
     }
 }

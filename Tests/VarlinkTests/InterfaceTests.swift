@@ -10,20 +10,26 @@ import VarlinkServer
         let methods = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description).methods
         var requests: [ManagerRequest] = [
             .list, .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil), .reports(app: "a"),
-            .doctor,
+            .doctor, .describe, .upgrade,
         ]
         for verb in Verb.allCases {
             var request = VerbRequest(verb: verb, apps: ["a", "tag:b"])
             request.timeoutMilliseconds = 5
             request.wait = false
-            if verb == .wait { request.state = "active" }
+            if verb == .wait { request.state = "active" } else { request.token = .random() }
             requests.append(.verb(request))
         }
         var logs = LogsRequest(app: "a")
         logs.follow = true
         logs.lines = 3
         requests.append(.logs(logs))
-        requests.append(.events(EventsRequest()))
+        logs.cursor = "1:2:3:4"
+        requests.append(.logs(logs))
+        requests.append(.signal(app: "a", signal: "USR1", token: .random()))
+        var events = EventsRequest()
+        requests.append(.events(events))
+        events.after = 7
+        requests.append(.events(events))
         for request in requests {
             #expect(methods.contains(request.call.member))
             #expect(try ManagerRequest(call: VarlinkCall(json: request.call.json)) == request)
@@ -54,6 +60,10 @@ import VarlinkServer
         #expect(try AppStatus(json: JSON.parse(status.json.serialised())) == status)
         let event = EventRecord(at: 1, app: "web", kind: "state", text: "t", details: ["a": 1])
         #expect(try EventRecord(json: event.json) == event)
+        let info = SupervisorInfo(version: "1", instance: 2, pid: 3, apps: 4, upgradeFailure: "u")
+        #expect(try SupervisorInfo(json: info.json) == info)
+        let upgrade = UpgradeReply(ok: false, message: "m")
+        #expect(try UpgradeReply(json: upgrade.json) == upgrade)
         let result = VerbResult(app: "web", ok: false, state: "active", message: "m", error: "timeout")
         #expect(try VerbResult(json: result.json) == result)
         for (type, json) in [
@@ -63,6 +73,18 @@ import VarlinkServer
             ("Deadline", status.deadlines[0].json), ("LogLine", status.log[0].json),
         ] {
             #expect(json.objectValue?.members.map(\.name) == Self.fields(of: type), "\(type)")
+        }
+    }
+
+    @Test("a token is up to 16 hexadecimal digits, whose lowest bit does not count")
+    func tokens() throws {
+        let token = RequestToken.random()
+        #expect(RequestToken(text: token.text) == token && token.text.utf8.count == 16 && token.value & 1 == 0)
+        #expect(RequestToken(text: "ff") == RequestToken(text: "00fe"))
+        for text in ["", "0", "1", "+2", "-2", "g", "10000000000000000"] { #expect(RequestToken(text: text) == nil) }
+        let call = VarlinkCall(method: "io.torpor.Manager.Stop", parameters: ["apps": ["a"], "token": "x"])
+        #expect(throws: FieldError(field: "token", problem: "must be 1 to 16 hexadecimal digits, and not zero")) {
+            try ManagerRequest(call: call)
         }
     }
 

@@ -5,13 +5,27 @@ import Varlink
 
 /// The connection to the supervisor, with failures as sentences and exit statuses.
 struct Manager {
-    private let client: VarlinkClient
+    private let client: PersistentVarlinkClient
+
+    /// How long a supervisor that is being replaced is waited for.
+    static let patience = Duration.seconds(30)
 
     /// Connects to the socket that was named, or to the one that is found.
-    init(socket: String?) throws(Failure) {
+    init(_ options: GlobalOptions) throws(Failure) {
+        try self.init(socket: options.socket, isVerbose: options.verbose)
+    }
+
+    /// Connects likewise. What goes on is told on a terminal, or when `isVerbose` says so.
+    init(socket: String?, isVerbose: Bool = false) throws(Failure) {
         let path = socket ?? Self.defaultSocket
         do throws(VarlinkClientError) {
-            client = try VarlinkClient(path: path)
+            client = try PersistentVarlinkClient(path: path, patience: Self.patience)
+            var isTold = false
+            client.onLoss = {
+                guard !isTold, isVerbose || ThisProcess.isTerminal(2) else { return }
+                isTold = true
+                ThisProcess.complain("torpor: the supervisor is being replaced: waiting for the next one")
+            }
         } catch {
             throw Failure(
                 status: .unknown,
@@ -33,19 +47,33 @@ struct Manager {
         return !File.exists(own) && File.exists(system) ? system : own
     }
 
-    /// Calls; `onReply` gets every reply that others follow.
+    /// Calls, again when the supervisor is replaced meanwhile: so only what reads, or has a token. `onReply` gets every
+    /// reply that others follow.
     @discardableResult
     func call(
-        _ request: ManagerRequest,
-        timeoutMilliseconds: Int32? = nil,
+        _ request: @autoclosure () -> ManagerRequest,
+        deadline: Duration? = nil,
         onReply: (JSON) -> Void = { _ in }
     ) throws(Failure) -> JSON {
         do throws(VarlinkClientError) {
-            return try client.callMore(request.call, timeoutMilliseconds: timeoutMilliseconds, onReply: onReply)
+            return try client.call(deadline: deadline, { request().call }, onReply: onReply)
         } catch {
             throw Self.failure(error)
         }
     }
+
+    /// Calls once; nil when the connection is lost before the reply.
+    func callOnce(_ request: ManagerRequest, deadline: Duration? = nil) throws(Failure) -> JSON? {
+        do throws(VarlinkClientError) {
+            return try client.call(repeats: false, deadline: deadline, { request.call })
+        } catch {
+            if error == .disconnected { return nil }
+            throw Self.failure(error)
+        }
+    }
+
+    /// Waits until the supervisor ends the connection; the next call connects again. False when the time is up.
+    func waitForEnd(timeout: Duration) -> Bool { client.waitForEnd(timeout: timeout) }
 
     /// Reads a reply, which a daemon of another version may have written.
     static func read<T>(_ body: () throws(FieldError) -> T) throws(Failure) -> T {
@@ -60,11 +88,22 @@ struct Manager {
     }
 
     private static func failure(_ error: VarlinkClientError) -> Failure {
-        guard case .service(let name, let parameters) = error else {
+        let name: String
+        let parameters: JSON
+        switch error {
+        case .service(let said, let with): (name, parameters) = (said, with)
+        case .gone:
             return Failure(
-                status: error == .timedOut ? .failed : .unknown,
-                message: "\(error): is torpord still running?"
+                status: .unknown,
+                message: "\(error): start torpord again, or name the socket of a running one with --socket"
             )
+        case .timedOut:
+            return Failure(
+                status: .unknown,
+                message: "the supervisor takes connections and does not answer: see what its log says"
+            )
+        case .cannotConnect, .disconnected, .malformed:
+            return Failure(status: .unknown, message: "\(error): is torpord still running?")
         }
         let message = parameters["message"]?.stringValue
         switch name {

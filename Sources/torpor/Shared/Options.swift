@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import Linux
 
 /// Options that every verb has.
 struct GlobalOptions: ParsableArguments {
@@ -8,6 +9,21 @@ struct GlobalOptions: ParsableArguments {
 
     @Flag(help: "One JSON document on standard output (an object a line for streams).")
     var json = false
+
+    @Flag(name: .shortAndLong, help: "Say on standard error what goes on with the supervisor, such as its replacement.")
+    var verbose = false
+}
+
+/// The environment as configurations see it.
+enum Surroundings {
+    static var environment: [String: String] {
+        var environment: [String: String] = [:]
+        for entry in ThisProcess.environment {
+            let parts = entry.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
+        }
+        return environment
+    }
 }
 
 /// Options of verbs that wait.

@@ -10,13 +10,27 @@ enum VerbRunner {
             request.wait = !wait.noWait
             request.timeoutMilliseconds = wait.timeout?.milliseconds
         }
-        let manager = try Manager(socket: options.socket)
+        request.token = .random()
+        let manager = try Manager(options)
         let showsProgress = !options.json && ThisProcess.isTerminal(2)
+        let began = Clock.monotonic()
+        let limit = request.timeoutMilliseconds.map { Duration.milliseconds(min($0, 1 << 40)) }
+        var last: VerbProgress?
+        func remaining() -> VerbRequest {
+            var request = request
+            // What was spent with a supervisor that is gone counts.
+            if let limit {
+                let left = (began + limit - Clock.monotonic()).microseconds / 1000
+                request.timeoutMilliseconds = max(0, left)
+            }
+            return request
+        }
         // The daemon keeps the limit; the reserve is for a daemon that hangs.
-        let patience = request.timeoutMilliseconds.map { Int32(clamping: min($0, 1 << 30) + 5000) }
-        let reply = try manager.call(.verb(request), timeoutMilliseconds: patience) { progress in
+        let reply = try manager.call(.verb(remaining()), deadline: limit.map { began + $0 + .seconds(5) }) { progress in
             guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            ThisProcess.complain(Terminal.harmless("\(step.app): \(step.text)"))
+            // A new supervisor tells again where it finds the app.
+            if step != last { ThisProcess.complain(Terminal.harmless("\(step.app): \(step.text)")) }
+            last = step
         }
         let results = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("results") { json throws(FieldError) in try VerbResult(json: json) }

@@ -26,7 +26,11 @@ struct Events: ParsableCommand {
         request.app = app
         request.follow = follow
         request.since = since?.microseconds
-        let last = try Manager(socket: options.socket).call(.events(request)) { show($0) }
+        // Another supervisor goes on behind the last event that this one knew of.
+        let last = try Manager(options).call(.events(request)) { reply in
+            show(reply)
+            request.after = reply["sequence"]?.intValue
+        }
         show(last)
     }
 

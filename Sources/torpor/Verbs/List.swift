@@ -7,17 +7,19 @@ struct List: ParsableCommand {
     static let configuration = CommandConfiguration(abstract: "Shows all apps.", aliases: ["ls"])
     @OptionGroup var options: GlobalOptions
 
-    func run() throws { try FastList(socket: options.socket, json: options.json).run() }
+    func run() throws { try FastList(socket: options.socket, json: options.json, isVerbose: options.verbose).run() }
 }
 
 /// `list` without the argument parser.
 struct FastList {
     var socket: String?
     var json: Bool
+    var isVerbose: Bool
 
-    init(socket: String?, json: Bool) {
+    init(socket: String?, json: Bool, isVerbose: Bool) {
         self.socket = socket
         self.json = json
+        self.isVerbose = isVerbose
     }
 
     /// Nil for anything but `list` or `ls` with the options that are common.
@@ -25,9 +27,12 @@ struct FastList {
         guard let verb = arguments.first, verb == "list" || verb == "ls" else { return nil }
         var rest = arguments.dropFirst()
         json = false
+        isVerbose = false
         while let option = rest.popFirst() {
             if option == "--json" {
                 json = true
+            } else if option == "--verbose" || option == "-v" {
+                isVerbose = true
             } else if option == "--socket", let path = rest.popFirst(), !path.hasPrefix("-") {
                 socket = path
             } else {
@@ -37,7 +42,7 @@ struct FastList {
     }
 
     func run() throws {
-        let reply = try Manager(socket: socket).call(.list)
+        let reply = try Manager(socket: socket, isVerbose: isVerbose).call(.list)
         guard !json else {
             return Output.document(reply["apps"] ?? [])
         }
@@ -70,6 +75,9 @@ struct FastList {
         // Why an app ended once is of no interest any more while it runs.
         if app.pid == nil, let exit = app.lastExit {
             text += (text.isEmpty ? "" : ": ") + exit.sentence
+        }
+        if let left = app.nextRestartMilliseconds {
+            text += (text.isEmpty ? "" : ", ") + "restarts in " + Times.duration(milliseconds: left)
         }
         return text
     }

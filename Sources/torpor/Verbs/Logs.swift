@@ -35,7 +35,11 @@ struct Logs: ParsableCommand {
         request.follow = follow
         request.since = since?.microseconds
         request.grep = grep
-        let last = try Manager(socket: options.socket).call(.logs(request)) { show($0) }
+        // Another supervisor goes on behind the last line shown.
+        let last = try Manager(options).call(.logs(request)) { reply in
+            show(reply)
+            request.cursor = reply["cursor"]?.stringValue
+        }
         show(last)
     }
 

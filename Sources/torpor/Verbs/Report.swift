@@ -17,7 +17,7 @@ struct Reports: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
-        let reply = try Manager(socket: options.socket).call(.reports(app: app))
+        let reply = try Manager(options).call(.reports(app: app))
         guard !options.json else { return Output.document(reply["reports"] ?? []) }
         let reports = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("reports") { json throws(FieldError) in try Report(json: json) }

@@ -24,7 +24,8 @@ struct SendSignal: ParsableCommand {
     }
 
     func run() throws {
-        try Manager(socket: options.socket).call(.signal(app: app.app, signal: signal))
+        let token = RequestToken.random()
+        try Manager(options).call(.signal(app: app.app, signal: signal, token: token))
         if options.json { Output.document(["app": .string(app.app), "ok": true]) }
     }
 }

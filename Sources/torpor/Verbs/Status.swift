@@ -9,7 +9,7 @@ struct Status: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
-        let reply = try Manager(socket: options.socket).call(.status(app: app.app))
+        let reply = try Manager(options).call(.status(app: app.app))
         let status = try Manager.read { () throws(FieldError) in try AppStatus(json: reply["status"] ?? .null) }
         if options.json {
             Output.document(reply["status"] ?? .null)
@@ -59,7 +59,7 @@ struct Status: ParsableCommand {
         add("pid", app.pid.map { "\($0)" + (app.incarnation.map { ", run \($0)" } ?? "") })
         add("uptime", app.uptime.map { Times.duration(seconds: $0) })
         add("restarts", app.restarts == 0 ? nil : "\(app.restarts)")
-        add("next restart", status.nextRestartMilliseconds.map { "in " + Times.duration(milliseconds: $0) })
+        add("next restart", app.nextRestartMilliseconds.map { "in " + Times.duration(milliseconds: $0) })
         add("memory", app.memoryBytes.map { Times.memory(bytes: $0) })
         add("cpu", app.cpuSeconds.map { Times.duration(seconds: $0) })
         add("last exit", app.lastExit.map { $0.sentence + ($0.at.map { ", " + Times.timestamp($0) } ?? "") })

@@ -115,8 +115,11 @@ final class Daemon {
     /// Carries out a verb for one app and gives its result.
     func verb(_ verb: Verb, _ app: String, _ change: (inout VerbRequest) -> Void = { _ in }) throws -> VerbResult {
         let results = try verbs(verb, [app], change)
-        guard results.count == 1 else { throw Trouble("\(results.count) results for \(verb) \(app)") }
-        return results[0]
+        // A stop also answers for those that require the app.
+        guard let result = results.first(where: { $0.app == app }), results.count == 1 || verb == .stop else {
+            throw Trouble("\(results.count) results for \(verb) \(app)")
+        }
+        return result
     }
 
     func verbs(_ verb: Verb, _ apps: [String], _ change: (inout VerbRequest) -> Void = { _ in }) throws -> [VerbResult]

@@ -1,0 +1,49 @@
+import TorporAPI
+
+/// The tokens of the last requests that an app took, the newest first: a request that is asked again because its
+/// client lost the connection is not carried out again.
+///
+/// A token is kept with its lowest bit set while what it asked for may or may not have been done, which only matters
+/// for what cannot be taken in and recorded in one step: a signal.
+struct TakenTokens: Hashable {
+    /// How many are kept: clients ask again within seconds, and only those whose request was in flight.
+    static let capacity = 4
+
+    private var values: [UInt64] = []
+
+    /// None.
+    init() {}
+
+    /// Only the newest is known, as a record has it; 0 is none.
+    init(newest: UInt64) { if newest > 1 { values = [newest] } }
+
+    /// The newest as it is kept; 0 is none.
+    var newest: UInt64 { values.first ?? 0 }
+
+    enum Standing: Hashable {
+        /// Never seen, or so long ago that it is forgotten.
+        case unknown
+        /// Taken, and nobody knows whether it came to be done.
+        case uncertain
+        /// Taken and done, or on its way to be.
+        case taken
+    }
+
+    func standing(of token: RequestToken?) -> Standing {
+        guard let token, let value = values.first(where: { $0 & ~1 == token.value }) else { return .unknown }
+        return value & 1 == 0 ? .taken : .uncertain
+    }
+
+    mutating func take(_ token: RequestToken?, isUncertain: Bool = false) {
+        guard let token else { return }
+        values.removeAll { $0 & ~1 == token.value }
+        values.insert(token.value | (isUncertain ? 1 : 0), at: 0)
+        if values.count > Self.capacity { values.removeLast() }
+    }
+
+    /// What the token asked for was refused: nothing has changed.
+    mutating func giveBack(_ token: RequestToken?) {
+        guard let token else { return }
+        values.removeAll { $0 & ~1 == token.value }
+    }
+}

@@ -1,0 +1,69 @@
+public import Varlink
+
+/// Which torpord answers: the reply of Describe.
+public struct SupervisorInfo: Hashable, Sendable {
+    /// Its version, such as `0.1.0`.
+    public var version: String
+    /// How many torpords its keeper has started, this one included.
+    public var instance: Int64
+    /// Its process.
+    public var pid: Int32
+    /// How many apps it supervises.
+    public var apps: Int64
+    /// Why the last upgrade came to nothing, in a sentence; nil when there was none or it succeeded.
+    public var upgradeFailure: String?
+
+    /// Makes one from its parts.
+    public init(version: String, instance: Int64, pid: Int32, apps: Int64, upgradeFailure: String? = nil) {
+        self.version = version
+        self.instance = instance
+        self.pid = pid
+        self.apps = apps
+        self.upgradeFailure = upgradeFailure
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        version = try fields.string("version")
+        instance = try fields.int("instance")
+        pid = try fields.optionalInt32("pid") ?? 0
+        apps = try fields.int("apps")
+        upgradeFailure = try fields.optionalString("upgrade_failure")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "version": .string(version), "instance": .int(instance), "pid": .int(Int64(pid)), "apps": .int(apps),
+            "upgrade_failure": .optional(upgradeFailure),
+        ]
+    }
+
+    /// Whether both are the same process of the same instance.
+    public func isSameInstance(as other: SupervisorInfo) -> Bool { instance == other.instance && pid == other.pid }
+}
+
+/// What Upgrade answers, before the instance that was asked makes way.
+public struct UpgradeReply: Hashable, Sendable {
+    /// The next instance is about to be started.
+    public var ok: Bool
+    /// What happens; when it is refused, why and what to do.
+    public var message: String
+
+    /// Makes one from its parts.
+    public init(ok: Bool, message: String) {
+        self.ok = ok
+        self.message = message
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        ok = try fields.bool("ok")
+        message = try fields.optionalString("message") ?? ""
+    }
+
+    /// It as an object.
+    public var json: JSON { ["ok": .bool(ok), "message": .string(message)] }
+}

@@ -1,0 +1,95 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct Upgrade: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Puts the programs on disk in charge, in place of the running supervisor.",
+        discussion: "No app is touched. If the new program does not come up, the old one goes on."
+    )
+    @Option(help: ArgumentHelp("The longest time to wait, such as 10s; 30s if none is named.", valueName: "duration"))
+    var timeout: TimeLimit?
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let limit = Duration.milliseconds(min(timeout?.milliseconds ?? 30_000, 1 << 40))
+        let deadline = Clock.monotonic() + limit
+        let manager = try Manager(options)
+        let before = try Self.describe(manager, deadline)
+        let running = try Self.running(manager, deadline)
+        if let reply = try manager.callOnce(.upgrade, deadline: deadline) {
+            let answer = try Manager.read { () throws(FieldError) in try UpgradeReply(json: reply) }
+            guard answer.ok else { throw Failure(status: .failed, message: answer.message) }
+        }
+        let began = Clock.monotonic()
+        let after = try Self.next(manager, after: before, deadline, limit)
+        let took = Clock.monotonic() - began
+        let now = try Self.running(manager, Clock.monotonic() + Manager.patience)
+        let changed = running.filter { now[$0.key] != $0.value }.keys.sorted()
+        if let failure = after.upgradeFailure {
+            throw Failure(status: .failed, message: "the old torpord goes on: \(failure)")
+        }
+        show(before, after, took, untouched: running.count - changed.count, changed)
+    }
+
+    /// Waits for the instance that follows.
+    private static func next(
+        _ manager: Manager,
+        after before: SupervisorInfo,
+        _ deadline: Duration,
+        _ limit: Duration
+    ) throws(Failure) -> SupervisorInfo {
+        while true {
+            let left = deadline - Clock.monotonic()
+            guard left > .zero, manager.waitForEnd(timeout: left) else {
+                throw Failure(
+                    status: .failed,
+                    message:
+                        "torpord \(before.version) has not made way within \(Times.duration(seconds: limit.inSeconds)) "
+                        + "and goes on: see what its log says"
+                )
+            }
+            // Whoever takes the connection now may still be the one that was asked.
+            let info = try describe(manager, deadline)
+            if !info.isSameInstance(as: before) { return info }
+        }
+    }
+
+    private static func describe(_ manager: Manager, _ deadline: Duration) throws(Failure) -> SupervisorInfo {
+        let reply = try manager.call(.describe, deadline: deadline)
+        return try Manager.read { () throws(FieldError) in try SupervisorInfo(json: reply) }
+    }
+
+    /// What identifies each app that runs.
+    private static func running(_ manager: Manager, _ deadline: Duration) throws(Failure) -> [String: [Int64]] {
+        let reply = try manager.call(.list, deadline: deadline)
+        let apps = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
+        }
+        var running: [String: [Int64]] = [:]
+        for app in apps { if let pid = app.pid { running[app.name] = [Int64(pid), app.incarnation ?? 0] } }
+        return running
+    }
+
+    private func show(
+        _ before: SupervisorInfo,
+        _ after: SupervisorInfo,
+        _ took: Duration,
+        untouched: Int,
+        _ changed: [String]
+    ) {
+        let milliseconds = took.microseconds / 1000
+        guard !options.json else {
+            return Output.document([
+                "from": before.json, "to": after.json, "took_ms": .int(milliseconds),
+                "untouched": .int(Int64(untouched)),
+                "changed": .strings(changed),
+            ])
+        }
+        var text = "torpord \(before.version) → \(after.version) (instance \(before.instance) → \(after.instance)) "
+        text += "in \(milliseconds) ms, \(untouched) app\(untouched == 1 ? "" : "s") untouched"
+        if !changed.isEmpty { text += ", others meanwhile: \(changed.joined(separator: ", "))" }
+        ThisProcess.write(text + "\n")
+    }
+}
