@@ -42,7 +42,7 @@ let package = Package(
                 "VarlinkServer",
             ]
         ),
-        .target(name: "TorporAPI", dependencies: ["Varlink"]),
+        .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),
         .target(name: "Varlink", dependencies: ["Linux"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink"]),
         // For tests: writes until it is killed.

@@ -14,12 +14,7 @@ struct Check: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
-        var environment: [String: String] = [:]
-        for entry in ThisProcess.environment {
-            let parts = entry.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
-        }
-        switch ConfigurationLoader.load(path: file, environment: environment) {
+        switch ConfigurationLoader.load(path: file, environment: Surroundings.environment) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }
             for diagnostic in list.diagnostics { ThisProcess.complain(diagnostic.description) }

@@ -1,20 +1,28 @@
 import ArgumentParser
+import Configuration
 import Linux
 import TorporAPI
 import Varlink
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Shows what this machine offers, what it lacks and what that costs."
+        abstract: "Shows what this machine offers, what it lacks and what that costs.",
+        discussion: "Without a running supervisor it shows what one that is started here would have."
     )
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
-        let reply = try Manager(socket: options.socket).call(.doctor)
-        guard !options.json else { return Output.document(reply["checks"] ?? []) }
-        let checks = try Manager.read { () throws(FieldError) in
-            try Fields(reply).list("checks") { json throws(FieldError) in try DoctorCheck(json: json) }
+        let checks: [DoctorCheck]
+        do throws(Failure) {
+            let reply = try Manager(options).call(.doctor)
+            checks = try Manager.read { () throws(FieldError) in
+                try Fields(reply).list("checks") { json throws(FieldError) in try DoctorCheck(json: json) }
+            }
+        } catch {
+            guard error.status == .unknown else { throw error }
+            checks = Self.withoutSupervisor(error.message ?? "nobody answers")
         }
+        guard !options.json else { return Output.document(.array(checks.map(\.json))) }
         var text = ""
         for check in checks {
             text += check.ok ? Terminal.coloured("ok      ", .green) : Terminal.coloured("missing ", .yellow)
@@ -24,5 +32,29 @@ struct Doctor: ParsableCommand {
             text += "\n"
         }
         ThisProcess.write(text)
+    }
+
+    private static func withoutSupervisor(_ problem: String) -> [DoctorCheck] {
+        let (apps, configuration) = ownConfiguration()
+        let machine = MachineChecks(apps: apps)
+        return [DoctorCheck(name: "supervisor", ok: false, message: problem), configuration] + machine.cgroups
+            + machine.all
+    }
+
+    /// Whether a supervisor that is started now would find a configuration, and with how many apps.
+    private static func ownConfiguration() -> (apps: Int, DoctorCheck) {
+        switch ConfigurationLoader.load(path: nil, environment: Surroundings.environment) {
+        case .success(let configuration):
+            let count = configuration.apps.count
+            return (
+                count, DoctorCheck(name: "configuration", ok: true, value: "\(count) app\(count == 1 ? "" : "s")")
+            )
+        case .failure(let list):
+            let first = list.diagnostics.first { $0.severity == .error }?.description ?? "it cannot be read"
+            return (
+                0,
+                DoctorCheck(name: "configuration", ok: false, message: "\(first); ‘torpor check FILE’ shows everything")
+            )
+        }
     }
 }

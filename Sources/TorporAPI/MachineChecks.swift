@@ -1,0 +1,131 @@
+import Linux
+
+/// What this machine and user offer a supervisor, whether one runs or not: the part of `torpor doctor` that needs none.
+public struct MachineChecks {
+    /// How many apps there are to be room for.
+    public let apps: Int
+
+    /// Checks for so many apps.
+    public init(apps: Int) { self.apps = apps }
+
+    /// All of them but those on cgroups, which depend on where the supervisor runs.
+    public var all: [DoctorCheck] { [pressure, swap, descriptors, processes, user, journal] }
+
+    /// Those on cgroups for a supervisor that would be started from here.
+    public var cgroups: [DoctorCheck] {
+        guard let mount = Cgroup.mount else {
+            return [
+                DoctorCheck(
+                    name: "cgroup v2",
+                    ok: false,
+                    message: "cgroup v2 is not mounted: apps are followed by session and descent instead"
+                ),
+                Self.freezer(false), Self.controllers([]),
+            ]
+        }
+        let own = (try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 } ?? "/"
+        let place = own == "/" ? mount : mount + own
+        let usable = File.isWritable(place + "/cgroup.procs") || Users.isRoot
+        let names = ((try? File.readString(mount + "/cgroup.controllers")) ?? "")
+            .split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init)
+        return [
+            DoctorCheck(
+                name: "cgroup v2",
+                ok: usable,
+                value: usable ? place : nil,
+                message: usable
+                    ? nil
+                    : "\(place) cannot be used from here: run torpord as root, in a unit with Delegate=yes, or by "
+                        + "systemd-run --user --scope -p Delegate=yes"
+            ),
+            Self.freezer(
+                usable && ((try? File.list(mount)) ?? []).contains { File.exists("\(mount)/\($0)/cgroup.freeze") }
+            ),
+            Self.controllers(usable ? names : []),
+        ]
+    }
+
+    /// The check on the freezer.
+    public static func freezer(_ ok: Bool) -> DoctorCheck {
+        DoctorCheck(
+            name: "freezer",
+            ok: ok,
+            value: ok ? "cgroup.freeze" : nil,
+            message: ok ? nil : "suspend_with = \"freezer\" falls back to SIGSTOP, which apps' parents can see"
+        )
+    }
+
+    /// The check on the controllers that apps' cgroups have.
+    public static func controllers(_ found: [String]) -> DoctorCheck {
+        let ok = found.contains("memory") && found.contains("cpu")
+        return DoctorCheck(
+            name: "controllers",
+            ok: ok,
+            value: found.isEmpty ? nil : found.joined(separator: " "),
+            message: ok ? nil : "memory and processor time are read from /proc, and no limits by cgroup are possible"
+        )
+    }
+
+    private var pressure: DoctorCheck {
+        let ok = File.exists("/proc/pressure/memory")
+        return DoctorCheck(
+            name: "pressure (PSI)",
+            ok: ok,
+            value: ok ? "/proc/pressure" : nil,
+            message: ok ? nil : "the kernel does not tell of memory pressure: boot with psi=1"
+        )
+    }
+
+    private var swap: DoctorCheck {
+        let lines = ((try? File.readString("/proc/swaps")) ?? "").split(separator: "\n").count
+        return DoctorCheck(
+            name: "swap",
+            ok: lines > 1,
+            value: lines > 1 ? "\(lines - 1) in use" : nil,
+            message: lines > 1
+                ? nil : "suspended apps keep all their memory: a zram device would let them be paged out"
+        )
+    }
+
+    private var descriptors: DoctorCheck {
+        let limit = (try? ThisProcess.limit(7).hard) ?? 0
+        let room = Int(clamping: limit) / 6
+        return DoctorCheck(
+            name: "descriptors",
+            ok: room >= apps,
+            value: "\(limit), enough for about \(room) apps",
+            message: room >= apps ? nil : "raise LimitNOFILE= of the service, or ulimit -n"
+        )
+    }
+
+    private var processes: DoctorCheck {
+        let limit = (try? ThisProcess.limit(6).soft) ?? 0
+        let ok = limit > UInt64(apps * 2)
+        return DoctorCheck(
+            name: "processes",
+            ok: ok,
+            value: limit == UInt64.max ? "no limit" : "\(limit)",
+            message: ok ? nil : "launches will fail: raise LimitNPROC= of the service, or ulimit -u"
+        )
+    }
+
+    private var user: DoctorCheck {
+        DoctorCheck(
+            name: "user",
+            ok: Users.isRoot,
+            value: Users.lookup(uid: Users.effectiveUID)?.name ?? "\(Users.effectiveUID)",
+            message: Users.isRoot
+                ? nil : "apps run as this user, and user, group and lower nice values are not possible"
+        )
+    }
+
+    private var journal: DoctorCheck {
+        let ok = File.exists("/run/systemd/journal/stdout")
+        return DoctorCheck(
+            name: "journal",
+            ok: ok,
+            value: ok ? "/run/systemd/journal" : nil,
+            message: ok ? nil : "log = \"journal\" is not possible: use log = \"file\""
+        )
+    }
+}
