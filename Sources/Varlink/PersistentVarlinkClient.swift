@@ -37,7 +37,7 @@ public final class PersistentVarlinkClient {
         var isLost = false
         var pause = Duration.zero
         while true {
-            let giveUp = min(silentSince + patience, deadline ?? .seconds(Int64.max >> 1))
+            let giveUp = Self.sooner(silentSince + patience, deadline)
             do throws(VarlinkClientError) {
                 let client = try connected(until: giveUp)
                 return try client.callMore(
@@ -51,6 +51,7 @@ public final class PersistentVarlinkClient {
                     onReply(reply)
                 }
             } catch {
+                if case .service = error { throw error }
                 client = nil
                 let now = Clock.monotonic()
                 switch error {
@@ -66,10 +67,9 @@ public final class PersistentVarlinkClient {
                 case .timedOut where isLost: throw gone(since: silentSince, "it takes connections and does not answer")
                 case .timedOut, .malformed, .service, .gone: throw error
                 }
-                guard now + pause < min(silentSince + patience, deadline ?? .seconds(Int64.max >> 1)) else {
-                    throw gone(since: silentSince, problem(of: error))
-                }
-                ThisProcess.sleep(pause)
+                let left = Self.sooner(silentSince + patience, deadline) - now
+                guard left > .zero else { throw gone(since: silentSince, problem(of: error)) }
+                ThisProcess.sleep(min(pause, left))
                 pause = min(max(pause * 2, .milliseconds(2)), .milliseconds(250))
             }
         }
@@ -99,6 +99,10 @@ public final class PersistentVarlinkClient {
     private func problem(of error: VarlinkClientError) -> String {
         if case .cannotConnect(_, let problem) = error { return problem }
         return "it ends every connection"
+    }
+
+    private static func sooner(_ time: Duration, _ deadline: Duration?) -> Duration {
+        deadline.map { min(time, $0) } ?? time
     }
 
     private static func milliseconds(until time: Duration) -> Int32 {

@@ -1,0 +1,228 @@
+import Foundation
+import Linux
+import Testing
+import Varlink
+
+@Suite("A client whose service is replaced") struct PersistentClientTests {
+    private let call = VarlinkCall(method: "org.example.test.Ask", more: true)
+
+    @Test("asks again when the connection ends before the reply, and says so once for each loss")
+    func asksAgain() throws {
+        let server = try ScriptedServer([
+            .connection { try $0.hear() },
+            .connection { _ in },
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 3])
+                try $0.hear()
+            },
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 4])
+            },
+        ])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        var losses = 0
+        client.onLoss = { losses += 1 }
+        #expect(try client.call { call } == ["n": 3])
+        #expect(losses == 1)
+        #expect(try client.call { call } == ["n": 4])
+        #expect(losses == 2)
+        #expect(server.finish() == [])
+        #expect(server.calls.count == 4)
+    }
+
+    @Test("gives no half of a message on, and goes on behind the last reply of a stream")
+    func streams() throws {
+        let server = try ScriptedServer([
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 1], continues: true)
+                try $0.say(["n": 2], continues: true)
+                try $0.sayRaw(Array(#"{"parameters":{"n":3},"continues":true}"#.utf8))
+            },
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 3], continues: true)
+                try $0.say(["n": 4])
+            },
+        ])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        var seen: [Int64] = []
+        let last = try client.call {
+            VarlinkCall(method: call.method, parameters: ["after": .int(seen.last ?? 0)], more: true)
+        } onReply: {
+            seen.append($0["n"]?.intValue ?? -1)
+        }
+        #expect(seen == [1, 2, 3] && last == ["n": 4])
+        #expect(server.finish() == [])
+        #expect(server.calls.map { $0.parameters["after"]?.intValue } == [0, 2])
+    }
+
+    @Test("a service that listens again within its patience is found, removed or refusing", arguments: [true, false])
+    func vanishes(removesSocket: Bool) throws {
+        let server = try ScriptedServer([
+            .connection { try $0.hear() },
+            .vanish(removesSocket: removesSocket),
+            .rest(.milliseconds(150)),
+            .listen,
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 1])
+            },
+        ])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        #expect(try client.call { call } == ["n": 1])
+        #expect(server.finish() == [])
+    }
+
+    @Test("a service that does not come back is given up after its patience, and said to be gone")
+    func gone() throws {
+        let server = try ScriptedServer([.connection { try $0.hear() }, .vanish(removesSocket: true)])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .milliseconds(300))
+        let began = Clock.monotonic()
+        do throws(VarlinkClientError) {
+            _ = try client.call { call }
+            Issue.record("nobody could answer")
+        } catch {
+            guard case .gone(server.path, _, "No such file or directory") = error else {
+                Issue.record("\(error)")
+                return
+            }
+        }
+        #expect(Clock.monotonic() - began >= .milliseconds(290))
+        #expect(server.finish() == [])
+    }
+
+    @Test("a service that ends every connection is given up as well")
+    func endsAll() throws {
+        let server = try ScriptedServer(
+            Array(repeating: .connection { _ in }, count: 6) + [.vanish(removesSocket: false)]
+        )
+        let client = try PersistentVarlinkClient(path: server.path, patience: .milliseconds(400))
+        #expect(throws: VarlinkClientError.self) { try client.call { call } }
+        #expect(server.finish() == [])
+    }
+
+    @Test("a call waits in the backlog while nobody accepts, and is answered by whoever does")
+    func backlog() throws {
+        let server = try ScriptedServer([
+            .connection { try $0.hear() },
+            .rest(.milliseconds(200)),
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 1])
+            },
+        ])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        #expect(try client.call { call } == ["n": 1])
+        #expect(server.finish() == [])
+    }
+
+    @Test("one that takes the call and says nothing is not waited for longer than the patience")
+    func silent() throws {
+        let server = try ScriptedServer([
+            .connection {
+                try $0.hear()
+                try $0.waitForClient()
+            }
+        ])
+        var client: PersistentVarlinkClient? = try PersistentVarlinkClient(
+            path: server.path,
+            patience: .milliseconds(200)
+        )
+        #expect(throws: VarlinkClientError.timedOut) { try client?.call { call } }
+        client = nil
+        #expect(server.finish() == [])
+    }
+
+    @Test("the patience is for the first reply: the next one of a stream may take its time")
+    func slowStream() throws {
+        let server = try ScriptedServer([
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 1], continues: true)
+                ThisProcess.sleep(.milliseconds(500))
+                try $0.say(["n": 2])
+            }
+        ])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .milliseconds(200))
+        #expect(try client.call { call } == ["n": 2])
+        #expect(server.finish() == [])
+    }
+
+    @Test("a deadline ends it, whether it waits for a reply or for a service")
+    func deadline() throws {
+        for isThere in [true, false] {
+            let server = try ScriptedServer([
+                .connection {
+                    try $0.hear()
+                    try $0.say(["n": 1], continues: true)
+                    if isThere { try $0.waitForClient() }
+                },
+                .vanish(removesSocket: false),
+            ])
+            var client: PersistentVarlinkClient? = try PersistentVarlinkClient(path: server.path)
+            let began = Clock.monotonic()
+            #expect(throws: VarlinkClientError.self) {
+                try client?.call(deadline: began + .milliseconds(300)) { call }
+            }
+            #expect((Duration.milliseconds(280)...Duration.seconds(5)).contains(Clock.monotonic() - began))
+            client = nil
+            #expect(server.finish() == [])
+        }
+    }
+
+    @Test("an error of the service, and a call that must not be repeated, are not asked again")
+    func once() throws {
+        let server = try ScriptedServer([
+            .connection {
+                try $0.hear()
+                try $0.say(["message": "no"], error: "org.example.test.No")
+                try $0.hear()
+            },
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 1])
+            },
+        ])
+        let client = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        #expect(throws: VarlinkClientError.service(name: "org.example.test.No", parameters: ["message": "no"])) {
+            try client.call { call }
+        }
+        #expect(throws: VarlinkClientError.disconnected) { try client.call(repeats: false) { call } }
+        #expect(try client.call { call } == ["n": 1])
+        #expect(server.finish() == [])
+        #expect(server.calls.count == 3)
+    }
+
+    @Test("the end of a connection can be waited for, and the next call makes a new one")
+    func waitForEnd() throws {
+        let server = try ScriptedServer([
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 1])
+                ThisProcess.sleep(.milliseconds(100))
+            },
+            .connection {
+                try $0.hear()
+                try $0.say(["n": 2])
+                try $0.waitForClient()
+            },
+        ])
+        var client: PersistentVarlinkClient? = try PersistentVarlinkClient(path: server.path, patience: .seconds(10))
+        #expect(try client?.call { call } == ["n": 1])
+        #expect(client?.waitForEnd(timeout: .seconds(10)) == true)
+        #expect(try client?.call { call } == ["n": 2])
+        #expect(client?.waitForEnd(timeout: .milliseconds(100)) == false)
+        client = nil
+        #expect(server.finish() == [])
+    }
+
+    @Test("where nobody listens the first connection fails at once")
+    func nobody() {
+        let began = Clock.monotonic()
+        #expect(throws: VarlinkClientError.self) { try PersistentVarlinkClient(path: "/tmp/tp-nobody/s") }
+        #expect(Clock.monotonic() - began < .seconds(5))
+    }
+}

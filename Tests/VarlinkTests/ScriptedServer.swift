@@ -1,0 +1,103 @@
+import Foundation
+import Linux
+import Varlink
+
+/// A service that does what a script says, one connection after the other; each ends when its part of the script does.
+final class ScriptedServer: @unchecked Sendable {
+    /// The server's side of one connection.
+    struct Talk {
+        let server: ScriptedServer
+        fileprivate let socket: Descriptor
+
+        /// The next call; it is also kept in `server.calls`.
+        @discardableResult
+        func hear() throws -> VarlinkCall {
+            var framer = MessageFramer()
+            while true {
+                if let message = try framer.next() {
+                    let call = try VarlinkCall(json: JSON.parse(message))
+                    server.note(call)
+                    return call
+                }
+                guard try Descriptor.wait(socket.raw, timeout: .seconds(10)),
+                    let bytes = try Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty
+                else { throw VarlinkClientError.disconnected }
+                framer.append(bytes[...])
+            }
+        }
+
+        func say(_ parameters: JSON, continues: Bool = false, error: String? = nil) throws {
+            let response = VarlinkResponse(parameters: parameters, continues: continues, error: error)
+            try sayRaw(response.json.serialised() + [0])
+        }
+
+        func sayRaw(_ bytes: [UInt8]) throws { _ = try Sockets.send(socket.raw, bytes, wait: true) }
+
+        /// Waits until the client has gone.
+        func waitForClient() throws {
+            while try Descriptor.wait(socket.raw, timeout: .seconds(10)) {
+                guard let bytes = try? Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty else { return }
+            }
+        }
+    }
+
+    /// What happens on the server's thread.
+    enum Part: Sendable {
+        case connection(@Sendable (Talk) throws -> Void)
+        /// Nobody listens at the socket any more; it stays where it is, or is removed.
+        case vanish(removesSocket: Bool)
+        /// Listens again.
+        case listen
+        case rest(Duration)
+    }
+
+    let folder: String
+    let path: String
+    private let lock = NSLock()
+    private var heard: [VarlinkCall] = []
+    private var problems: [String] = []
+    private var listener: Descriptor?
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// Listens, and goes through the script on a thread of its own.
+    init(_ script: [Part]) throws {
+        var template = Array("/tmp/tp-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw Errno.ioError }
+        folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        path = folder + "/s"
+        listener = try Sockets.listen(path: path)
+        Thread.detachNewThread { [self] in
+            for part in script {
+                do { try perform(part) } catch { lock.withLock { problems.append("\(error)") } }
+            }
+            ended.signal()
+        }
+    }
+
+    /// The calls so far.
+    var calls: [VarlinkCall] { lock.withLock { heard } }
+
+    /// Waits for the end of the script, and gives what went wrong in it.
+    func finish() -> [String] {
+        let isOver = ended.wait(timeout: .now() + 20) == .success
+        try? FileManager.default.removeItem(atPath: folder)
+        return lock.withLock { problems } + (isOver ? [] : ["the script did not come to its end"])
+    }
+
+    private func note(_ call: VarlinkCall) { lock.withLock { heard.append(call) } }
+
+    private func perform(_ part: Part) throws {
+        switch part {
+        case .connection(let body):
+            guard let listener, try Descriptor.wait(listener.raw, timeout: .seconds(10)),
+                let socket = try Sockets.accept(listener.raw)
+            else { throw VarlinkClientError.timedOut }
+            try body(Talk(server: self, socket: socket))
+        case .vanish(let removesSocket):
+            listener = nil
+            if removesSocket { try File.remove(path) }
+        case .listen: listener = try Sockets.listen(path: path)
+        case .rest(let time): ThisProcess.sleep(time)
+        }
+    }
+}
