@@ -87,6 +87,93 @@ import Testing
     }
 }
 
+@Suite("Places in a log") struct LogPositionTests {
+    private let folder = Folder()
+
+    @Test("a place survives as text, and nothing else is taken for one")
+    func text() {
+        let place = LogPosition(inode: .max, offset: 7, began: 1_769_860_800_000_000, time: 3)
+        #expect(LogPosition(text: place.text) == place)
+        for text in [
+            "", "1:2:3", "1:2:3:4:5", "a:2:3:4", "-1:2:3:4", "1:2:-3:4", "1:2::4", "99999999999999999999:1:1:1",
+        ] {
+            #expect(LogPosition(text: text) == nil, "\(text)")
+        }
+    }
+
+    @Test("who follows gets no line that has no end yet, and gets it whole when it has one")
+    func openLine() throws {
+        let rig = try Rig(folder, loop: EventLoop())
+        try rig.write("one\ntw")
+        let reader = LogReader(path: rig.log.path)
+        #expect(reader.read(LogQuery()).lines.map(\.text) == ["one", "tw"])
+        let page = reader.read(LogQuery(onlyWhole: true))
+        #expect(page.lines.map(\.text) == ["one"])
+        try rig.write("o\n")
+        let place = try #require(LogPosition(text: page.next.text))
+        #expect(reader.follow(from: place).lines.map(\.text) == ["two"])
+    }
+
+    @Test("a place before the first line of all goes on with it")
+    func beforeAll() throws {
+        let reader = LogReader(path: folder.path + "/app.log")
+        let place = reader.read(LogQuery(onlyWhole: true)).next
+        #expect(reader.follow(from: place).lines.isEmpty && reader.follow(from: place).next == place)
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 300, maxFiles: 9), loop: EventLoop())
+        for number in 0..<30 { try rig.write("line \(number)\n") }
+        #expect(reader.follow(from: place).lines.map(\.text) == (0..<30).map { "line \($0)" })
+    }
+
+    @Test("when its file was rotated away, what is left of the later ones comes, each line once")
+    func rotatedAway() throws {
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 300, maxFiles: 2), loop: EventLoop())
+        try rig.write("first\n")
+        let reader = LogReader(path: rig.log.path)
+        var place = reader.read(LogQuery(onlyWhole: true)).next
+        for number in 0..<60 { try rig.write("line \(number)\n") }
+        let there = reader.read(LogQuery()).lines.map(\.text)
+        #expect(there.count < 50 && there.last == "line 59")
+        let page = reader.follow(from: place)
+        #expect(page.lines.map(\.text) == there)
+        place = page.next
+        try rig.write("later\n")
+        #expect(reader.follow(from: place).lines.map(\.text) == ["later"])
+    }
+
+    @Test("when somebody removed the current file, no line of the older ones comes again")
+    func removed() throws {
+        let path = folder.path + "/app.log"
+        func line(_ second: Int64) -> String {
+            TimeStamp.string(microseconds: 1_769_860_800_000_000 + second * 1_000_000) + " at \(second)\n"
+        }
+        func write(_ seconds: Range<Int64>, _ name: String) throws {
+            try seconds.map(line).joined().write(toFile: name, atomically: false, encoding: .utf8)
+        }
+        try write(0..<5, path + ".1")
+        try write(5..<9, path)
+        let reader = LogReader(path: path)
+        let place = reader.follow(from: LogPosition()).next
+        #expect(place.time == 1_769_860_808_000_000)
+        try File.remove(path)
+        #expect(reader.follow(from: place).next == place)
+        try write(9..<12, path)
+        let page = reader.follow(from: place)
+        #expect(page.lines.map(\.text) == ["at 9", "at 10", "at 11"])
+    }
+
+    @Test("a later file with the same inode is not taken for the one of the place")
+    func sameInode() throws {
+        let path = folder.path + "/app.log"
+        let stamps = (0..<3).map { TimeStamp.string(microseconds: 1_769_860_800_000_000 + $0 * 1_000_000) }
+        try "\(stamps[0]) a\n\(stamps[0]) b\n".write(toFile: path, atomically: false, encoding: .utf8)
+        let reader = LogReader(path: path)
+        let place = reader.follow(from: LogPosition()).next
+        // Written in place: the inode stays.
+        try "\(stamps[1]) c\n\(stamps[2]) d\n\(stamps[2]) e\n".write(toFile: path, atomically: false, encoding: .utf8)
+        #expect(reader.follow(from: place).lines.map(\.text) == ["c", "d", "e"])
+    }
+}
+
 @Suite struct OutputBatchTests {
     private let folder = Folder()
 
