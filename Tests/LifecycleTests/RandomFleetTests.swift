@@ -25,6 +25,7 @@ struct RandomFleetTests {
 struct FleetWalk {
     var dice: Dice
     var coordinator: Coordinator
+    var definitions: [AppDefinition] = []
     var apps: [ModelApp] = []
     var requires: [[Int]] = []
     var now: Duration = .seconds(1000)
@@ -40,7 +41,7 @@ struct FleetWalk {
     mutating func renew() throws {
         let count = 6
         requires = (0..<count).map { app in (0..<app).filter { _ in dice.chance(35) } }
-        let definitions = (0..<count).map { app in
+        definitions = (0..<count).map { app in
             AppDefinition(
                 name: "\(app)",
                 rules: Whim.rules(&dice),
@@ -56,6 +57,7 @@ struct FleetWalk {
 
     mutating func step() throws(Violation) {
         steps += 1
+        if dice.chance(3) { try replaceDaemon() }
         switch dice.below(10) {
         case 0, 1: try ask(Whim.request(&dice), of: dice.below(apps.count))
         case 2:
@@ -66,6 +68,17 @@ struct FleetWalk {
             let code: Int32 = dice.chance(50) ? 0 : 1
             try handle(.mainExited(killed ? .signaled(9, coreDumped: false) : .exited(code: code)), of: app)
         default: try passTime()
+        }
+    }
+
+    /// The supervisor dies, and the next one goes on from the records.
+    private mutating func replaceDaemon() throws(Violation) {
+        do {
+            let shuttingDown = coordinator.isShuttingDown
+            coordinator = try Record.again(coordinator, definitions)
+            try take(coordinator.carryOn(shuttingDown: shuttingDown, now: now), for: "recovery", stopping: nil)
+        } catch {
+            throw Violation("recovery: \(error)")
         }
     }
 

@@ -42,6 +42,10 @@ struct Walk {
 
     mutating func step() throws(Violation) {
         steps += 1
+        if dice.chance(5) {
+            guard let again = Record.again(machine) else { throw Violation("its record is not the same again") }
+            machine = again
+        }
         switch dice.below(10) {
         case 0, 1: try ask(Whim.request(&dice))
         case 2: try disturb()

@@ -1,0 +1,132 @@
+import Lifecycle
+import Testing
+
+/// What a daemon that dies leaves, and the next one goes on from.
+@Suite("Records")
+struct RecordTests {
+    @Test("whatever an older or a broken writer left is taken or refused, and never traps", arguments: 1...4)
+    func anyBytes(seed: Int) {
+        var dice = Dice(seed: UInt64(seed) &+ 77)
+        var walk = Walk(seed: UInt64(seed))
+        for _ in 0..<20 {
+            walk.renew()
+            for _ in 0..<30 { try? walk.step() }
+            let bytes = Record.of(walk.machine)
+            for length in 0...bytes.count {
+                bytes[..<length].withUnsafeBytes { memory in
+                    var reader = RecordReader(memory)
+                    _ = AppMachine(rules: walk.machine.rules, from: &reader)
+                }
+            }
+            for _ in 0..<50 {
+                var broken = bytes
+                broken[dice.below(broken.count)] = UInt8(dice.below(256))
+                broken.withUnsafeBytes { memory in
+                    var reader = RecordReader(memory)
+                    _ = AppMachine(rules: walk.machine.rules, from: &reader)
+                }
+            }
+        }
+    }
+
+    @Test("a code that no writer has is refused")
+    func unknownCode() {
+        var bytes = Record.of(AppMachine(rules: AppRules()))
+        bytes[0] = 200
+        bytes.withUnsafeBytes { memory in
+            var reader = RecordReader(memory)
+            #expect(AppMachine(rules: AppRules(), from: &reader) == nil)
+        }
+    }
+
+    @Test("a record that does not fit says so")
+    func overfull() {
+        var memory = [UInt8](repeating: 0, count: 20)
+        memory.withUnsafeMutableBytes { bytes in
+            var writer = RecordWriter(bytes)
+            AppMachine(rules: AppRules()).encode(into: &writer)
+            #expect(writer.isOverfull)
+            #expect(writer.count <= 20)
+        }
+    }
+
+    @Test("the ledger of restarts goes on counting where it was")
+    func ledger() throws {
+        var rules = AppRules()
+        rules.backoff.limit = 3
+        var machine = AppMachine(rules: rules)
+        var now = Duration.seconds(100)
+        _ = try machine.request(.start(background: false), now: now)
+        var endings: [Ending.Next] = []
+        for _ in 0..<4 {
+            _ = machine.permitLaunch(now: now)
+            _ = machine.handle(.launched, now: now)
+            now += .milliseconds(5)
+            _ = machine.handle(.mainExited(.exited(code: 1)), now: now)
+            machine = try #require(Record.again(machine))
+            for action in machine.handle(.allGone, now: now) {
+                if case .ended(let ending) = action { endings.append(ending.next) }
+            }
+            machine = try #require(Record.again(machine))
+            now = machine.nextDeadline ?? now
+            _ = machine.handle(.deadline, now: now)
+        }
+        #expect(endings.last == .gaveUp)
+        #expect(endings.count == 4)
+        #expect(machine.failed)
+        #expect(machine.restarts == 3)
+    }
+
+    @Test("text is cut where there is no room, and read back")
+    func text() {
+        var memory = [UInt8](repeating: 0, count: 8)
+        memory.withUnsafeMutableBytes { bytes in
+            var writer = RecordWriter(bytes)
+            writer.put("hello, world")
+            #expect(!writer.isOverfull)
+        }
+        memory.withUnsafeBytes { bytes in
+            var reader = RecordReader(bytes)
+            #expect(reader.takeText() == "hello, ")
+        }
+    }
+}
+
+/// Records of machines, for tests.
+enum Record {
+    static func of(_ machine: AppMachine) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: 2_048) { buffer, count in
+            var writer = RecordWriter(UnsafeMutableRawBufferPointer(buffer))
+            machine.encode(into: &writer)
+            count = writer.count
+        }
+    }
+
+    /// The machine as a record and back; nil when it is not the same.
+    static func again(_ machine: AppMachine) -> AppMachine? {
+        let bytes = of(machine)
+        let again = bytes.withUnsafeBytes { memory in
+            var reader = RecordReader(memory)
+            return AppMachine(rules: machine.rules, from: &reader)
+        }
+        return again.flatMap { of($0) == bytes ? $0 : nil }
+    }
+
+    /// A coordinator of the same apps that has taken over everything from records.
+    static func again(_ coordinator: Coordinator, _ definitions: [AppDefinition]) throws -> Coordinator {
+        var fresh = try Coordinator(definitions)
+        for app in definitions.indices {
+            let bytes = [UInt8](unsafeUninitializedCapacity: 2_048) { buffer, count in
+                var writer = RecordWriter(UnsafeMutableRawBufferPointer(buffer))
+                coordinator.encode(app, into: &writer)
+                count = writer.count
+            }
+            let taken = bytes.withUnsafeBytes { memory in
+                var reader = RecordReader(memory)
+                return fresh.restore(app, from: &reader)
+            }
+            guard taken else { throw Violation("\(app) was not taken back") }
+        }
+        return fresh
+    }
+}
