@@ -33,13 +33,13 @@ let package = Package(
         .target(name: "Notify", dependencies: ["Linux"]),
         .target(name: "Output", dependencies: ["EventLoop", "Linux"]),
         .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux"]),
+        .target(name: "Recovery", dependencies: ["Linux"]),
         .target(name: "Store", dependencies: ["CSQLite", "EventLoop", "Linux"]),
         .target(
             name: "Supervisor",
             dependencies: [
-                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Processes", "TorporAPI",
-                "Varlink",
-                "VarlinkServer",
+                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Processes", "Recovery",
+                "TorporAPI", "Varlink", "VarlinkServer",
             ]
         ),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),

@@ -372,3 +372,8 @@ int tlx_same_file(int one, int other) {
 }
 
 const void *tlx_memrchr(const void *bytes, int byte, size_t count) { return memrchr(bytes, byte, count); }
+
+void tlx_store_release(uint32_t *to, uint32_t value)
+{
+    __atomic_store_n(to, value, __ATOMIC_RELEASE);
+}

@@ -288,6 +288,12 @@ public enum File {
         try call { ftruncate(descriptor, off_t(clamping: size)) }
     }
 
+    /// Makes the file at least that long, with room for all of it: ENOSPC comes now, not as SIGBUS when it is mapped.
+    public static func allocate(_ descriptor: Int32, size: UInt64) throws(Errno) {
+        let error = posix_fallocate(descriptor, 0, off_t(clamping: size))
+        if error != 0 { throw Errno(rawValue: error) }
+    }
+
     /// Waits until the content is on the disk. It blocks: not for the loop's thread.
     public static func synchronise(_ descriptor: Int32) throws(Errno) { try call { fdatasync(descriptor) } }
 

@@ -26,5 +26,10 @@ public final class Mapping {
         bytes = UnsafeMutableRawBufferPointer(start: start, count: size)
     }
 
+    /// Writes four bytes, which a later process sees only together with all that was written before them.
+    public func publish(_ value: UInt32, at offset: Int) {
+        tlx_store_release(bytes.baseAddress?.advanced(by: offset).assumingMemoryBound(to: UInt32.self), value)
+    }
+
     deinit { munmap(bytes.baseAddress, bytes.count) }
 }

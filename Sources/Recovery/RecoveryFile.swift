@@ -1,0 +1,265 @@
+public import Linux
+
+/// What a torpord leaves to the one that comes after it: a record for each app, in a mapped file of the runtime
+/// directory, written in place.
+///
+/// A file and not anonymous memory, so that it is found by its path even when the keeper died too; the runtime directory
+/// is on a tmpfs, so that writing never waits for a disk. Nothing here survives a boot.
+///
+/// Layout, in the machine's own byte order. A page of header:
+///
+///      0   8  "TORPREC1"
+///      8   4  version of the records
+///     12   4  bytes of a slot
+///     16   4  number of slots
+///     20   4  flags, the owner's
+///     24   8  number of the next event
+///     32  36  boot id
+///
+/// Then slots, each with
+///
+///      0  64  name of the app, NUL at its end; empty: the slot is free
+///     64   4  which record counts: 0 none, 1, 2
+///     68   4  what is not carried out yet, the owner's bits
+///     80   …  two records: 4 bytes checksum, 4 bytes length, the bytes
+///
+/// A record is written beside the one that counts, and counts when it is whole: a process that is killed at any
+/// instant leaves one or the other.
+///
+/// History of versions
+///   1  first
+public final class RecoveryFile {
+    /// The version of what is in the records. A file of a newer one is refused.
+    public static let version: UInt32 = 1
+    /// The longest name of an app, in bytes.
+    public static let longestName = 63
+
+    private static let magic: UInt64 = 0x3143_4552_5052_4f54  // "TORPREC1"
+    private static let headerSize = 4096
+    private static let recordsOffset = 80
+    private static let recordHead = 8
+    private static let mostSlots = 1 << 20
+
+    /// What the keeper holds.
+    public let descriptor: Descriptor
+    /// The number of slots.
+    public private(set) var capacity: Int
+
+    private let slotBytes: Int
+    private var mapping: Mapping
+    private var freeSlots: [Int] = []
+
+    /// Why a file cannot be used.
+    public enum Refusal: Error, Hashable, Sendable, CustomStringConvertible {
+        /// It is none of ours, cut short, or damaged.
+        case unusable
+        /// A newer torpord wrote it.
+        case newer(UInt32)
+        /// It was written before the last boot: the processes in it are gone.
+        case otherBoot
+        /// The kernel said no.
+        case failed(Errno)
+
+        /// A sentence without a subject.
+        public var description: String {
+            switch self {
+            case .unusable: "is damaged"
+            case .newer(let version):
+                "was written by a newer torpord (its version is \(version), \(RecoveryFile.version) is the newest known)"
+            case .otherBoot: "is from before the last boot"
+            case .failed(let errno): "cannot be read (\(errno))"
+            }
+        }
+    }
+
+    /// Makes a new file in place of whatever is at `path`.
+    ///
+    /// - Parameters:
+    ///   - recordBytes: the most bytes that a record will have.
+    ///   - capacity: for how many apps there is room at first.
+    /// - Throws: ENOSPC when there is no room for it.
+    public init(creating path: String, recordBytes: Int, capacity: Int) throws(Errno) {
+        let capacity = max(16, capacity)
+        slotBytes = Self.recordsOffset + 2 * ((Self.recordHead + recordBytes + 7) / 8 * 8)
+        self.capacity = capacity
+        // Whole before it has its name: whoever finds it finds all of it.
+        let draft = path + ".new"
+        try? File.remove(draft)
+        descriptor = try File.open(draft, [.readWrite, .create, .exclusive], mode: 0o600)
+        let size = Self.headerSize + capacity * slotBytes
+        try File.allocate(descriptor.raw, size: UInt64(size))
+        mapping = try Mapping(descriptor: descriptor.raw, size: size, writable: true)
+        let bytes = mapping.bytes
+        bytes.storeBytes(of: Self.version, toByteOffset: 8, as: UInt32.self)
+        bytes.storeBytes(of: UInt32(slotBytes), toByteOffset: 12, as: UInt32.self)
+        bytes.storeBytes(of: UInt32(capacity), toByteOffset: 16, as: UInt32.self)
+        bytes.storeBytes(of: 1, toByteOffset: 24, as: UInt64.self)
+        for (i, byte) in ThisProcess.bootID.utf8.prefix(36).enumerated() { bytes[32 + i] = byte }
+        bytes.storeBytes(of: Self.magic, toByteOffset: 0, as: UInt64.self)
+        try File.rename(draft, path)
+        freeSlots = Array((0..<capacity).reversed())
+    }
+
+    /// Opens one that an earlier torpord wrote.
+    public init(_ descriptor: Descriptor, boot: String = ThisProcess.bootID) throws(Refusal) {
+        self.descriptor = descriptor
+        do throws(Errno) {
+            let size = Int(clamping: try File.status(descriptor: descriptor.raw).size)
+            guard size >= Self.headerSize else { throw .invalidArgument }
+            mapping = try Mapping(descriptor: descriptor.raw, size: size, writable: true)
+        } catch {
+            throw error == .invalidArgument ? .unusable : .failed(error)
+        }
+        let bytes = mapping.bytes
+        guard bytes.load(fromByteOffset: 0, as: UInt64.self) == Self.magic else { throw .unusable }
+        let version = bytes.load(fromByteOffset: 8, as: UInt32.self)
+        guard version <= Self.version else { throw .newer(version) }
+        slotBytes = Int(bytes.load(fromByteOffset: 12, as: UInt32.self))
+        capacity = Int(bytes.load(fromByteOffset: 16, as: UInt32.self))
+        guard version > 0, slotBytes >= Self.recordsOffset + 2 * Self.recordHead, slotBytes % 8 == 0,
+            slotBytes <= 1 << 16, capacity <= Self.mostSlots,
+            bytes.count >= Self.headerSize + capacity * slotBytes
+        else { throw .unusable }
+        let written = bytes[32..<68].prefix { $0 != 0 }
+        guard written.elementsEqual(boot.utf8) else { throw .otherBoot }
+        freeSlots = (0..<capacity).reversed().filter { bytes[offset(of: $0)] == 0 }
+    }
+
+    // MARK: The header
+
+    /// Bits of the owner's.
+    public var flags: UInt32 {
+        get { mapping.bytes.load(fromByteOffset: 20, as: UInt32.self) }
+        set { mapping.publish(newValue, at: 20) }
+    }
+
+    /// The number that the next event gets.
+    public var nextEvent: UInt64 {
+        get { mapping.bytes.load(fromByteOffset: 24, as: UInt64.self) }
+        set { mapping.bytes.storeBytes(of: newValue, toByteOffset: 24, as: UInt64.self) }
+    }
+
+    // MARK: Slots
+
+    /// An app's slot as it was left.
+    public struct Entry {
+        /// Its place.
+        public let slot: Int
+        /// The app.
+        public let name: String
+        /// What was not carried out.
+        public let undone: UInt32
+        /// Its record; nil when it never had one, or it is damaged. Good until the slot is written again.
+        public let record: UnsafeRawBufferPointer?
+    }
+
+    /// All slots in use.
+    public var entries: [Entry] {
+        (0..<capacity).compactMap { slot in
+            let start = offset(of: slot)
+            let name = mapping.bytes[start..<(start + Self.longestName)].prefix { $0 != 0 }
+            guard !name.isEmpty else { return nil }
+            return Entry(
+                slot: slot,
+                name: String(decoding: name, as: UTF8.self),
+                undone: mapping.bytes.load(fromByteOffset: start + 68, as: UInt32.self),
+                record: record(in: slot)
+            )
+        }
+    }
+
+    /// A slot for an app that has none. More room is made where there is none: ENOSPC when that fails; EINVAL for a name
+    /// that is empty or too long.
+    public func add(_ name: String) throws(Errno) -> Int {
+        guard !name.isEmpty, name.utf8.count <= Self.longestName else { throw .invalidArgument }
+        if freeSlots.isEmpty { try grow() }
+        guard let slot = freeSlots.popLast() else { throw .noSpace }
+        let start = offset(of: slot)
+        mapping.publish(0, at: start + 64)
+        mapping.publish(0, at: start + 68)
+        // The first byte last: until then the slot is free.
+        let bytes = Array(name.utf8)
+        for i in (0...Self.longestName).reversed() { mapping.bytes[start + i] = i < bytes.count ? bytes[i] : 0 }
+        return slot
+    }
+
+    /// Lets go of a slot.
+    public func remove(_ slot: Int) {
+        mapping.bytes[offset(of: slot)] = 0
+        freeSlots.append(slot)
+    }
+
+    /// Writes an app's record; `body` fills the memory from its beginning and returns how many bytes it used.
+    /// Nothing waits.
+    public func write(_ slot: Int, undone: UInt32, _ body: (UnsafeMutableRawBufferPointer) -> Int) {
+        let start = offset(of: slot)
+        let current = mapping.bytes.load(fromByteOffset: start + 64, as: UInt32.self)
+        let next: UInt32 = current == 1 ? 2 : 1
+        let at = start + Self.recordsOffset + Int(next - 1) * recordBytes
+        let room = recordBytes - Self.recordHead
+        let memory = UnsafeMutableRawBufferPointer(
+            rebasing: mapping.bytes[(at + Self.recordHead)..<(at + recordBytes)]
+        )
+        let used = min(room, max(0, body(memory)))
+        mapping.bytes.storeBytes(of: UInt32(used), toByteOffset: at + 4, as: UInt32.self)
+        let sum = Self.checksum(UnsafeRawBufferPointer(rebasing: memory[..<used]))
+        mapping.bytes.storeBytes(of: sum, toByteOffset: at, as: UInt32.self)
+        // What is not carried out counts from now on, with the old record or the new one.
+        let before = mapping.bytes.load(fromByteOffset: start + 68, as: UInt32.self)
+        if before | undone != before { mapping.publish(before | undone, at: start + 68) }
+        mapping.publish(next, at: start + 64)
+    }
+
+    /// Says that nothing is left undone but this.
+    public func setUndone(_ slot: Int, _ undone: UInt32) {
+        mapping.publish(undone, at: offset(of: slot) + 68)
+    }
+
+    // MARK: -
+
+    private var recordBytes: Int { (slotBytes - Self.recordsOffset) / 2 }
+
+    private func offset(of slot: Int) -> Int { Self.headerSize + slot * slotBytes }
+
+    private func record(in slot: Int) -> UnsafeRawBufferPointer? {
+        let start = offset(of: slot)
+        let current = mapping.bytes.load(fromByteOffset: start + 64, as: UInt32.self)
+        guard current == 1 || current == 2 else { return nil }
+        let at = start + Self.recordsOffset + Int(current - 1) * recordBytes
+        let length = Int(mapping.bytes.load(fromByteOffset: at + 4, as: UInt32.self))
+        guard length <= recordBytes - Self.recordHead else { return nil }
+        let bytes = UnsafeRawBufferPointer(
+            rebasing: mapping.bytes[(at + Self.recordHead)..<(at + Self.recordHead + length)]
+        )
+        return Self.checksum(bytes) == mapping.bytes.load(fromByteOffset: at, as: UInt32.self) ? bytes : nil
+    }
+
+    private func grow() throws(Errno) {
+        let more = min(Self.mostSlots, capacity * 2)
+        let size = Self.headerSize + more * slotBytes
+        try File.allocate(descriptor.raw, size: UInt64(size))
+        let larger = try Mapping(descriptor: descriptor.raw, size: size, writable: true)
+        mapping = larger
+        // Slots behind the old end are zero: free. They count from here on.
+        mapping.publish(UInt32(more), at: 16)
+        freeSlots = Array((capacity..<more).reversed())
+        capacity = more
+    }
+
+    /// Eight bytes a step, so that it costs nothing beside the writing.
+    static func checksum(_ bytes: UnsafeRawBufferPointer) -> UInt32 {
+        var sum: UInt64 = 0x9e37_79b9_7f4a_7c15 ^ UInt64(bytes.count)
+        var at = 0
+        while at + 8 <= bytes.count {
+            sum = (sum ^ bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)) &* 0xff51_afd7_ed55_8ccd
+            sum ^= sum >> 32
+            at += 8
+        }
+        while at < bytes.count {
+            sum = (sum ^ UInt64(bytes[at])) &* 0xff51_afd7_ed55_8ccd
+            sum ^= sum >> 32
+            at += 1
+        }
+        return UInt32(truncatingIfNeeded: sum ^ (sum >> 29))
+    }
+}
