@@ -79,6 +79,13 @@ public final class NotifySocket {
         }
     }
 
+    /// Goes on with a socket that an earlier daemon bound at `path`, as the keeper gives it back.
+    public init(taking descriptor: Descriptor, path: String, buffer: DatagramBuffer) {
+        self.path = path
+        self.descriptor = descriptor
+        self.buffer = buffer
+    }
+
     /// The next datagram, or nil if none waits. A datagram without credentials is dropped.
     public func receive() -> Received? {
         while let datagram = (try? Sockets.receive(descriptor.raw, into: &buffer.bytes)) ?? nil {

@@ -1,10 +1,10 @@
 public import Linux
 
-/// The memory file through which output passes on its way from a FIFO into a log, with a journal of that step.
+/// The file through which output passes on its way from a FIFO into a log, with a journal of that step.
 ///
 /// Reading output and writing it are two steps, and a daemon that is killed between them would lose what it had read.
-/// So the bytes are spliced from the FIFO into this file, which the keeper also holds, and the file says how far the
-/// step has come. One file serves a whole daemon: batches are synchronous, so one is under way at a time.
+/// So the bytes are spliced from the FIFO into this file in the runtime directory (a tmpfs), which the keeper also
+/// holds, and the file says how far the step has come. One file serves a whole daemon: batches are synchronous, so one is under way at a time.
 ///
 /// Layout: a page of header, then the raw bytes; so the length of the file says how many there are. Header, little
 /// endian:
@@ -35,9 +35,14 @@ public final class OutputBatch {
     private let out = Scratch(capacity: OutputBatch.capacity)
     private var fillingPath: String?
 
-    /// A new one.
-    public init() throws(Errno) {
-        descriptor = try Memory.file(named: "torpor-output")
+    /// A new one at `path`, in place of what is there; without a path in memory only.
+    public init(path: String? = nil) throws(Errno) {
+        if let path {
+            try? File.remove(path)
+            descriptor = try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600)
+        } else {
+            descriptor = try Memory.file(named: "torpor-output")
+        }
         try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
     }
 

@@ -10,8 +10,9 @@ public struct OutputError: Error, CustomStringConvertible {
 /// One app's output: from its FIFO, in batches, into its log file.
 ///
 /// App and daemon open the FIFO each for themselves, since O_NONBLOCK belongs to the open file: a daemon that shared
-/// it would make the app's writes fail. The daemon also keeps a writing end, so that the FIFO never ends while apps
-/// come and go; the keeper holds it too, so that an app outlives the daemon without SIGPIPE.
+/// it would make the app's writes fail. Both open it for reading and writing: so it never ends while apps come and go,
+/// and an app that outlives daemon and keeper waits when the FIFO is full instead of dying of SIGPIPE. The keeper holds
+/// the daemon's end, so that nothing in it is lost with the daemon.
 ///
 /// An app that writes more than can be taken fills its own FIFO and waits; each turn takes a bounded amount, and the
 /// next turn comes after everything else that was ready.
@@ -30,8 +31,7 @@ public final class OutputCapture {
     private let batch: OutputBatch
     private let loop: EventLoop
     private let owner: (uid: UInt32, gid: UInt32)?
-    private var reader: Descriptor?
-    private var holder: Descriptor?
+    private var fifo: Descriptor?
     private var source: IOSource?
     private var observers: [(token: Int, call: () -> Void)] = []
     private var nextToken = 0
@@ -55,18 +55,21 @@ public final class OutputCapture {
         self.owner = owner
     }
 
-    /// Makes the FIFO, or takes the one that is there with what waits in it, and begins to read.
-    public func start() throws(OutputError) {
-        guard reader == nil else { return }
+    /// Makes the FIFO, or takes the one that is there with what waits in it, and begins to read. `held`: the end that
+    /// an earlier daemon had, as the keeper gives it back.
+    public func start(taking held: Descriptor? = nil) throws(OutputError) {
+        guard fifo == nil else { return }
         do throws(Errno) {
-            try makeFIFO()
-            let holder = try File.open(fifoPath, [.readWrite, .nonBlocking, .noFollow])
-            guard try File.status(descriptor: holder.raw).kind == .fifo else { throw .fileExists }
-            let reader = try File.open(fifoPath, [.read, .nonBlocking, .noFollow])
-            let source = try loop.watch(reader.raw, .readable, priority: .last) { [weak self] _ in self?.turn() }
-            self.holder = holder
-            self.reader = reader
-            self.source = source
+            let fifo: Descriptor
+            if let held {
+                fifo = held
+            } else {
+                try makeFIFO()
+                fifo = try File.open(fifoPath, [.readWrite, .nonBlocking, .noFollow])
+            }
+            guard try File.status(descriptor: fifo.raw).kind == .fifo else { throw .fileExists }
+            source = try loop.watch(fifo.raw, .readable, priority: .last) { [weak self] _ in self?.turn() }
+            self.fifo = fifo
         } catch {
             throw OutputError(
                 description: "could not take the output of \(app) at \(fifoPath): \(error.description.lowercased())"
@@ -74,10 +77,10 @@ public final class OutputCapture {
         }
     }
 
-    /// A writing end for a launch: an open file of its own, blocking, close-on-exec here.
+    /// The end for a launch: an open file of its own, blocking, close-on-exec here.
     public func writerForApp() throws(OutputError) -> Descriptor {
         do throws(Errno) {
-            return try File.open(fifoPath, [.write, .noFollow])
+            return try File.open(fifoPath, [.readWrite, .noFollow])
         } catch {
             throw OutputError(
                 description: "could not open the output of \(app) at \(fifoPath): \(error.description.lowercased())"
@@ -85,14 +88,14 @@ public final class OutputCapture {
         }
     }
 
-    /// The writing end for the keeper to hold.
-    public var descriptorToHold: Int32? { holder?.raw }
+    /// The daemon's end, for the keeper to hold.
+    public var descriptorToHold: Int32? { fifo?.raw }
 
     /// Takes what waits at this moment: before a report on an app that has exited is written.
     public func drain() {
-        guard let reader else { return }
+        guard let fifo else { return }
         // A child that goes on writing must not hold this up: no more than a pipe can hold.
-        var rest = (try? Splice.waiting(reader.raw)) ?? 0
+        var rest = (try? Splice.waiting(fifo.raw)) ?? 0
         while rest > 0 {
             let count = moveBatch()
             if count == 0 { return }
@@ -105,8 +108,7 @@ public final class OutputCapture {
         drain()
         source?.cancel()
         source = nil
-        reader = nil
-        holder = nil
+        fifo = nil
         observers.removeAll()
         log.close()
         if remove { try? File.remove(fifoPath) }
@@ -156,9 +158,9 @@ public final class OutputCapture {
     }
 
     private func moveBatch() -> Int {
-        guard let reader else { return 0 }
+        guard let fifo else { return 0 }
         do throws(Errno) {
-            let count = try batch.move(from: reader.raw, to: log, limit: OutputBatch.capacity)
+            let count = try batch.move(from: fifo.raw, to: log, limit: OutputBatch.capacity)
             troubled = false
             bytesRead += UInt64(count)
             if count > 0 {
@@ -170,13 +172,13 @@ public final class OutputCapture {
                 onTrouble?("could not move the output of \(app): \(error.description.lowercased())")
             }
             troubled = true
-            discard(reader)
+            discard(fifo)
             return 0
         }
     }
 
     /// The memory file fails: the app must go on all the same.
-    private func discard(_ reader: Descriptor) {
-        if let bytes = try? Descriptor.read(reader.raw, maximum: 65_536) { log.drop(bytes.count) }
+    private func discard(_ fifo: Descriptor) {
+        if let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { log.drop(bytes.count) }
     }
 }

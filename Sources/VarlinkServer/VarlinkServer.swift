@@ -1,5 +1,5 @@
 public import EventLoop
-import Linux
+public import Linux
 public import Varlink
 
 /// What the server says about itself in `org.varlink.service.GetInfo`.
@@ -58,7 +58,8 @@ public final class VarlinkServer {
 
     let loop: EventLoop
     private let service: VarlinkServiceInterface
-    private let listener: Descriptor
+    /// The listening socket, for the keeper to hold: clients that connect while nobody serves wait in its backlog.
+    public let listener: Descriptor
     private let ownUser: UInt32
     private var source: IOSource?
     private var pause: TimerSource?
@@ -68,10 +69,12 @@ public final class VarlinkServer {
 
     /// Listens on `path`: the directory is made (0755) if need be, a socket that nobody answers on is replaced.
     ///
-    /// Anybody may connect (0666); the handler decides by the peer what a call may do.
+    /// Anybody may connect (0666); the handler decides by the peer what a call may do. `held`: the listening socket of an
+    /// earlier server at the same path.
     public init(
         loop: EventLoop,
         path: String,
+        taking held: Descriptor? = nil,
         info: VarlinkServiceInfo,
         interfaces: [VarlinkInterface],
         limits: Limits = Limits()
@@ -81,7 +84,7 @@ public final class VarlinkServer {
         self.limits = limits
         self.service = VarlinkServiceInterface(info: info, interfaces: interfaces)
         self.ownUser = Users.effectiveUID
-        self.listener = try Self.listen(path: path)
+        if let held { listener = held } else { listener = try Self.listen(path: path) }
         do throws(Errno) {
             pause = try loop.timer { [weak self] in self?.source?.setEvents(.readable) }
             source = try loop.watch(listener.raw, .readable) { [weak self] _ in self?.acceptConnections() }
