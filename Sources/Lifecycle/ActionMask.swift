@@ -71,7 +71,7 @@ extension AppMachine {
     }
 
     /// The order for the incarnation that is being launched.
-    var launchOrder: LaunchOrder {
+    public var launchOrder: LaunchOrder {
         LaunchOrder(
             incarnation: incarnation,
             foreground: launchInForeground,

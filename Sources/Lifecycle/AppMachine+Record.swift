@@ -3,6 +3,9 @@ extension AppMachine {
     /// The most entries of the restart ledger that a record keeps, the newest.
     public static let recordedLedger = 64
 
+    /// What must be left for the fields that follow the ledger.
+    private static let reservedBytes = 180
+
     /// Writes the machine.
     public func encode(into record: inout RecordWriter) {
         record.put(goal)
@@ -28,7 +31,7 @@ extension AppMachine {
         record.put(lastGap)
         record.put(jitter.record)
         // Milliseconds before the newest: four bytes an entry.
-        let kept = ledger.suffix(Self.recordedLedger)
+        let kept = ledger.suffix(min(Self.recordedLedger, max(1, (record.room - Self.reservedBytes) / 4)))
         record.put(UInt8(kept.count))
         guard let newest = kept.last else { return }
         record.put(newest)

@@ -36,19 +36,25 @@ public struct RecordWriter {
             let length = max(0, min(bytes.count, 255, room - 1))
             put(UInt8(length))
             guard !isOverfull else { return }
-            for byte in bytes[..<length] { put(byte) }
+            UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(
+                from: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<length])
+            )
+            count += length
         }
     }
 
-    mutating func put(_ time: Duration) { put(time.nanoseconds) }
+    /// A time, in nanoseconds.
+    public mutating func put(_ time: Duration) { put(time.nanoseconds) }
 
-    mutating func put(_ time: Duration?) { put(time?.nanoseconds ?? .min) }
+    /// A time that may be none.
+    public mutating func put(_ time: Duration?) { put(time?.nanoseconds ?? .min) }
 
     mutating func put<Value: RecordCoded>(_ value: Value) { put(value.recordCode) }
 
     mutating func put<Value: RecordCoded>(_ value: Value?) { put(value?.recordCode ?? .max) }
 
-    mutating func put(_ deadline: Deadline?) {
+    /// A deadline.
+    public mutating func put(_ deadline: Deadline?) {
         put(deadline?.kind)
         guard let deadline else { return }
         put(deadline.started)
@@ -95,9 +101,11 @@ public struct RecordReader {
         return String(decoding: memory[position..<(position + length)], as: UTF8.self)
     }
 
-    mutating func takeTime() -> Duration { .nanoseconds(take(Int64.self)) }
+    /// A time.
+    public mutating func takeTime() -> Duration { .nanoseconds(take(Int64.self)) }
 
-    mutating func takeOptionalTime() -> Duration? {
+    /// A time that may be none.
+    public mutating func takeOptionalTime() -> Duration? {
         let value = take(Int64.self, or: .min)
         return value == .min ? nil : .nanoseconds(value)
     }
@@ -116,7 +124,8 @@ public struct RecordReader {
         return Value.recordOrder[Int(code)]
     }
 
-    mutating func takeDeadline() -> Deadline? {
+    /// A deadline.
+    public mutating func takeDeadline() -> Deadline? {
         guard let kind = takeOptional(DeadlineKind.self) else { return nil }
         return Deadline(kind: kind, started: takeTime(), at: takeTime())
     }

@@ -12,6 +12,13 @@ public struct FDStore {
         public let descriptor: Descriptor
         /// To be watched, and dropped when its other side closes (`FDPOLL=0` switches that off).
         public let poll: Bool
+
+        /// One from its parts.
+        public init(name: String, descriptor: Descriptor, poll: Bool) {
+            self.name = name
+            self.descriptor = descriptor
+            self.poll = poll
+        }
     }
 
     /// What a datagram changed.

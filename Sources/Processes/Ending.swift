@@ -14,7 +14,7 @@ extension ProcessTree {
     public func killPass() -> KillResult {
         if let cgroupPath {
             if (try? Cgroup.kill(cgroupPath)) != nil {
-                if !mainHasEnded { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
+                if let pidfd, !mainHasEnded { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
                 if let events = try? Cgroup.events(cgroupPath), events.populated { return .again }
                 if !mainHasEnded { return .again }
                 return ended()

@@ -32,6 +32,7 @@ public struct Identity: Hashable, Sendable {
 }
 
 /// What marks a process as an app's: `TORPOR_APP` and `TORPOR_INCARNATION` in the environment it was started with.
+/// `TORPOR_MANAGER_SOCKET` says which supervisor's.
 public struct AppTag: Hashable, Sendable {
     /// The app.
     public let app: String
@@ -44,17 +45,20 @@ public struct AppTag: Hashable, Sendable {
         self.incarnation = incarnation
     }
 
-    /// The tag of a process; nil when it has none or its environment cannot be read.
-    public init?(of pid: Int32) {
+    /// The tag of a process; nil when it has none, its environment cannot be read, or it is another supervisor's than
+    /// the one whose control socket is at `manager`.
+    public init?(of pid: Int32, manager: String? = nil) {
         guard let bytes = try? File.read("/proc/\(pid)/environ", limit: 1 << 22) else { return nil }
         var app: String?
         var incarnation: UInt32?
+        var itsManager: String?
         for entry in bytes.split(separator: 0) where entry.starts(with: Self.prefix) {
             let text = String(decoding: entry, as: UTF8.self)
             if text.hasPrefix("TORPOR_APP=") { app = String(text.dropFirst(11)) }
             if text.hasPrefix("TORPOR_INCARNATION=") { incarnation = UInt32(text.dropFirst(19)) }
+            if text.hasPrefix("TORPOR_MANAGER_SOCKET=") { itsManager = String(text.dropFirst(22)) }
         }
-        guard let app, let incarnation else { return nil }
+        guard let app, let incarnation, manager == nil || manager == itsManager else { return nil }
         self.init(app: app, incarnation: incarnation)
     }
 

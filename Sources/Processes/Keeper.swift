@@ -103,6 +103,8 @@ public final class Keeper {
         do throws(Errno) {
             try channel.send(message, descriptors: request.descriptors)
         } catch {
+            // A keeper that is gone may have launched it: the end of the socket says so, and what becomes of it.
+            if error == .brokenPipe || error == .connectionReset { return }
             launches[id] = nil
             fail(.keeper, error)
         }
@@ -287,6 +289,9 @@ public final class Keeper {
         }
     }
 
+    /// Hands over at once what an earlier torpord did not take: exits, orphans, launches that it asked for.
+    public func deliverWaiting() { deliver() }
+
     private func deliver() {
         let waiting = undelivered + channel.takeBacklog()
         undelivered = []
@@ -359,6 +364,8 @@ public final class Keeper {
         isLost = true
         channel.close()
         watch?.cancel()
+        // First, since it may not come back: what was asked for may have been done.
+        onLost?()
         let launches = launches
         let holds = holds
         self.launches = [:]
@@ -376,7 +383,6 @@ public final class Keeper {
             )
         }
         for completion in holds.values { completion(.brokenPipe) }
-        onLost?()
     }
 }
 

@@ -40,7 +40,7 @@ extension Keeper {
 
     /// Becomes the keeper, which starts this program again below itself, with `arguments` (without argument 0).
     /// Returns only with the reason why not.
-    public static func become(arguments: [String]) -> String {
+    public static func become(arguments: [String], holding: [(name: String, descriptors: [Int32])] = []) -> String {
         guard let own = ThisProcess.executable else { return "cannot find the path of this program: mount /proc" }
         guard let keeper = findProgram() else {
             return "cannot find torpor-keeper beside \(own): install it there, or set TORPOR_KEEPER to its path"

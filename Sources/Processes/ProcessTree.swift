@@ -15,8 +15,8 @@ public final class ProcessTree {
     public let leader: Identity
     /// The main process: the leader, unless the app named another (MAINPID).
     public private(set) var main: Identity
-    /// The main process, pinned; readable when it has ended.
-    public private(set) var pidfd: Descriptor
+    /// The main process, pinned; readable when it has ended. nil when it had ended before anybody could pin it.
+    public private(set) var pidfd: Descriptor?
     /// Its cgroup, an absolute path.
     public let cgroupPath: String?
 
@@ -36,7 +36,7 @@ public final class ProcessTree {
     public init(
         tag: AppTag,
         main: Identity,
-        pidfd: Descriptor,
+        pidfd: Descriptor?,
         cgroupPath: String? = nil,
         table: ProcessTable = ProcessTable(),
         adopter: Int32? = nil
@@ -52,7 +52,7 @@ public final class ProcessTree {
     }
 
     /// Whether the main process has ended; it may still wait to be reaped.
-    public var mainHasEnded: Bool { Pidfd.hasEnded(pidfd.raw) }
+    public var mainHasEnded: Bool { pidfd.map { Pidfd.hasEnded($0.raw) } ?? true }
 
     /// Makes another process of the app the main one (MAINPID); its pidfd is `pidfd` afterwards.
     /// ESRCH when there is no such process, EPERM when it is not the app's.
@@ -63,6 +63,13 @@ public final class ProcessTree {
         main = identity
         pidfd = descriptor
         known[pid] = identity.startTime
+    }
+
+    /// Goes on with a main process that the app named to an earlier supervisor. It may have ended.
+    public func restoreMain(_ identity: Identity) {
+        main = identity
+        pidfd = try? identity.open()
+        if pidfd != nil { known[identity.pid] = identity.startTime }
     }
 
     // MARK: Members
@@ -202,7 +209,10 @@ public final class ProcessTree {
 
     /// A pidfd for a member, after looking again that it is one.
     func pin(_ identity: Identity) throws(Errno) -> Descriptor {
-        if identity == main { return pidfd }
+        if identity == main {
+            guard let pidfd else { throw .noSuchProcess }
+            return pidfd
+        }
         let descriptor = try identity.open()
         if let cgroupPath {
             guard let path = try ProcFS.cgroup(identity.pid), Self.isWithin(path, cgroupPath) else {

@@ -30,6 +30,9 @@ final class AppRuntime {
     var notifySocket: NotifySocket?
     var notifySource: IOSource?
     var store = FDStore()
+    /// What the keeper calls the stored descriptors, and which of them are watched.
+    var storeHolds: [ObjectIdentifier: StoreHold] = [:]
+    var storeCount = 0
     var capture: OutputCapture?
     /// Clients that follow its log; it need not have run yet.
     var logFollowers: [LogFollower] = []
@@ -37,6 +40,15 @@ final class AppRuntime {
     var tokens = TakenTokens()
     var probe: ReadinessProbe?
     var hooks: HookRun?
+
+    /// Its place in the recovery file.
+    var slot: Int?
+    /// What was decided and is not carried out yet.
+    var undone: ActionMask = []
+    /// The token of the last request that changed it: one that comes again is not carried out again.
+    var lastToken: UInt64 = 0
+    /// Exits of this incarnation that the keeper keeps until its ending is recorded.
+    var keptExits: [ExitRecord] = []
 
     var launchedAt: Duration?
     var usage = Usage.none

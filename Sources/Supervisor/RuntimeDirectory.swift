@@ -9,7 +9,14 @@ final class RuntimeDirectory {
     let socket: String
     let logs: String
     let state: String
-    private let lock: Descriptor
+    /// State, output and configuration for the torpord that comes after this one.
+    var recovery: String { path + "/recovery" }
+    var batch: String { path + "/output-batch" }
+    var configuration: String { path + "/configuration" }
+    /// Held by the keeper too, so that nobody else takes charge while torpord is replaced.
+    let lock: Descriptor
+    /// Whether the lock is that of an earlier torpord, as the keeper gave it back.
+    let isLockInherited: Bool
 
     /// Tells supervisors of one machine apart, the same after a restart.
     var instance: String {
@@ -18,8 +25,8 @@ final class RuntimeDirectory {
         return String(hash, radix: 36)
     }
 
-    /// Makes the directories and takes the lock.
-    init(_ specification: SupervisorSpecification) throws(StartError) {
+    /// Makes the directories and takes the lock, or goes on with the one that the keeper held.
+    init(_ specification: SupervisorSpecification, lock held: Descriptor? = nil) throws(StartError) {
         path = specification.runtimeDirectory
         apps = path + "/apps"
         socket = path + "/io.torpor"
@@ -36,6 +43,14 @@ final class RuntimeDirectory {
             }
         }
         let lockPath = path + "/lock"
+        if let held, let there = try? File.status(lockPath), let ours = try? File.status(descriptor: held.raw),
+            (there.device, there.inode) == (ours.device, ours.inode)
+        {
+            lock = held
+            isLockInherited = true
+            return
+        }
+        isLockInherited = false
         do throws(Errno) {
             lock = try File.open(lockPath, [.readWrite, .create], mode: 0o644)
             guard try Locks.tryLock(lock.raw) else { throw .resourceTemporarilyUnavailable }
@@ -57,6 +72,6 @@ final class RuntimeDirectory {
     func remove(apps directories: [String]) {
         for directory in directories { try? File.removeTree(directory) }
         try? File.removeDirectory(apps)
-        try? File.remove(path + "/lock")
+        for file in [recovery, batch, configuration, path + "/lock"] { try? File.remove(file) }
     }
 }

@@ -12,11 +12,13 @@ extension Supervisor {
     public static let version = "0.1.0"
 
     func perform(_ outputs: [AppAction]) {
+        recordAhead(of: outputs)
         guard !isKeeperLost else { return }
         for output in outputs { perform(output.action, of: apps[output.app]) }
+        recordDone(outputs)
     }
 
-    private func perform(_ action: Action, of app: AppRuntime) {
+    func perform(_ action: Action, of app: AppRuntime) {
         switch action {
         case .launch(let order): launch(app, order)
         case .tell(let message): tell(app, message)
@@ -116,7 +118,7 @@ extension Supervisor {
     }
 
     /// Looks whether an ending app is gone, and kills on when it is past its grace.
-    private func sweep(_ app: AppRuntime) {
+    func sweep(_ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         guard machine.transition == .terminating, let tree = app.tree else { return }
         let isPastGrace = machine.deadlines.contains { $0.kind == .kill }

@@ -10,11 +10,28 @@ import TorporAPI
 /// What the keeper reaped.
 extension Supervisor {
     func exited(_ record: ExitRecord) {
-        if let completion = helpers.removeValue(forKey: record.pid) { return completion(record.status ?? .exited(255)) }
-        if leftOverExited(pid: record.pid) { return }
-        guard let id = coordinator.id(of: record.app) else { return }
+        if let completion = helpers.removeValue(forKey: record.pid) {
+            keeper.forget(record)
+            return completion(record.status ?? .exited(255))
+        }
+        guard let id = coordinator.id(of: record.app), !leftOverExited(pid: record.pid), !record.isHelper,
+            coordinator.machine(id).incarnation == record.incarnation, coordinator.machine(id).isAlive
+        else { return keeper.forget(record) }
         let app = apps[id]
-        guard coordinator.machine(id).incarnation == record.incarnation, let tree = app.tree else { return }
+        // Kept by the keeper until its ending is recorded: a torpord that dies before that hears of it again.
+        app.keptExits.append(record)
+        let machine = coordinator.machine(id)
+        if app.tree == nil, !machine.hasProcess {
+            if let failure = record.launchFailure {
+                return launched(app, machine.launchOrder, .failure(failure), cgroupPath: nil)
+            }
+            // It came and went while torpord was away.
+            let tag = AppTag(app: app.name, incarnation: record.incarnation)
+            let main = Identity(pid: record.pid, startTime: record.startTime)
+            app.tree = tree(of: app, tag, main, nil, isOurs: true)
+            deliver(.launched, to: id)
+        }
+        guard let tree = app.tree else { return }
         // It may have named its successor (MAINPID) as the last thing it did.
         hear(app)
         guard tree.main.pid == record.pid else {
@@ -34,7 +51,7 @@ extension Supervisor {
         if let name = record.app, let id = coordinator.id(of: name) { sweepSoon(apps[id]) }
     }
 
-    private func mainExited(_ app: AppRuntime, _ record: MainExit) {
+    func mainExited(_ app: AppRuntime, _ record: MainExit) {
         guard app.exitRecord == nil else { return }
         app.exitRecord = record
         // What it said before it went counts before that it went.
@@ -47,7 +64,8 @@ extension Supervisor {
     func watchMain(_ app: AppRuntime) {
         guard let tree = app.tree else { return }
         let main = tree.main
-        app.mainSource = try? loop.watch(tree.pidfd.raw, .readable) { [weak self, weak app] _ in
+        guard let pidfd = tree.pidfd else { return mainExited(app, MainExit(pid: main.pid, status: nil)) }
+        app.mainSource = try? loop.watch(pidfd.raw, .readable) { [weak self, weak app] _ in
             guard let self, let app else { return }
             app.mainSource?.cancel()
             app.mainSource = nil

@@ -63,7 +63,7 @@ extension Supervisor {
         }
     }
 
-    private func launched(
+    func launched(
         _ app: AppRuntime,
         _ order: LaunchOrder,
         _ result: Result<Launched, LaunchFailure>,
@@ -81,16 +81,19 @@ extension Supervisor {
             )
             note(app, kind: "launch", text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
             deliver(.launched, to: app.id)
-            if case .probe(let probe) = app.specification.ready,
-                coordinator.machine(app.id).transition == .launching
-            {
-                app.probe = ReadinessProbe(probe, app: app, supervisor: self)
-                app.probe?.start()
-            }
+            startProbe(app)
         case .failure(let failure):
             app.launchFailure = failure
             launchRefused(app, failure.stage == .directory ? wrongDirectory(app, failure) : failure.description)
         }
+    }
+
+    func startProbe(_ app: AppRuntime) {
+        guard case .probe(let probe) = app.specification.ready, app.probe == nil,
+            coordinator.machine(app.id).transition == .launching
+        else { return }
+        app.probe = ReadinessProbe(probe, app: app, supervisor: self)
+        app.probe?.start()
     }
 
     private func wrongDirectory(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
@@ -107,7 +110,7 @@ extension Supervisor {
 
     // MARK: Parts of a plan
 
-    private func identity(of app: AppRuntime) -> User? {
+    func identity(of app: AppRuntime) -> User? {
         app.specification.user.flatMap { Users.lookup($0) }
     }
 
@@ -183,6 +186,7 @@ extension Supervisor {
             variables["LISTEN_FDS"] = "\(app.store.entries.count)"
             variables["LISTEN_FDNAMES"] = app.store.names
         }
+        variables["TORPOR_MANAGER_SOCKET"] = runtime.socket
         variables["TORPOR_APP"] = app.name
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
         variables["TORPOR_LAUNCH_REASON"] = order.reason.rawValue
@@ -191,8 +195,9 @@ extension Supervisor {
         return variables.map { "\($0.key)=\($0.value)" }
     }
 
-    /// Directories and sockets, made at the first launch and kept for the later ones.
-    private func prepare(_ app: AppRuntime, _ user: User?) throws(LaunchTrouble) {
+    /// Directories and sockets, made at the first launch and kept for the later ones. `held`: the notify socket of an
+    /// earlier torpord.
+    func prepare(_ app: AppRuntime, _ user: User?, taking held: Descriptor? = nil) throws(LaunchTrouble) {
         let state = runtime.state + "/apps/" + app.name
         do throws(Errno) {
             try File.makeDirectories(app.directory)
@@ -202,12 +207,18 @@ extension Supervisor {
             throw LaunchTrouble("cannot make the directories of \(app.name) (\(app.directory), \(state)): \(error)")
         }
         guard app.notifySocket == nil else { return }
+        let path = app.directory + "/notify"
         let socket: NotifySocket
-        do throws(NotifySocketError) {
-            let owner = user.map { (uid: $0.uid, gid: $0.gid) }
-            socket = try NotifySocket(path: app.directory + "/notify", mode: 0o600, owner: owner, buffer: datagrams)
-        } catch {
-            throw LaunchTrouble(error.description)
+        if let held {
+            socket = NotifySocket(taking: held, path: path, buffer: datagrams)
+        } else {
+            do throws(NotifySocketError) {
+                let owner = user.map { (uid: $0.uid, gid: $0.gid) }
+                socket = try NotifySocket(path: path, mode: 0o600, owner: owner, buffer: datagrams)
+            } catch {
+                throw LaunchTrouble(error.description)
+            }
+            hold(HeldName.notify(app.name), socket.descriptor.raw)
         }
         do throws(Errno) {
             app.notifySource = try loop.watch(socket.descriptor.raw, .readable) { [weak self, weak app] _ in
@@ -252,15 +263,10 @@ extension Supervisor {
         }
     }
 
-    private func capture(_ app: AppRuntime) throws -> OutputCapture {
+    func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchTrouble) -> OutputCapture {
         if let capture = app.capture { return capture }
         let specification = app.specification
-        let limits = LogLimits(
-            maxSize: specification.logMaxSize,
-            maxFiles: specification.logMaxFiles,
-            maxAge: specification.logMaxAge
-        )
-        let file = LogFile(path: logPath(of: app), limits: limits)
+        let file = LogFile(path: logPath(of: app), limits: LogLimits(specification))
         let name = app.name
         file.onTrouble = { [weak self] sentence in self?.log.warning("\(name): \(sentence)") }
         let user = identity(of: app)
@@ -273,7 +279,12 @@ extension Supervisor {
             owner: user.map { ($0.uid, $0.gid) }
         )
         capture.onTrouble = { [weak self] sentence in self?.log.warning("\(name): \(sentence)") }
-        try capture.start()
+        do throws(OutputError) {
+            try capture.start(taking: held)
+        } catch {
+            throw LaunchTrouble(error.description)
+        }
+        if held == nil, let descriptor = capture.descriptorToHold { hold(HeldName.output(app.name), descriptor) }
         // Output of a suspended app is either older than the stop or a sign that somebody continued it.
         _ = capture.observe { [weak self, weak app] in
             guard let self, let app else { return }
@@ -305,6 +316,7 @@ extension Supervisor {
         try prepare(app, user)
         var variables = LaunchEnvironment.inherited(ThisProcess.environment)
         for (key, value) in app.specification.environment { variables[key] = value }
+        variables["TORPOR_MANAGER_SOCKET"] = runtime.socket
         variables["TORPOR_APP"] = order.app
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
         let executable = try Executable.find(

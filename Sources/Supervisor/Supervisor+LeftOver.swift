@@ -52,46 +52,49 @@ final class LeftOverApp {
 }
 
 extension Supervisor {
-    /// Until recovery takes them over in their states, apps that an earlier torpord left are ended before anything is
-    /// launched: never two incarnations. The keeper tells of those that it launched; where it was lost too, their
-    /// cgroups do.
-    func endLeftOver(_ completion: @escaping () -> Void) {
-        leftOver = keeper.leftOver.map { entry in
-            LeftOverApp(
-                tree: ProcessTree(
-                    tag: AppTag(app: entry.app, incarnation: entry.incarnation),
-                    main: Identity(pid: entry.pid, startTime: entry.startTime),
-                    pidfd: entry.pidfd,
-                    cgroupPath: cgroups.map { $0.path(of: entry.app) }.flatMap { File.exists($0) ? $0 : nil },
-                    table: processes,
-                    adopter: ThisProcess.parent
+    /// Processes that nobody takes over are ended before anything is launched: never two incarnations. The keeper tells
+    /// of those that it launched, the environment in /proc of those of a lost keeper, and the cgroups of the rest.
+    func endLeftOver(_ entries: [LeftOver], _ strays: [AppTag: [Identity]]) {
+        var ended: [LeftOverApp] = []
+        var trees = entries.map { entry in
+            (AppTag(app: entry.app, incarnation: entry.incarnation), Identity(pid: entry.pid, startTime: entry.startTime))
+        }
+        for (tag, members) in strays {
+            for member in members { trees.append((tag, member)) }
+        }
+        let pinned = Dictionary(entries.map { ($0.pid, $0.pidfd) }, uniquingKeysWith: { $1 })
+        for (tag, main) in trees {
+            ended.append(
+                LeftOverApp(
+                    tree: ProcessTree(
+                        tag: tag,
+                        main: main,
+                        pidfd: pinned[main.pid] ?? (try? main.open()),
+                        table: processes,
+                        adopter: pinned[main.pid] == nil ? nil : ThisProcess.parent
+                    )
                 )
             )
         }
         if let cgroups {
-            let known = Set(keeper.leftOver.map { cgroups.path(of: $0.app) })
+            let known = Set(apps.filter { $0.tree != nil }.map { cgroups.path(of: $0.name) })
             let paths = cgroups.populated().map { cgroups.base + "/" + $0 }.filter { !known.contains($0) }
-            leftOver += paths.map { LeftOverApp(cgroup: $0) }
+            ended += paths.map { LeftOverApp(cgroup: $0) }
         }
-        guard !leftOver.isEmpty else { return completion() }
-        let count = leftOver.count == 1 ? "an app" : "\(leftOver.count) apps"
-        log.warning("ending \(count) that an earlier torpord has left")
-        endAllLeftOver(completion)
+        guard !ended.isEmpty else { return }
+        leftOver += ended
+        log.warning("ending \(ended.count == 1 ? "a process" : "\(ended.count) processes") that nobody supervises")
+        endAllLeftOver(ended)
     }
 
-    /// The keeper is gone, and with it the news of what ends: nothing is left running that nobody supervises.
-    func keeperLost() {
-        guard !isKeeperLost else { return }
-        isKeeperLost = true
-        log.error("torpor-keeper is gone: nothing can be launched any more; ending every app, then torpord")
-        note(kind: "supervisor", text: "torpor-keeper is gone: ending every app")
-        leftOver += apps.compactMap { $0.tree.map { LeftOverApp(tree: $0) } }
-        endAllLeftOver { [weak self] in self?.loop.stop() }
+    /// Calls back when what is left over is gone, at once when there is nothing.
+    func whenLeftOverIsGone(_ completion: @escaping () -> Void) {
+        if leftOver.isEmpty { completion() } else { leftOverGone = completion }
     }
 
-    private func endAllLeftOver(_ completion: @escaping () -> Void) {
+    func endAllLeftOver(_ entries: [LeftOverApp]) {
         let killAt = loop.now + .seconds(5)
-        for entry in leftOver { entry.terminate() }
+        for entry in entries { entry.terminate() }
         leftOverTimer = try? loop.timer { [weak self] in
             guard let self else { return }
             let hurry = self.loop.now >= killAt
@@ -99,7 +102,8 @@ extension Supervisor {
             if self.leftOver.isEmpty {
                 self.leftOverTimer?.cancel()
                 self.leftOverTimer = nil
-                completion()
+                self.leftOverGone?()
+                self.leftOverGone = nil
             } else {
                 self.leftOverTimer?.arm(after: .milliseconds(10))
             }

@@ -43,16 +43,22 @@ extension Supervisor {
                 if case .notify = app.specification.ready { deliver(.ready, to: id) }
                 if app.isReloading {
                     app.isReloading = false
+                    record(app)
                     note(app, kind: "notice", text: "has reloaded")
                 }
             case .reloading:
                 app.isReloading = true
+                record(app)
                 note(app, kind: "notice", text: "is reloading")
             case .stopping:
                 note(app, kind: "notice", text: "says that it is stopping")
                 deliver(.stopping, to: id)
-            case .status(let text): app.statusText = text
-            case .errno(let number): app.saidErrno = number
+            case .status(let text):
+                app.statusText = text
+                record(app)
+            case .errno(let number):
+                app.saidErrno = number
+                record(app)
             case .exitStatus(let status): note(app, kind: "notice", text: "says that it will exit with \(status)")
             case .mainPID(let pid): changeMain(app, pid)
             case .watchdogPing: deliver(.heartbeat, to: id)
@@ -74,16 +80,12 @@ extension Supervisor {
         }
     }
 
-    private func store(_ received: NotifySocket.Received, _ app: AppRuntime) {
-        let change = app.store.apply(received.message, received.descriptors)
-        for warning in change.warnings { note(app, kind: "notice", text: warning) }
-    }
-
     private func changeMain(_ app: AppRuntime, _ pid: Int32) {
         guard let tree = app.tree, pid != tree.main.pid else { return }
         do throws(Errno) {
             app.mainSource = nil
             try tree.changeMain(to: pid)
+            record(app)
             watchMain(app)
             note(app, kind: "notice", text: "its main process is \(pid) now")
         } catch {

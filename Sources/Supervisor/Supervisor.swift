@@ -5,6 +5,7 @@ import Linux
 import Notify
 import Output
 import Processes
+import Recovery
 import SystemPackage
 import TorporAPI
 import Varlink
@@ -23,6 +24,14 @@ public final class Supervisor {
     let events = EventLog()
     let processes = ProcessTable()
     let batch: OutputBatch
+    /// What the torpord that comes after this one goes on from.
+    let recovery: RecoveryFile
+    /// What the one before this one left in the keeper.
+    let inheritance: Inheritance
+    /// The texts of the configuration in force, for the next torpord.
+    var configurationFile: Descriptor?
+    /// What torpord was called with.
+    let arguments: [String]
     let datagrams = DatagramBuffer()
     let policy: any LifecyclePolicy = DefaultPolicy()
     var cgroups: CgroupTree?
@@ -38,6 +47,9 @@ public final class Supervisor {
     var leftOver: [LeftOverApp] = []
 
     var leftOverTimer: TimerSource?
+    var leftOverGone: (() -> Void)?
+    /// Every app is gone and the loop stops.
+    var isFinished = false
     /// Nothing is carried out any more: all that is left is to end every process.
     var isKeeperLost = false
     /// How each app's last incarnation ended, for those who wait.
@@ -53,23 +65,19 @@ public final class Supervisor {
     private var signals: [SignalSource] = []
     private var finishTimer: TimerSource?
 
-    /// Takes the directory and the socket, and nothing else yet.
+    /// Takes the directory, and nothing else yet.
     ///
     /// - Throws: ``StartError`` with a sentence.
-    public init(_ configuration: TorporConfiguration) throws(StartError) {
+    public init(_ configuration: TorporConfiguration, _ startup: Startup) throws(StartError) {
         self.configuration = configuration
+        loop = startup.loop
+        keeper = startup.keeper
+        inheritance = startup.inheritance
+        arguments = startup.arguments
         log = DaemonLog(level: configuration.supervisor.logLevel)
-        runtime = try RuntimeDirectory(configuration.supervisor)
-        do throws(Errno) {
-            loop = try EventLoop()
-            batch = try OutputBatch()
-            _ = ThisProcess.raiseDescriptorLimit()
-            try Signal.ignore(Signal.pipe)
-            guard let keeper = try Keeper.fromEnvironment(loop: loop) else { throw .protocolNotSupported }
-            self.keeper = keeper
-        } catch {
-            throw StartError("could not start under torpor-keeper: \(error)")
-        }
+        runtime = try RuntimeDirectory(configuration.supervisor, lock: inheritance.take(HeldName.lock).first)
+        recovery = try Self.openRecovery(runtime, inheritance, configuration, log)
+        batch = try Self.openBatch(runtime, inheritance, configuration, log)
         do throws(DependencyError) {
             coordinator = try Coordinator(configuration.apps.map(Self.definition))
         } catch {
@@ -97,8 +105,10 @@ public final class Supervisor {
 
     /// Runs until a signal ends it and every app is gone.
     public func run() throws(StartError) {
+        keeper.keepsExits = true
         keeper.onExit = { [weak self] record in self?.exited(record) }
         keeper.onOrphan = { [weak self] record in self?.orphanExited(record) }
+        keeper.onLaunched = { [weak self] in self?.launchedForPredecessor($0, $1, $2) }
         keeper.onLost = { [weak self] in self?.keeperLost() }
         do throws(VarlinkServerError) {
             let info = VarlinkServiceInfo(
@@ -108,7 +118,15 @@ public final class Supervisor {
                 url: "https://torpor.io"
             )
             let interface = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description)
-            server = try VarlinkServer(loop: loop, path: runtime.socket, info: info, interfaces: [interface])
+            // Without its path nobody finds it: then a new one is made.
+            let held = inheritance.take(HeldName.control).first
+            server = try VarlinkServer(
+                loop: loop,
+                path: runtime.socket,
+                taking: File.exists(runtime.socket) ? held : nil,
+                info: info,
+                interfaces: [interface]
+            )
         } catch {
             giveUp()
             throw StartError(error.description)
@@ -130,7 +148,10 @@ public final class Supervisor {
         }
         if let cgroupTrouble { log.info(cgroupTrouble) }
         for warning in configuration.warnings { log.warning(warning.description) }
-        endLeftOver { [weak self] in self?.launchAtStart() }
+        holdOwnFiles()
+        let fresh = recover()
+        for app in apps { record(app) }
+        whenLeftOverIsGone { [weak self] in self?.launchAtStart(fresh) }
         do {
             try loop.run()
         } catch {
@@ -139,15 +160,16 @@ public final class Supervisor {
         cleanUp()
     }
 
-    private func launchAtStart() {
+    private func launchAtStart(_ fresh: [AppRuntime]) {
         var first: [(app: AppID, foreground: Bool)] = []
-        for app in apps {
+        for app in fresh {
             switch app.specification.launch {
             case .foreground: first.append((app.id, true))
             case .background: first.append((app.id, false))
             case .onDemand: break
             }
         }
+        if recovery.isShuttingDown { isFinishing = true }
         perform(coordinator.launch(first, now: loop.now))
         log.info("torpord \(Supervisor.version) with \(apps.count) apps, control socket \(runtime.socket)")
         note(kind: "supervisor", text: "torpord \(Supervisor.version) supervises \(apps.count) apps")
@@ -197,7 +219,10 @@ public final class Supervisor {
             armDeadline(apps[id])
         }
         if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
-        if isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) { loop.stop() }
+        if isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) {
+            isFinished = true
+            loop.stop()
+        }
     }
 
     private func armDeadline(_ app: AppRuntime) {
@@ -246,6 +271,7 @@ public final class Supervisor {
             }
         } else {
             isFinishing = true
+            recovery.isShuttingDown = true
             note(kind: "supervisor", text: "stopping: every app is terminated")
             keeper.tellManager("STOPPING=1")
             perform(coordinator.shutDown(now: now))
@@ -261,6 +287,7 @@ public final class Supervisor {
     }
 
     private func cleanUp() {
+        guard isFinished else { return }
         server?.close()
         for app in apps {
             app.capture?.close(remove: true)

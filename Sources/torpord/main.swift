@@ -47,23 +47,37 @@ for entry in ThisProcess.environment {
     environment[String(entry[..<split])] = String(entry[entry.index(after: split)...])
 }
 
-let configuration: TorporConfiguration
-switch ConfigurationLoader.load(path: file, environment: environment) {
-case .success(let loaded): configuration = loaded
-case .failure(let diagnostics):
-    ThisProcess.complain(diagnostics.description)
-    fail("the configuration is not valid, so nothing was started", 2)
-}
-if onlyCheck {
-    print("OK: \(configuration.apps.count) apps")
-    ThisProcess.exit(0)
+func load(_ path: String?, _ environment: [String: String]) -> TorporConfiguration? {
+    switch ConfigurationLoader.load(path: path, environment: environment) {
+    case .success(let loaded): return loaded
+    case .failure(let diagnostics):
+        ThisProcess.complain(diagnostics.description)
+        return nil
+    }
 }
 
-guard Keeper.isAbove else {
+let isInvalid = "the configuration is not valid, so nothing was started"
+guard Keeper.isAbove, !onlyCheck else {
+    guard let configuration = load(file, environment) else { fail(isInvalid, 2) }
+    if onlyCheck {
+        print("OK: \(configuration.apps.count) apps")
+        ThisProcess.exit(0)
+    }
     fail(Keeper.become(arguments: Array(CommandLine.arguments.dropFirst())), 1)
 }
 do throws(StartError) {
-    let supervisor = try Supervisor(configuration)
+    let startup = try Startup(arguments: Array(CommandLine.arguments.dropFirst()))
+    guard let configuration = load(file, environment) else {
+        startup.giveUp()
+        fail(isInvalid, 2)
+    }
+    let supervisor: Supervisor
+    do throws(StartError) {
+        supervisor = try Supervisor(configuration, startup)
+    } catch {
+        startup.giveUp()
+        throw error
+    }
     try supervisor.run()
 } catch {
     fail(error.description, 1)

@@ -101,15 +101,22 @@ import TorporAPI
         }
     }
 
-    @Test("When the keeper is killed, torpord ends as well")
+    @Test("When the keeper is killed, torpord becomes the keeper, and the apps run on")
     func keeperKilled() throws {
         let daemon = try Daemon(Self.toml, files: Self.files)
         try daemon.waitUntilItAnswers()
         try daemon.waitFor("web", "active")
+        let web = try daemon.summary("web").pid
+        let torpord = try daemon.torpord()
         kill(daemon.pid, SIGKILL)
         try daemon.waitForEnd()
-        try daemon.eventually("torpord ends as well") {
-            !Truth.processes(marked: daemon.directory).contains { (try? ProcFS.stat($0).comm) == "torpord" }
+        try daemon.eventually("another torpord runs below what was torpord") {
+            try ProcFS.children(torpord).contains { (try? ProcFS.stat($0).comm) == "torpord" }
         }
+        try daemon.eventually("it answers") { (try? daemon.list()) != nil }
+        #expect(try daemon.summary("web").pid == web)
+        try daemon.waitFor("web", "active")
+        kill(torpord, SIGTERM)
+        try daemon.eventually("everything is gone") { Truth.processes(marked: daemon.directory).isEmpty }
     }
 }

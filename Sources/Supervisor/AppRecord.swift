@@ -1,0 +1,104 @@
+import Lifecycle
+import Linux
+import Processes
+import TorporAPI
+
+/// What the shell knows of an app beside its machine, as the recovery file has it after the coordinator's fields.
+struct AppRecord {
+    /// The process that was launched; nil while there is none.
+    var leader: Identity?
+    /// The main one: the leader, unless the app named another.
+    var main: Identity?
+    var launchedAt: Duration?
+    var errno: Int32?
+    var isReloading = false
+    var foundStopped = false
+    var token: UInt64 = 0
+    var lastExit: LastExit?
+    var missedDeadline: Deadline?
+    var status: String?
+
+    /// Room for all of it and the machine, with a ledger of so many restarts.
+    static func bytes(restartLimit: Int) -> Int {
+        352 + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
+    }
+
+    init(of app: AppRuntime) {
+        leader = app.tree?.leader
+        main = app.tree?.main
+        launchedAt = app.launchedAt
+        errno = app.saidErrno
+        isReloading = app.isReloading
+        foundStopped = app.foundStopped
+        token = app.lastToken
+        lastExit = app.lastExit
+        missedDeadline = app.missedDeadline
+        status = app.statusText
+    }
+
+    func encode(into record: inout RecordWriter) {
+        Self.put(leader, into: &record)
+        Self.put(main, into: &record)
+        record.put(launchedAt)
+        record.put(errno ?? 0)
+        record.put(UInt8((isReloading ? 1 : 0) | (foundStopped ? 2 : 0) | (status == nil ? 0 : 4)))
+        record.put(token)
+        record.put(lastExit != nil)
+        if let lastExit {
+            record.put(lastExit.reason)
+            record.put(lastExit.code ?? .min)
+            record.put(lastExit.signal ?? "")
+            record.put(lastExit.at ?? 0)
+        }
+        record.put(missedDeadline)
+        // The only one that may be long: last, and cut to what room there is.
+        if let status { record.put(status) }
+    }
+
+    init(from record: inout RecordReader) {
+        leader = Self.identity(from: &record)
+        main = Self.identity(from: &record)
+        launchedAt = record.takeOptionalTime()
+        let number = record.take(Int32.self)
+        errno = number == 0 ? nil : number
+        let flags = record.take(UInt8.self)
+        isReloading = flags & 1 != 0
+        foundStopped = flags & 2 != 0
+        token = record.take(UInt64.self)
+        if record.takeFlag() {
+            var exit = LastExit(reason: record.takeText())
+            let code = record.take(Int32.self)
+            exit.code = code == .min ? nil : code
+            let signal = record.takeText()
+            exit.signal = signal.isEmpty ? nil : signal
+            let at = record.take(Int64.self)
+            exit.at = at == 0 ? nil : at
+            lastExit = exit
+        }
+        missedDeadline = record.takeDeadline()
+        if flags & 4 != 0 { status = record.takeText() }
+    }
+
+    /// Gives it to an app that has its tree already.
+    func restore(_ app: AppRuntime) {
+        app.launchedAt = launchedAt
+        app.saidErrno = errno
+        app.isReloading = isReloading
+        app.foundStopped = foundStopped
+        app.lastToken = token
+        app.lastExit = lastExit
+        app.missedDeadline = missedDeadline
+        app.statusText = status
+    }
+
+    private static func put(_ identity: Identity?, into record: inout RecordWriter) {
+        record.put(identity?.pid ?? 0)
+        record.put(identity?.startTime ?? 0)
+    }
+
+    private static func identity(from record: inout RecordReader) -> Identity? {
+        let pid = record.take(Int32.self)
+        let start = record.take(UInt64.self)
+        return pid > 0 ? Identity(pid: pid, startTime: start) : nil
+    }
+}

@@ -1,0 +1,119 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Output
+import Processes
+import Recovery
+import SystemPackage
+import VarlinkServer
+
+/// What torpord has before it knows its configuration: a loop, its keeper, and what an earlier torpord left there.
+public struct Startup {
+    let loop: EventLoop
+    let keeper: Keeper
+    let inheritance: Inheritance
+    let arguments: [String]
+
+    /// Greets the keeper above this process. `arguments`: what torpord was called with, without its name.
+    ///
+    /// - Throws: ``StartError`` with a sentence.
+    public init(arguments: [String]) throws(StartError) {
+        self.arguments = arguments
+        do throws(Errno) {
+            loop = try EventLoop()
+            _ = ThisProcess.raiseDescriptorLimit()
+            try Signal.ignore(Signal.pipe)
+            guard let keeper = try Keeper.fromEnvironment(loop: loop) else { throw .protocolNotSupported }
+            self.keeper = keeper
+            inheritance = try Inheritance(from: keeper)
+        } catch {
+            throw StartError("could not start under torpor-keeper: \(error)")
+        }
+    }
+
+    /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.
+    public func giveUp() {
+        if keeper.leftOver.isEmpty { keeper.sayBye() }
+    }
+}
+
+extension Supervisor {
+    /// The file of an earlier torpord, from the keeper or by its path, or a new one.
+    static func openRecovery(
+        _ runtime: RuntimeDirectory,
+        _ inheritance: Inheritance,
+        _ configuration: TorporConfiguration,
+        _ log: DaemonLog
+    ) throws(StartError) -> RecoveryFile {
+        let there = inheritance.take(HeldName.recovery).first ?? (try? File.open(runtime.recovery, .readWrite))
+        if let there {
+            do throws(RecoveryFile.Refusal) {
+                return try RecoveryFile(there)
+            } catch {
+                if error != .otherBoot {
+                    let aside = runtime.recovery + ".unusable"
+                    try? File.rename(runtime.recovery, aside)
+                    log.error(
+                        "the record of running apps \(error): it is set aside as \(aside), and apps are taken as /proc "
+                            + "shows them"
+                    )
+                }
+            }
+        }
+        let limit = configuration.apps.map(\.rules.backoff.limit).max() ?? 0
+        do throws(Errno) {
+            return try RecoveryFile(
+                creating: runtime.recovery,
+                recordBytes: AppRecord.bytes(restartLimit: limit),
+                capacity: configuration.apps.count
+            )
+        } catch {
+            throw StartError(
+                "cannot make \(runtime.recovery) (\(error)): torpord records there what its apps are doing; free some "
+                    + "space, or choose another runtime_directory"
+            )
+        }
+    }
+
+    /// Output that an earlier torpord had under way is brought into its log first.
+    static func openBatch(
+        _ runtime: RuntimeDirectory,
+        _ inheritance: Inheritance,
+        _ configuration: TorporConfiguration,
+        _ log: DaemonLog
+    ) throws(StartError) -> OutputBatch {
+        do throws(Errno) {
+            guard let there = inheritance.take(HeldName.batch).first ?? (try? File.open(runtime.batch, .readWrite))
+            else { return try OutputBatch(path: runtime.batch) }
+            let batch = OutputBatch(recovering: there)
+            do throws(Errno) {
+                try batch.recover { path in
+                    let app = configuration.apps.first { runtime.logs + "/" + $0.name + ".log" == path }
+                    return app.map { LogFile(path: path, limits: LogLimits($0)) }
+                }
+                return batch
+            } catch {
+                log.error("output that was on its way into a log is lost: \(runtime.batch) is damaged (\(error))")
+                return try OutputBatch(path: runtime.batch)
+            }
+        } catch {
+            throw StartError("cannot make \(runtime.batch) (\(error)): output passes through it on its way into logs")
+        }
+    }
+
+    /// The keeper holds what the next torpord begins with.
+    func holdOwnFiles() {
+        if !runtime.isLockInherited { hold(HeldName.lock, runtime.lock.raw) }
+        hold(HeldName.recovery, recovery.descriptor.raw)
+        hold(HeldName.batch, batch.descriptor.raw)
+        if let server { hold(HeldName.control, server.listener.raw) }
+    }
+}
+
+extension LogLimits {
+    /// Those of an app.
+    init(_ app: AppSpecification) {
+        self.init(maxSize: app.logMaxSize, maxFiles: app.logMaxFiles, maxAge: app.logMaxAge)
+    }
+}

@@ -1,0 +1,69 @@
+import EventLoop
+import Linux
+import Notify
+import Processes
+
+/// A descriptor that an app has given into keeping, as the keeper holds it.
+struct StoreHold {
+    let name: String
+    /// Sees the other side close; nil where that is not to be seen.
+    var source: IOSource?
+}
+
+/// Descriptors that outlive torpord in the keeper.
+extension Supervisor {
+    /// Gives one to the keeper. A refusal is told: the app goes on, but would lose it with torpord.
+    func hold(_ name: String, _ descriptor: Int32) {
+        keeper.hold(name, [descriptor], replacing: true) { [weak self] error in
+            if let error { self?.log.warning("the keeper cannot hold \(name): \(error)") }
+        }
+    }
+
+    /// What a datagram asked of the app's store.
+    func store(_ received: NotifySocket.Received, _ app: AppRuntime) {
+        let change = app.store.apply(received.message, received.descriptors)
+        for warning in change.warnings { note(app, kind: "notice", text: warning) }
+        for entry in change.removed { letGo(of: entry, app) }
+        for entry in change.added {
+            app.storeCount += 1
+            keep(entry, as: HeldName.store(app.name, app.storeCount, poll: entry.poll, entry.name), app)
+            if let name = app.storeHolds[ObjectIdentifier(entry.descriptor)]?.name { hold(name, entry.descriptor.raw) }
+        }
+    }
+
+    /// The store as the keeper gives it back.
+    func takeStore(_ app: AppRuntime) {
+        var entries: [(name: String, entry: FDStore.Entry)] = []
+        let prefix = HeldName.store(app.name)
+        for (held, descriptors) in inheritance.take(prefix: prefix) {
+            let rest = held.dropFirst(prefix.count)
+            guard rest.utf8.count > 7, let descriptor = descriptors.first else { continue }
+            app.storeCount = max(app.storeCount, Int(rest.prefix(6)) ?? 0)
+            let poll = rest.dropFirst(6).first == "p"
+            entries.append((held, FDStore.Entry(name: String(rest.dropFirst(7)), descriptor: descriptor, poll: poll)))
+        }
+        guard !entries.isEmpty else { return }
+        app.store = FDStore(restoring: entries.map(\.entry))
+        for (held, entry) in entries { keep(entry, as: held, app) }
+    }
+
+    private func keep(_ entry: FDStore.Entry, as name: String, _ app: AppRuntime) {
+        var hold = StoreHold(name: name)
+        if entry.poll {
+            // EPERM for files that cannot be watched: those have no other side.
+            hold.source = try? loop.watch(entry.descriptor.raw, []) { [weak self, weak app] _ in
+                guard let self, let app else { return }
+                app.store.remove(entry)
+                self.letGo(of: entry, app)
+                self.note(app, kind: "notice", text: "its stored descriptor \(entry.name) was closed by the other side")
+            }
+        }
+        app.storeHolds[ObjectIdentifier(entry.descriptor)] = hold
+    }
+
+    private func letGo(of entry: FDStore.Entry, _ app: AppRuntime) {
+        guard let hold = app.storeHolds.removeValue(forKey: ObjectIdentifier(entry.descriptor)) else { return }
+        hold.source?.cancel()
+        keeper.release(hold.name)
+    }
+}

@@ -1,0 +1,51 @@
+import EventLoop
+import Linux
+import Notify
+import Output
+import Processes
+import Recovery
+import VarlinkServer
+
+/// The keeper is gone. torpord has all that it had: it becomes the keeper itself, and a new torpord goes on below it.
+extension Supervisor {
+    func keeperLost() {
+        guard !isKeeperLost else { return }
+        isKeeperLost = true
+        if isFinished { return loop.stop() }
+        if keeper.isUnderManager {
+            // The service manager has lost its main process and starts the service again: apps are found then.
+            log.error("torpor-keeper is gone: torpord ends, to be started again by the service manager")
+            return loop.stop()
+        }
+        log.error("torpor-keeper is gone: torpord becomes the keeper, and starts another torpord below it")
+        let reason = Keeper.become(arguments: arguments, holding: allHeld())
+        log.error("\(reason); nothing can be launched any more: ending every app, then torpord")
+        note(kind: "supervisor", text: "torpor-keeper is gone: ending every app")
+        leftOver += apps.compactMap { $0.tree.map { LeftOverApp(tree: $0) } }
+        leftOverGone = { [weak self] in self?.loop.stop() }
+        if leftOver.isEmpty { loop.stop() } else { endAllLeftOver(leftOver) }
+    }
+
+    /// Everything that the keeper held, and the main processes: the new keeper is not their parent.
+    private func allHeld() -> [(name: String, descriptors: [Int32])] {
+        var all: [(name: String, descriptors: [Int32])] = [
+            (HeldName.lock, [runtime.lock.raw]),
+            (HeldName.recovery, [recovery.descriptor.raw]),
+            (HeldName.batch, [batch.descriptor.raw]),
+        ]
+        if let server { all.append((HeldName.control, [server.listener.raw])) }
+        if let configurationFile { all.append((HeldName.configuration, [configurationFile.raw])) }
+        for app in apps {
+            if let socket = app.notifySocket { all.append((HeldName.notify(app.name), [socket.descriptor.raw])) }
+            if let output = app.capture?.descriptorToHold { all.append((HeldName.output(app.name), [output])) }
+            if let tree = app.tree, tree.main == tree.leader, let pidfd = tree.pidfd {
+                all.append((HeldName.process(app.name), [pidfd.raw]))
+            }
+            for entry in app.store.entries {
+                guard let hold = app.storeHolds[ObjectIdentifier(entry.descriptor)] else { continue }
+                all.append((hold.name, [entry.descriptor.raw]))
+            }
+        }
+        return all
+    }
+}

@@ -1,0 +1,53 @@
+import Lifecycle
+import Linux
+import Processes
+import Recovery
+
+/// Write-ahead: what the core decided is in the recovery file before anything is done about it.
+extension Supervisor {
+    /// Records the apps that the core touched, with what will be done for them.
+    func recordAhead(of outputs: [AppAction]) {
+        for output in outputs { apps[output.app].undone.formUnion(ActionMask(output.action)) }
+        for id in coordinator.takeUnrecorded() { record(apps[id]) }
+    }
+
+    /// The actions are carried out.
+    func recordDone(_ outputs: [AppAction]) {
+        for output in outputs {
+            let app = apps[output.app]
+            let left = app.undone.subtracting(ActionMask(output.action))
+            guard left != app.undone else { continue }
+            app.undone = left
+            if let slot = app.slot { recovery.setUndone(slot, left.rawValue) }
+            if case .ended = output.action { forgetExits(app) }
+        }
+    }
+
+    /// Writes all that is known of an app, some hundred nanoseconds.
+    func record(_ app: AppRuntime) {
+        guard let slot = slot(of: app) else { return }
+        let fields = AppRecord(of: app)
+        recovery.write(slot, undone: app.undone.rawValue) { memory in
+            var writer = RecordWriter(memory)
+            coordinator.encode(app.id, into: &writer)
+            fields.encode(into: &writer)
+            return writer.count
+        }
+    }
+
+    private func slot(of app: AppRuntime) -> Int? {
+        if let slot = app.slot { return slot }
+        do throws(Errno) {
+            app.slot = try recovery.add(app.name)
+        } catch {
+            log.error("\(app.name) cannot be recorded in \(runtime.recovery) (\(error)): it would not be recovered")
+        }
+        return app.slot
+    }
+
+    /// The ending that they told of is recorded: the keeper need not keep them any more.
+    private func forgetExits(_ app: AppRuntime) {
+        for exit in app.keptExits { keeper.forget(exit) }
+        app.keptExits = []
+    }
+}

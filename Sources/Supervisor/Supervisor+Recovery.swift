@@ -1,0 +1,276 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Notify
+import Output
+import Processes
+import Recovery
+import TorporAPI
+
+/// Going on where an earlier torpord stopped, wherever that was: records say what it knew, the keeper's table, pidfds
+/// and /proc say what is.
+///
+/// In order: machines and the processes behind them; sockets and FIFOs with what waits in them; exits that nobody has
+/// heard of; what was decided and perhaps not done; what was under way. Deadlines are judged after that, by the loop.
+extension Supervisor {
+    /// What one app needs after everything is restored.
+    private enum Unfinished {
+        /// Its launch was under way, and its process is there.
+        case launched(Launched)
+        /// Its launch was under way, and the keeper will tell of it.
+        case launching
+        /// Its launch was under way, and there is no process.
+        case nothing
+        /// Its main process ended, and nobody saw how.
+        case ended(Identity)
+    }
+
+    /// Takes over what is there. Returns the apps of which nothing was known: they are launched as at every start.
+    func recover() -> [AppRuntime] {
+        let began = loop.now
+        var left = Dictionary(
+            keeper.leftOver.map { (AppTag(app: $0.app, incarnation: $0.incarnation), $0) },
+            uniquingKeysWith: { $1 }
+        )
+        // A keeper that launched nothing yet: whoever is there is another one's.
+        var strays = left.isEmpty && keeper.instance == 1 ? processes.strays(manager: runtime.socket) : [:]
+        let waiting = Set(keeper.waitingExits.map { AppTag(app: $0.app, incarnation: $0.incarnation) })
+        var unfinished: [(AppRuntime, Unfinished)] = []
+        var fresh: [AppRuntime] = []
+        let entries = Dictionary(recovery.entries.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        for app in apps {
+            if let entry = entries[app.name] { app.slot = entry.slot }
+            guard let entry = entries[app.name], let memory = entry.record else {
+                fresh.append(app)
+                continue
+            }
+            var reader = RecordReader(memory)
+            guard coordinator.restore(app.id, from: &reader) else {
+                log.error("the record of \(app.name) is damaged: it is taken as /proc shows it")
+                fresh.append(app)
+                continue
+            }
+            app.undone = ActionMask(rawValue: entry.undone)
+            let rest = restore(app, AppRecord(from: &reader), &left, &strays, waiting)
+            if let rest { unfinished.append((app, rest)) }
+        }
+        fresh = adoptFound(fresh, &left, &strays)
+        forgetSlots(of: entries.keys.filter { coordinator.id(of: $0) == nil }.compactMap { entries[$0]?.slot })
+        endLeftOver(Array(left.values), strays)
+        let recovered = apps.filter { coordinator.machine($0.id).isAlive }
+        for app in apps { takeOver(app) }
+        keeper.deliverWaiting()
+        for (app, rest) in unfinished { finish(app, rest) }
+        for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
+        perform(coordinator.carryOn(shuttingDown: recovery.isShuttingDown, now: loop.now))
+        for name in inheritance.remaining { keeper.release(name) }
+        if keeper.instance > 1 || !recovered.isEmpty {
+            let time = (loop.now - began).microseconds
+            log.info("took over \(recovered.count) running apps in \(time / 1000).\(time / 100 % 10) ms")
+            note(kind: "supervisor", text: "a new torpord has taken over \(recovered.count) running apps")
+        }
+        return fresh
+    }
+
+    // MARK: Machines and processes
+
+    /// A record says what the app was; here that is tied to what there is.
+    private func restore(
+        _ app: AppRuntime,
+        _ record: AppRecord,
+        _ left: inout [AppTag: LeftOver],
+        _ strays: inout [AppTag: [Identity]],
+        _ waiting: Set<AppTag>
+    ) -> Unfinished? {
+        let machine = coordinator.machine(app.id)
+        record.restore(app)
+        app.announced = machine.transition
+        app.logged = machine.state
+        app.lastState = machine.state
+        guard machine.isAlive else { return nil }
+        let tag = AppTag(app: app.name, incarnation: machine.incarnation)
+        let entry = left.removeValue(forKey: tag)
+        let stray = strays.removeValue(forKey: tag)?.first
+        guard machine.hasProcess else {
+            if let entry { return entry.isLaunching ? .launching : .launched(entry.launched) }
+            guard let stray, let pidfd = try? stray.open() else { return .nothing }
+            adopt(app, stray, pidfd)
+            return .launched(Launched(pid: stray.pid, startTime: stray.startTime, pidfd: pidfd))
+        }
+        guard let leader = record.leader ?? entry.map({ Identity(pid: $0.pid, startTime: $0.startTime) }) else {
+            return .ended(Identity(pid: 0, startTime: 0))
+        }
+        var pidfd = entry?.pidfd
+        let isUnknown = entry == nil && !waiting.contains(tag)
+        if isUnknown {
+            // An earlier keeper's: pinned by its number and start time, or by the descriptor that was kept.
+            pidfd = inheritance.take(HeldName.process(app.name)).first ?? (try? leader.open())
+            if let pidfd { adopt(app, leader, pidfd) }
+        }
+        app.tree = tree(of: app, tag, leader, pidfd, isOurs: entry.map { !$0.isAdopted } ?? !isUnknown)
+        if let main = record.main, main != leader { app.tree?.restoreMain(main) }
+        if let cause = machine.exitCause {
+            app.exitRecord = MainExit(pid: leader.pid, status: Self.status(of: cause))
+            return nil
+        }
+        return pidfd == nil && isUnknown && record.main == leader ? .ended(leader) : nil
+    }
+
+    /// The processes of an incarnation that somebody else launched. `isOurs`: our keeper is their parent.
+    func tree(
+        of app: AppRuntime,
+        _ tag: AppTag,
+        _ main: Identity,
+        _ pidfd: Descriptor?,
+        isOurs: Bool
+    ) -> ProcessTree {
+        return ProcessTree(
+            tag: tag,
+            main: main,
+            pidfd: pidfd,
+            cgroupPath: cgroup(of: app),
+            table: processes,
+            adopter: isOurs ? ThisProcess.parent : nil
+        )
+    }
+
+    private func adopt(_ app: AppRuntime, _ identity: Identity, _ pidfd: Descriptor) {
+        let name = app.name
+        keeper.adopt(
+            app: name,
+            incarnation: coordinator.machine(app.id).incarnation,
+            identity: identity,
+            pidfd: pidfd.raw
+        ) { [weak self] error in
+            if let error, error != .fileExists { self?.log.error("the keeper cannot watch process \(identity.pid) of \(name): \(error)") }
+        }
+    }
+
+    /// Apps that run and of which no usable record tells: taken as they are, or ended, as `orphans` says.
+    private func adoptFound(
+        _ unknown: [AppRuntime],
+        _ left: inout [AppTag: LeftOver],
+        _ strays: inout [AppTag: [Identity]]
+    ) -> [AppRuntime] {
+        guard configuration.supervisor.orphans == .adopt else { return unknown }
+        return unknown.filter { app in
+            let tags = (left.keys.filter { $0.app == app.name } + strays.keys.filter { $0.app == app.name })
+            guard let tag = tags.max(by: { $0.incarnation < $1.incarnation }) else { return true }
+            let entry = left.removeValue(forKey: tag)
+            guard
+                let main = entry.map({ Identity(pid: $0.pid, startTime: $0.startTime) })
+                    ?? strays.removeValue(forKey: tag)?.first,
+                let pidfd = entry?.pidfd ?? (try? main.open()), let stat = try? ProcFS.stat(main.pid)
+            else { return true }
+            let running: AppState = app.specification.launch == .background ? .background : .active
+            let state: AppState = stat.state == "T" ? .suspended : running
+            coordinator.adopt(app.id, in: state, incarnation: tag.incarnation, now: loop.now)
+            if entry == nil { adopt(app, main, pidfd) }
+            app.tree = tree(of: app, tag, main, pidfd, isOurs: entry.map { !$0.isAdopted } ?? false)
+            app.launchedAt = loop.now
+            app.logged = state
+            app.lastState = state
+            log.warning("\(app.name) was found \(state.rawValue) (process \(main.pid)) without a record: it is adopted")
+            note(app, kind: "notice", text: "was found running without a record, and is adopted")
+            return false
+        }
+    }
+
+    private func forgetSlots(of slots: [Int]) {
+        for slot in slots { recovery.remove(slot) }
+    }
+
+    // MARK: Sockets, FIFOs, stored descriptors
+
+    private func takeOver(_ app: AppRuntime) {
+        let isAlive = coordinator.machine(app.id).isAlive
+        takeStore(app)
+        let notify = inheritance.take(HeldName.notify(app.name)).first
+        let output = inheritance.take(HeldName.output(app.name)).first
+        do throws(LaunchTrouble) {
+            if isAlive || notify != nil { try prepare(app, identity(of: app), taking: notify) }
+            if app.specification.log == .file, isAlive || output != nil { _ = try capture(app, taking: output) }
+        } catch {
+            log.error("\(app.name) was taken over without some of its descriptors: \(error)")
+        }
+    }
+
+    // MARK: What was under way
+
+    private func finish(_ app: AppRuntime, _ rest: Unfinished) {
+        let machine = coordinator.machine(app.id)
+        switch rest {
+        case .launched(let process): launched(app, machine.launchOrder, .success(process), cgroupPath: cgroup(of: app))
+        case .launching: break
+        case .nothing:
+            // Its exit, or the failure of its launch, may have been told meanwhile.
+            guard !machine.hasProcess else { break }
+            if machine.transition == .launching { perform(.launch(machine.launchOrder), of: app) }
+            if machine.transition == .terminating { deliver(.launchFailed, to: app.id) }
+        case .ended(let main):
+            if app.exitRecord == nil { mainExited(app, MainExit(pid: main.pid, status: nil)) }
+        }
+    }
+
+    func cgroup(of app: AppRuntime) -> String? {
+        cgroups.map { $0.path(of: app.name) }.flatMap { File.exists($0) ? $0 : nil }
+    }
+
+    /// The keeper has heard of the exec of a launch that an earlier torpord asked for.
+    func launchedForPredecessor(_ name: String, _ incarnation: UInt32, _ process: Launched) {
+        guard let id = coordinator.id(of: name) else { return }
+        let machine = coordinator.machine(id)
+        guard machine.incarnation == incarnation, machine.isAlive, !machine.hasProcess else { return }
+        launched(apps[id], machine.launchOrder, .success(process), cgroupPath: cgroup(of: apps[id]))
+    }
+
+    private func goOn(_ app: AppRuntime) {
+        let machine = coordinator.machine(app.id)
+        let undone = app.undone
+        app.undone = []
+        if undone.contains(.ended), !machine.isAlive {
+            note(
+                app,
+                kind: "exit",
+                to: AppState.notRunning.rawValue,
+                text: "ended while torpord was being replaced",
+                reason: machine.lastEnding?.rawValue
+            )
+        }
+        if let tree = app.tree, tree.main != tree.leader, app.exitRecord == nil { watchMain(app) }
+        for action in machine.actionsToRepeat(undone) {
+            if case .launch = action { continue }  // `finish` has seen to it.
+            perform(action, of: app)
+        }
+        if app.exitRecord != nil, machine.transition == .terminating {
+            if undone.contains(.endRemains) { perform(.endRemains, of: app) } else { sweep(app) }
+        }
+        if machine.transition == .launching, machine.hasProcess { startProbe(app) }
+        if machine.state == .suspended {
+            let id = app.id
+            loop.later { [weak self] in
+                guard let self else { return }
+                self.checkStillSuspended(self.apps[id])
+            }
+        }
+        if let slot = app.slot { recovery.setUndone(slot, app.undone.rawValue) }
+    }
+
+    private static func status(of cause: ExitCause) -> ExitStatus? {
+        switch cause {
+        case .exited(let code): .exited(code)
+        case .signaled(let signal, let coreDumped): .signaled(signal, coreDumped: coreDumped)
+        case .outOfMemory: .signaled(Signal.kill, coreDumped: false)
+        case .unknown: nil
+        }
+    }
+}
+
+extension RecoveryFile {
+    /// Whether the torpord that wrote it was ending everything.
+    var isShuttingDown: Bool {
+        get { flags & 1 != 0 }
+        set { flags = newValue ? flags | 1 : flags & ~1 }
+    }
+}
