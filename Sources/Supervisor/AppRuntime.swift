@@ -45,8 +45,6 @@ final class AppRuntime {
     var slot: Int?
     /// What was decided and is not carried out yet.
     var undone: ActionMask = []
-    /// The token of the last request that changed it: one that comes again is not carried out again.
-    var lastToken: UInt64 = 0
     /// Exits of this incarnation that the keeper keeps until its ending is recorded.
     var keptExits: [ExitRecord] = []
 

@@ -6,7 +6,7 @@ import TorporAPI
 extension Supervisor {
     /// Writes the tokens that an app has taken where the next torpord finds them, before what they ask for is done.
     func keepTokens(of app: AppRuntime) {
-        // Nothing outlives this torpord yet.
+        record(app)
     }
 
     /// What to wait for, as the app is now.
