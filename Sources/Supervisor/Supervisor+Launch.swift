@@ -69,6 +69,7 @@ extension Supervisor {
         _ result: Result<Launched, LaunchFailure>,
         cgroupPath: String?
     ) {
+        app.notifySource?.setEvents(.readable)
         switch result {
         case .success(let launched):
             app.tree = ProcessTree(

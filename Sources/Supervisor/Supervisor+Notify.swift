@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import Lifecycle
 import Linux
 import Notify
@@ -10,6 +11,11 @@ extension Supervisor {
     /// Reads what waits in the app's notify socket, bounded, so that a flood cannot hold the loop.
     func hear(_ app: AppRuntime) {
         guard let socket = app.notifySocket else { return }
+        if app.tree == nil, coordinator.machine(app.id).transition == .launching {
+            // A program can be quicker than the keeper's word that it runs: what it says waits for that.
+            app.notifySource?.setEvents([])
+            return
+        }
         for received in socket.receive(upTo: 64) {
             guard isHeard(received, app) else {
                 if !received.message.barrier {
