@@ -75,6 +75,13 @@ let package = Package(
                 )
             ]
         ),
+        // For tests only: an app that starts in a millisecond and does what apps do. No target may depend on it, since
+        // its linker settings would reach the test bundle.
+        .executableTarget(
+            name: "torpor-test-app",
+            path: "Tests/Support/torpor-test-app",
+            linkerSettings: [.unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"])]
+        ),
         .executableTarget(
             name: "torpord",
             dependencies: ["Supervisor"],
@@ -107,7 +114,9 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-let withoutSwift: Set = ["CKeeperProtocol", "CLinux", "CSQLite", "CSystemd", "CTOML", "torpor-keeper"]
+let withoutSwift: Set = [
+    "CKeeperProtocol", "CLinux", "CSQLite", "CSystemd", "CTOML", "torpor-keeper", "torpor-test-app",
+]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md

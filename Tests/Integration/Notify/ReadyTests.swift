@@ -19,6 +19,37 @@ import TorporAPI
         }
     }
 
+    @Test("A program that is quicker than the keeper's word that it runs is heard all the same")
+    func quick() throws {
+        let toml = """
+            [apps.web]
+            exec = ["\(Built.path("torpor-test-app"))", "--ready", "0"]
+            launch = "on-demand"
+            ready = "notify"
+            launch_deadline = "2s"
+            restart = "never"
+            instances = 30
+            """
+        try withDaemon(toml) { daemon throws in
+            // Many at once and a busy machine, so that the keeper comes late to tell of them.
+            let busy = try (0..<4).map { _ in
+                try Spawn.start(["/bin/sh", "-c", "while :; do :; done"], environment: [:], output: "/dev/null")
+            }
+            defer {
+                for pid in busy {
+                    kill(pid, SIGKILL)
+                    waitpid(pid, nil, 0)
+                }
+            }
+            for _ in 0..<3 {
+                let results = try daemon.verbs(.start, ["web@*"])
+                #expect(results.count == 30 && results.allSatisfy(\.ok))
+                _ = try daemon.verbs(.kill, ["web@*"])
+            }
+            #expect(try !daemon.events().contains { $0.text.contains("ignored") })
+        }
+    }
+
     @Test("Suspend asked of a launching app waits for ready: it is not stopped before")
     func suspendWaits() throws {
         try withDaemon(NotifyApps.head, files: ["app.py": NotifyApps.obedient]) { daemon throws in
