@@ -17,7 +17,7 @@
 //   else                                    it is started again: at once, then after 100 ms, doubling up to 10 s
 
 enum { ENVIRONMENT_LIMIT = 4096, SOCKET_BUFFER = 1 << 20 };
-enum { DELAY_FIRST = 100, DELAY_CAP = 10000, STABLE_AFTER = 10000, ABORT_GRACE = 2000, SHUTDOWN_GRACE = 5000 };
+enum { DELAY_FIRST = 100, STABLE_AFTER = 10000, ABORT_GRACE = 2000, SHUTDOWN_GRACE = 5000 };
 
 pid_t torpord_pid;
 int torpord_socket = -1;
@@ -33,6 +33,7 @@ static char pid_variable[48];
 static bool greeted_ever, said_bye, stuck;
 static uint64_t started_at;
 static uint64_t next_delay;  // 0: the next restart is immediate
+static uint32_t delay_cap = 10000;
 static int delay_fd = -1;
 static int shutdown_signal;  // not 0: every child was told to end
 
@@ -40,6 +41,20 @@ static void set_delay(uint64_t milliseconds)
 {
     struct itimerspec when = {.it_value = {(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000}};
     timerfd_settime(delay_fd, 0, &when, NULL);
+}
+
+/// A number of milliseconds up to an hour from the environment, if there is one.
+static void take_milliseconds(const char *name, uint32_t *value)
+{
+    const char *text = getenv(name);
+    if (text == NULL || *text == 0)
+        return;
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+    if (*end == 0 && number <= 3600000)
+        *value = (uint32_t)number;
+    else
+        keeper_log("%s=%s is no number of milliseconds up to an hour: %u is used", name, text, *value);
 }
 
 bool torpord_setup(char **arguments)
@@ -61,15 +76,8 @@ bool torpord_setup(char **arguments)
     environment[used++] = fd_variable;
     environment[used++] = pid_variable;
     snprintf(pid_variable, sizeof pid_variable, "TORPOR_KEEPER_PID=%d", (int)getpid());
-    const char *watch = getenv("TORPOR_LOOP_WATCHDOG_MS");
-    if (watch != NULL && *watch != 0) {
-        char *end;
-        unsigned long value = strtoul(watch, &end, 10);
-        if (*end == 0 && value <= 3600000)
-            torpord_watch_milliseconds = (uint32_t)value;
-        else
-            keeper_log("TORPOR_LOOP_WATCHDOG_MS=%s is no number of milliseconds up to an hour: 10000 is used", watch);
-    }
+    take_milliseconds("TORPOR_LOOP_WATCHDOG_MS", &torpord_watch_milliseconds);
+    take_milliseconds("TORPOR_RESTART_DELAY_CAP_MS", &delay_cap);
     delay_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     return delay_fd >= 0 && keeper_watch_descriptor(delay_fd, EPOLLIN, EVENT_DELAY, 0);
 }
@@ -94,7 +102,9 @@ static void close_instance(void)
 static void start_later(void)
 {
     uint64_t delay = next_delay;
-    next_delay = delay == 0 ? DELAY_FIRST : delay * 2 > DELAY_CAP ? DELAY_CAP : delay * 2;
+    next_delay = delay == 0 ? DELAY_FIRST : delay * 2;
+    if (next_delay > delay_cap)
+        next_delay = delay_cap;
     if (delay == 0) {
         torpord_start();
     } else {
