@@ -4,9 +4,11 @@ SHELL := /bin/bash
 SWIFT ?= swift
 ARGS ?=
 FILTER ?=
+ROUNDS ?= 300
+SEED ?=
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl
 
-.PHONY: help build release test demo format lint completions deps clean
+.PHONY: help build release test chaos demo format lint completions deps clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -24,6 +26,10 @@ release: deps ## Release build, in .build/release
 
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
 	@scripts/run-tests $(FILTER)
+
+chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEED=… repeats a run)
+	$(SWIFT) build --build-tests
+	TORPOR_CHAOS_ROUNDS=$(ROUNDS) TORPOR_CHAOS_SEED=$(SEED) $(SWIFT) test --skip-build --filter ChaosTests
 
 demo: release ## Watch real programs go through the states (ARGS=--stay leaves it running)
 	@config/demo/demo.sh .build/release $(ARGS)

@@ -16,7 +16,8 @@ final class Daemon {
     var runtime: String { directory + "/r" }
     var socket: String { runtime + "/io.torpor" }
     /// What is started: the keeper.
-    let pid: Int32
+    private(set) var pid: Int32
+    private let environment: [String: String]
     private var exit: ExitStatus?
 
     /// How a process of ours ended.
@@ -29,12 +30,24 @@ final class Daemon {
     init(_ toml: String, files: [String: String] = [:], environment: [String: String] = [:]) throws {
         directory = try Daemon.makeFolder()
         try Daemon.write(files, in: directory)
-        let path = try Daemon.writeConfiguration(toml, in: directory)
-        pid = try Spawn.start(
-            [Built.path("torpord"), "--config", path],
+        _ = try Daemon.writeConfiguration(toml, in: directory)
+        self.environment = environment
+        pid = try Daemon.spawn(directory, environment)
+    }
+
+    private static func spawn(_ directory: String, _ environment: [String: String]) throws -> Int32 {
+        try Spawn.start(
+            [Built.path("torpord"), "--config", directory + "/torpor.toml"],
             environment: ["TPTEST": directory].merging(environment) { $1 },
             output: directory + "/torpord.log"
         )
+    }
+
+    /// Starts one more in the same folders, as an init system does when the one before is gone.
+    func startAgain() throws {
+        _ = reap()
+        exit = nil
+        pid = try Daemon.spawn(directory, environment)
     }
 
     static func makeFolder() throws -> String {
@@ -267,7 +280,7 @@ final class Daemon {
         try eventually("the daemon ends", within: .seconds(20), at: location) { reap() != nil }
     }
 
-    private func expectNothingLeft(at location: SourceLocation) {
+    func expectNothingLeft(at location: SourceLocation) {
         // What was killed may take a moment to be reaped.
         let end = Clock.monotonic() + .seconds(5)
         while !Truth.processes(marked: directory).isEmpty, Clock.monotonic() < end { usleep(5_000) }

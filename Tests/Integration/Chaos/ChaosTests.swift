@@ -1,0 +1,59 @@
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+/// Torpord, the keeper or both are taken away at random instants, again and again, while fifty apps live, crash, write
+/// and are told to change state. Then each app is where it was asked to be, exactly once, every line that it wrote
+/// stands in its log exactly once, and nobody else has felt a signal. What counts is /proc and what the apps
+/// themselves wrote down.
+///
+/// `TORPOR_CHAOS_SEED` repeats the choices of a run, `TORPOR_CHAOS_FIRST` begins with a later round of it,
+/// `TORPOR_CHAOS_ROUNDS` says how many (`make chaos ROUNDS=300`).
+@Suite("Chaos", .serialized) struct ChaosTests {
+    private static func number(_ name: String) -> UInt64? {
+        ThisProcess.environment(name).flatMap { UInt64($0) }
+    }
+
+    private func run(_ what: String, rounds: Int, _ weather: Plan.Weather) throws {
+        let seed = Self.number("TORPOR_CHAOS_SEED") ?? UInt64.random(in: 1...999_999)
+        let first = Int(Self.number("TORPOR_CHAOS_FIRST") ?? 0)
+        print("chaos, \(what): TORPOR_CHAOS_SEED=\(seed), \(rounds) rounds from \(first) on")
+        let began = Clock.monotonic()
+        let storm = try Storm(seed: seed)
+        var round = first
+        do {
+            try storm.begin()
+            while round < first + rounds {
+                try storm.play(round, weather)
+                round += 1
+            }
+            try storm.finish()
+        } catch {
+            let apps = storm.fleet.apps.map(\.name).filter { "\(error)".contains($0) }
+            let events = apps.flatMap { (try? storm.daemon.events($0).suffix(30)) ?? [] }
+                .map { "  \($0.at % 1_000_000_000) \($0.app ?? "") \($0.incarnation ?? 0) \($0.kind) \($0.text)" }
+            let others = storm.fleet.apps.map(\.name).filter { !apps.contains($0) }.map { "torpord: \($0)" }
+            let log = storm.daemon.log.split(separator: "\n").filter { line in
+                !others.contains { line.hasPrefix($0 + " ") || line.hasPrefix($0 + ":") }
+            }
+            Issue.record(
+                """
+                \(what), round \(round) of TORPOR_CHAOS_SEED=\(seed): \(error)
+                what was done:
+                \(storm.history.joined(separator: "\n"))
+                events:
+                \(events.joined(separator: "\n"))
+                log of torpord:
+                \(log.suffix(60).joined(separator: "\n"))
+                """
+            )
+        }
+        print("\(storm.tally)\nin \(Clock.monotonic() - began)")
+    }
+
+    @Test("The fleet without any disaster: the checks themselves hold")
+    func calm() throws {
+        try run("calm", rounds: 3, Plan.Weather())
+    }
+}
