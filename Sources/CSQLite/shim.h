@@ -10,9 +10,9 @@ static inline int torpor_sqlite_bind_text(sqlite3_stmt *statement, int index, co
     return sqlite3_bind_text(statement, index, text ? text : "", length, SQLITE_TRANSIENT);
 }
 
-/// sqlite3_db_config is variadic. The last close leaves the write-ahead log as it is.
-static inline int torpor_sqlite_keep_log_on_close(sqlite3 *database) {
-    return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)0);
+/// sqlite3_db_config is variadic. With `on` the last close leaves the write-ahead log as it is.
+static inline int torpor_sqlite_keep_log_on_close(sqlite3 *database, int on) {
+    return sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, on, (int *)0);
 }
 
 #endif

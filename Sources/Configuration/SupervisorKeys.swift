@@ -1,6 +1,8 @@
 /// Every key of `[supervisor]` and `[policies.NAME]`.
 enum SupervisorKeys {
     static let all: [Key<SupervisorSpecification>] = [
+        .value("history_max_age", \.historyMaxAge, Read.deadline),
+        .value("history_max_count", \.historyMaxCount, Read.integer(1...10_000_000)),
         .value("log_directory", \.logDirectory, Read.path),
         .value("log_level", \.logLevel) { Read.choice($0, $1) },
         .value("on_exit", \.onExit) { Read.choice($0, $1) },

@@ -18,6 +18,10 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var onExit: ExitRule = .terminate
     /// What happens to processes of a lost supervisor that nobody else answers for.
     public var orphans: OrphanRule = .adopt
+    /// How long events are kept; nil for as long as `historyMaxCount` allows.
+    public var historyMaxAge: Duration? = .seconds(30 * 86_400)
+    /// How many events are kept.
+    public var historyMaxCount = 100_000
     /// The least severe messages that the supervisor logs.
     public var logLevel: LogLevel = .info
 

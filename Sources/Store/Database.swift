@@ -78,6 +78,8 @@ final class Database {
             throw error
         }
         sqlite3_busy_timeout(handle, 1_000)
+        // Until it is known for ours: a close would remove a log that it does not understand.
+        keepLogOnClose(true)
     }
 
     deinit { close() }
@@ -86,10 +88,10 @@ final class Database {
         path.replacing("%", with: "%25").replacing("?", with: "%3f").replacing("#", with: "%23")
     }
 
-    /// Leaves the write-ahead log beside the file when it is closed.
-    func keepLogOnClose() { _ = torpor_sqlite_keep_log_on_close(handle) }
+    /// Whether the write-ahead log is left beside the file when it is closed, instead of taken in.
+    func keepLogOnClose(_ on: Bool) { _ = torpor_sqlite_keep_log_on_close(handle, on ? 1 : 0) }
 
-    /// Closes it, which takes the log into the file.
+    /// Closes it.
     func close() {
         statements = [:]
         sqlite3_close_v2(handle)

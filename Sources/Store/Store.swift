@@ -27,6 +27,7 @@ public final class Store {
     private var nextTicket = 0
     private var lastSequence: Int64 = 0
     private var isHanging = false
+    private var isClosed = false
 
     private struct Pending {
         let deadline: Duration
@@ -125,7 +126,7 @@ public final class Store {
     public func releaseWrites() { push { $0.holds = false } }
 
     private func push(_ change: (inout StoreQueue) -> Void) {
-        guard doorbell != nil else { return }
+        guard doorbell != nil, !isClosed else { return }
         let now = loop.now
         let busySince = queue.withLock { queue in
             change(&queue)
@@ -197,7 +198,7 @@ public final class Store {
     private func ask(_ request: StoreRequest, within limit: Duration, _ completion: @escaping (StoreAnswer) -> Void) {
         nextTicket += 1
         let ticket = nextTicket
-        let isTaken = doorbell != nil && queue.withLock { $0.ask(request, ticket: ticket) }
+        let isTaken = doorbell != nil && !isClosed && queue.withLock { $0.ask(request, ticket: ticket) }
         guard isTaken else {
             loop.later { completion(.failed("too much waits for the disk already")) }
             return
@@ -233,7 +234,10 @@ public final class Store {
             }
             return (queue.answers, queue.notices, queue.busySince)
         }
-        for notice in notices { onNotice?(notice) }
+        for notice in notices {
+            if case .available = notice.kind { isHanging = false }
+            onNotice?(notice)
+        }
         if isHanging, busySince == nil {
             isHanging = false
             onNotice?(StoreNotice(.available(lost: 0), "\(place.path): the disk answers again"))
@@ -248,11 +252,11 @@ public final class Store {
     // MARK: The end
 
     /// Has what waits written and the file closed. Blocks, at most for `limit`: false when that was not enough, or
-    /// something could not be written. Questions that wait get no answer any more.
+    /// something could not be written. Questions that wait get no answer any more. A second call only waits.
     @discardableResult
     public func close(within limit: Duration = .seconds(1)) -> Bool {
         guard doorbell != nil else { return true }
-        doorbell = nil
+        isClosed = true
         source?.cancel()
         timer?.cancel()
         pending = [:]

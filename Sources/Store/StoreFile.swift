@@ -33,6 +33,7 @@ final class StoreFile {
     private let inode: UInt64?
     private var eventCount: Int64 = 0
     private var agedAt: Duration?
+    private var hasShrunk = false
 
     /// Opens the file, makes it where there is none, and brings it up to this version.
     ///
@@ -67,6 +68,7 @@ final class StoreFile {
             )
         }
         try adopt(version: version, holds: holds)
+        database.keepLogOnClose(false)
     }
 
     /// With the mode that it should have: SQLite's own would be open to all.
@@ -125,7 +127,6 @@ final class StoreFile {
     static func salvage(_ place: StorePlace) -> [String: AppRow] {
         var apps: [String: AppRow] = [:]
         guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return [:] }
-        database.keepLogOnClose()
         try? database.run("PRAGMA locking_mode = EXCLUSIVE")
         try? database.apps { apps[$0.name] = $0 }
         return apps
@@ -178,8 +179,16 @@ final class StoreFile {
             if removed == Self.step { return true }
             agedAt = now
         }
-        guard try database.integer("PRAGMA freelist_count") ?? 0 > 256 else { return removed > 0 }
-        try database.run("PRAGMA incremental_vacuum(64)")
-        return true
+        if try database.integer("PRAGMA freelist_count") ?? 0 > 256 {
+            try database.run("PRAGMA incremental_vacuum(64)")
+            hasShrunk = true
+            return true
+        }
+        if hasShrunk {
+            hasShrunk = false
+            // The file itself gets shorter when the log is taken in.
+            try database.run("PRAGMA wal_checkpoint")
+        }
+        return removed > 0
     }
 }

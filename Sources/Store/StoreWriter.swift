@@ -172,7 +172,9 @@ final class StoreWriter {
         case .inUse, .full, .refused, .input, .other: return false
         }
         guard !isHeld else { return false }
-        file?.database.keepLogOnClose()
+        file?.database.keepLogOnClose(true)
+        // At once: a caller may still hold it, and what is locked cannot be salvaged.
+        file?.database.close()
         file = nil
         let now = Clock.monotonic()
         if let setAsideAt, now - setAsideAt < .seconds(60) { return false }
@@ -182,6 +184,7 @@ final class StoreWriter {
             saved.origin = .earlierBoot
             saved.apps = StoreFile.salvage(place)
             saved.forgetWhatIsOver()
+            saved.origin = .nobody
             for (name, row) in saved.apps where rows[name] == nil {
                 rows[name] = row
                 taken += 1

@@ -161,6 +161,8 @@ struct LoaderTests {
         let configuration = try load(
             """
             [supervisor]
+            history_max_age = "none"
+            history_max_count = 5
             log_directory = "/l"
             log_level = "debug"
             on_exit = "leave"
@@ -178,6 +180,7 @@ struct LoaderTests {
             """
         ).get()
         let supervisor = configuration.supervisor
+        #expect(supervisor.historyMaxAge == nil && supervisor.historyMaxCount == 5)
         #expect(supervisor.logDirectory == "/l")
         #expect(supervisor.logLevel == .debug)
         #expect(supervisor.onExit == .leave)

@@ -11,6 +11,7 @@ final class Bench {
     var path: String { folder + "/state/torpor.db" }
     let loop: EventLoop
     var notices: [StoreNotice] = []
+    private var stores: [Store] = []
 
     init() throws {
         var template = Array("/tmp/tpstore-XXXXXX".utf8CString)
@@ -19,7 +20,11 @@ final class Bench {
         loop = try EventLoop()
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: folder) }
+    deinit {
+        // Their threads would make the folder anew.
+        for store in stores { store.close(within: .seconds(5)) }
+        try? FileManager.default.removeItem(atPath: folder)
+    }
 
     func store(
         path: String? = nil,
@@ -38,6 +43,7 @@ final class Bench {
             retention: retention
         )
         let store = Store(place, limits: limits, holdsWrites: holdsWrites, loop: loop)
+        stores.append(store)
         store.onNotice = { [weak self] in self?.notices.append($0) }
         return store
     }
@@ -103,6 +109,7 @@ final class Bench {
     @discardableResult
     func sql(_ sql: String) throws -> Int64? {
         let database = try Database(path: path, mode: .readWrite, vfs: nil)
+        database.keepLogOnClose(false)
         defer { database.close() }
         var answer: Int64?
         for statement in sql.split(separator: ";") { answer = try database.integer(String(statement)) }

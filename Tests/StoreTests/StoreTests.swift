@@ -233,16 +233,18 @@ struct StoreTests {
         }
         let bench = try Bench()
         try bench.turn("those of earlier tests end") { try threads().isEmpty }
-        var store: Store? = bench.store()
-        #expect(try bench.flush(store!))
+        let store = bench.store()
+        #expect(try bench.flush(store))
         let thread = try #require(try threads().first)
         func switches() throws -> String? {
             try ProcFS.statusField(ThisProcess.pid, "voluntary_ctxt_switches", task: thread)
         }
-        let before = try switches()
-        while try bench.loop.runOnce(timeout: .milliseconds(200)) {}
-        #expect(try switches() == before)
-        store = nil
+        try bench.turn("it sleeps for 200 ms") {
+            let before = try switches()
+            while try bench.loop.runOnce(timeout: .milliseconds(200)) {}
+            return try switches() == before
+        }
+        #expect(store.close())
         try bench.turn("the thread ends") { try threads().isEmpty }
     }
 }
