@@ -103,7 +103,7 @@ ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count,
 // MARK: Sockets
 
 ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_count, tlx_credentials *credentials,
-                    int *truncated) {
+                    int *truncated, int peek) {
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int) * 253) + CMSG_SPACE(sizeof(struct ucred))];
@@ -116,7 +116,7 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     *truncated = 0;
     memset(credentials, 0, sizeof *credentials);
     credentials->uid = credentials->gid = (uint32_t)-1;
-    ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | (peek ? MSG_PEEK : 0));
     if (got < 0)
         return -1;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c; c = CMSG_NXTHDR(&message, c)) {
@@ -144,6 +144,11 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     if (message.msg_flags & MSG_CTRUNC)
         *truncated |= 2;
     return got;
+}
+
+int tlx_drop(int fd) {
+    char none;
+    return recv(fd, &none, 0, MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
 ssize_t tlx_send(int fd, const void *buffer, size_t size, const int *fds, size_t fd_count, int wait) {

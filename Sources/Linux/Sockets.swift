@@ -152,11 +152,13 @@ public enum Sockets {
         return try receive(socket, into: &buffer, maximumDescriptors: maximumDescriptors)
     }
 
-    /// The same with a buffer that many sockets can share: it is room to work in, the message has its own bytes.
+    /// The same with a buffer that many sockets can share: it is room to work in, the message has its own bytes. With
+    /// `leaving` the message stays where it is, and its descriptors are duplicates: `drop` takes it away.
     public static func receive(
         _ socket: Int32,
         into buffer: inout [UInt8],
-        maximumDescriptors: Int = mostDescriptors
+        maximumDescriptors: Int = mostDescriptors,
+        leaving: Bool = false
     ) throws(Errno) -> ReceivedMessage? {
         var numbers = [Int32](repeating: -1, count: maximumDescriptors)
         var count = 0
@@ -165,7 +167,7 @@ public enum Sockets {
         let size = try callUnlessBlocked {
             count = numbers.count
             return buffer.withUnsafeMutableBytes {
-                tlx_receive(socket, $0.baseAddress, $0.count, &numbers, &count, &credentials, &truncated)
+                tlx_receive(socket, $0.baseAddress, $0.count, &numbers, &count, &credentials, &truncated, leaving ? 1 : 0)
             }
         }
         guard let size else { return nil }
@@ -179,6 +181,9 @@ public enum Sockets {
             controlTruncated: truncated & 2 != 0
         )
     }
+
+    /// Takes the next datagram away; nothing happens when none waits.
+    public static func drop(_ socket: Int32) { _ = tlx_drop(socket) }
 
     /// Sends one message with descriptors, at most 253; nil when there is no room now. Never raises SIGPIPE.
     @discardableResult

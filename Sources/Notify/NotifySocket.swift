@@ -86,10 +86,15 @@ public final class NotifySocket {
         self.buffer = buffer
     }
 
-    /// The next datagram, or nil if none waits. A datagram without credentials is dropped.
-    public func receive() -> Received? {
-        while let datagram = (try? Sockets.receive(descriptor.raw, into: &buffer.bytes)) ?? nil {
-            guard let sender = datagram.sender else { continue }
+    /// The next datagram, or nil if none waits. It stays in the socket until ``drop()``: what it says is not lost with a
+    /// daemon that dies before it has acted on it, and the next one reads it again. A datagram without credentials is
+    /// dropped at once.
+    public func peek() -> Received? {
+        while let datagram = (try? Sockets.receive(descriptor.raw, into: &buffer.bytes, leaving: true)) ?? nil {
+            guard let sender = datagram.sender else {
+                drop()
+                continue
+            }
             var message = NotifyMessage(parsing: datagram.bytes)
             var descriptors = datagram.descriptors
             if datagram.dataTruncated {
@@ -114,11 +119,14 @@ public final class NotifySocket {
         return nil
     }
 
-    /// Up to `limit` datagrams that wait: one turn's worth, so that one app's chatter does not hold up the others.
-    public func receive(upTo limit: Int) -> [Received] {
-        var all: [Received] = []
-        while all.count < limit, let next = receive() { all.append(next) }
-        return all
+    /// Takes away the datagram that was peeked at.
+    public func drop() { Sockets.drop(descriptor.raw) }
+
+    /// The next datagram, taken away; nil if none waits.
+    public func receive() -> Received? {
+        guard let received = peek() else { return nil }
+        drop()
+        return received
     }
 
     /// Closes the socket and removes its path.

@@ -30,7 +30,7 @@ public final class OutputBatch {
     public static let capacity = 256 << 10
 
     /// What the keeper should hold.
-    public let descriptor: Descriptor
+    public private(set) var descriptor: Descriptor
     private let raw = Scratch(capacity: OutputBatch.capacity)
     private let out = Scratch(capacity: OutputBatch.capacity)
     private var fillingPath: String?
@@ -38,12 +38,24 @@ public final class OutputBatch {
     /// A new one at `path`, in place of what is there; without a path in memory only.
     public init(path: String? = nil) throws(Errno) {
         if let path {
-            try? File.remove(path)
-            descriptor = try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600)
+            descriptor = try Self.make(path)
         } else {
             descriptor = try Memory.file(named: "torpor-output")
+            try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
         }
+    }
+
+    /// Goes on with a new file at `path`. Between batches there is nothing in the old one.
+    public func move(to path: String) throws(Errno) {
+        descriptor = try Self.make(path)
+        fillingPath = nil
+    }
+
+    private static func make(_ path: String) throws(Errno) -> Descriptor {
+        try? File.remove(path)
+        let descriptor = try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600)
         try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
+        return descriptor
     }
 
     /// One that an earlier daemon used; call `recover` before anything else.

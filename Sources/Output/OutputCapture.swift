@@ -27,6 +27,8 @@ public final class OutputCapture {
     public private(set) var bytesRead: UInt64 = 0
     /// What was wrong with the FIFO or the memory file, a sentence each; the log's own troubles come by `log.onTrouble`.
     public var onTrouble: ((String) -> Void)?
+    /// The FIFO was made again: the keeper should hold the new end.
+    public var onRenewed: (() -> Void)?
 
     private let batch: OutputBatch
     private let loop: EventLoop
@@ -78,7 +80,16 @@ public final class OutputCapture {
     }
 
     /// The end for a launch: an open file of its own, blocking, close-on-exec here.
+    ///
+    /// When somebody has removed the FIFO it is made again: what still has the old one open is lost from then on.
     public func writerForApp() throws(OutputError) -> Descriptor {
+        if fifo != nil, !File.exists(fifoPath) {
+            drain()
+            source?.cancel()
+            fifo = nil
+            try start()
+            onRenewed?()
+        }
         do throws(Errno) {
             return try File.open(fifoPath, [.readWrite, .noFollow])
         } catch {

@@ -29,6 +29,8 @@ final class AppRuntime {
 
     var notifySocket: NotifySocket?
     var notifySource: IOSource?
+    /// What waits in the notify socket is being read: what that causes does not read it again.
+    var isHearing = false
     var store = FDStore()
     /// What the keeper calls the stored descriptors, and which of them are watched.
     var storeHolds: [ObjectIdentifier: StoreHold] = [:]

@@ -14,7 +14,7 @@ final class RuntimeDirectory {
     var batch: String { path + "/output-batch" }
     var configuration: String { path + "/configuration" }
     /// Held by the keeper too, so that nobody else takes charge while torpord is replaced.
-    let lock: Descriptor
+    private(set) var lock: Descriptor
     /// Whether the lock is that of an earlier torpord, as the keeper gave it back.
     let isLockInherited: Bool
 
@@ -32,30 +32,42 @@ final class RuntimeDirectory {
         socket = path + "/io.torpor"
         logs = specification.logDirectory
         state = specification.stateDirectory
-        for directory in [path, apps, logs, state] {
-            do throws(Errno) {
-                try File.makeDirectories(directory)
-            } catch {
-                throw StartError(
-                    "cannot make the directory \(directory) (\(error)): choose another one under [supervisor], "
-                        + "or make it writable for this user"
-                )
-            }
-        }
-        let lockPath = path + "/lock"
-        if let held, let there = try? File.status(lockPath), let ours = try? File.status(descriptor: held.raw),
-            (there.device, there.inode) == (ours.device, ours.inode)
-        {
+        for directory in [path, apps, logs, state] { try Self.make(directory) }
+        if let held, Self.isAt(path + "/lock", held) {
             lock = held
             isLockInherited = true
-            return
+        } else {
+            lock = try Self.takeLock(of: path)
+            isLockInherited = false
         }
-        isLockInherited = false
+    }
+
+    private static func make(_ directory: String) throws(StartError) {
         do throws(Errno) {
-            lock = try File.open(lockPath, [.readWrite, .create], mode: 0o644)
+            try File.makeDirectories(directory)
+        } catch {
+            throw StartError(
+                "cannot make the directory \(directory) (\(error)): choose another one under [supervisor], "
+                    + "or make it writable for this user"
+            )
+        }
+    }
+
+    private static func isAt(_ path: String, _ descriptor: Descriptor) -> Bool {
+        guard let there = try? File.status(path), let ours = try? File.status(descriptor: descriptor.raw) else {
+            return false
+        }
+        return (there.device, there.inode) == (ours.device, ours.inode)
+    }
+
+    private static func takeLock(of path: String) throws(StartError) -> Descriptor {
+        let lockPath = path + "/lock"
+        do throws(Errno) {
+            let lock = try File.open(lockPath, [.readWrite, .create], mode: 0o644)
             guard try Locks.tryLock(lock.raw) else { throw .resourceTemporarilyUnavailable }
             try File.truncate(lock.raw, to: 0)
-            _ = try Descriptor.write(lock.raw, Array("\(ThisProcess.pid)\n".utf8))
+            _ = try Descriptor.write(lock.raw, Array("\(ThisProcess.parent)\n".utf8))
+            return lock
         } catch {
             if error == .resourceTemporarilyUnavailable {
                 let pid = (try? File.readString(lockPath))?.split(separator: "\n").first.map(String.init) ?? "unknown"
@@ -66,6 +78,15 @@ final class RuntimeDirectory {
             }
             throw StartError("cannot lock \(lockPath): \(error)")
         }
+    }
+
+    /// What must be there while the supervisor runs.
+    var essentials: [String] { [path, apps, path + "/lock", recovery, batch, socket] }
+
+    /// Makes the directories again, and takes the lock when its file is gone.
+    func repair() throws(StartError) {
+        for directory in [path, apps] { try Self.make(directory) }
+        if !Self.isAt(path + "/lock", lock) { lock = try Self.takeLock(of: path) }
     }
 
     /// Removes what belongs to the run; logs and state stay.

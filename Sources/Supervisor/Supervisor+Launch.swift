@@ -104,6 +104,7 @@ extension Supervisor {
 
     /// No process came to be: said, and handed to the core.
     private func launchRefused(_ app: AppRuntime, _ sentence: String) {
+        app.notifySource?.setEvents(.readable)
         // The ending that follows is logged with this sentence.
         app.refusal = sentence
         deliver(.launchFailed, to: app.id)
@@ -286,6 +287,10 @@ extension Supervisor {
             throw LaunchTrouble(error.description)
         }
         if held == nil, let descriptor = capture.descriptorToHold { hold(HeldName.output(app.name), descriptor) }
+        capture.onRenewed = { [weak self, weak app] in
+            guard let self, let app, let descriptor = app.capture?.descriptorToHold else { return }
+            self.hold(HeldName.output(app.name), descriptor)
+        }
         // Output of a suspended app is either older than the stop or a sign that somebody continued it.
         _ = capture.observe { [weak self, weak app] in
             guard let self, let app else { return }

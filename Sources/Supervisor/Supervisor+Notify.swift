@@ -10,13 +10,18 @@ import SystemPackage
 extension Supervisor {
     /// Reads what waits in the app's notify socket, bounded, so that a flood cannot hold the loop.
     func hear(_ app: AppRuntime) {
-        guard let socket = app.notifySocket else { return }
-        if app.tree == nil, coordinator.machine(app.id).transition == .launching {
+        guard let socket = app.notifySocket, !app.isHearing else { return }
+        if app.tree == nil, coordinator.machine(app.id).isAlive {
             // A program can be quicker than the keeper's word that it runs: what it says waits for that.
             app.notifySource?.setEvents([])
             return
         }
-        for received in socket.receive(upTo: 64) {
+        app.isHearing = true
+        defer { app.isHearing = false }
+        // Each stays in the socket until it was acted on: a torpord that dies meanwhile leaves it to the next one.
+        for _ in 0..<64 {
+            guard let received = socket.peek() else { return }
+            defer { socket.drop() }
             guard isHeard(received, app) else {
                 if !received.message.barrier {
                     note(app, kind: "notice", text: "ignored a notification from process \(received.pid), not its own")

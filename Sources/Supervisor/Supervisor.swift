@@ -25,7 +25,7 @@ public final class Supervisor {
     let processes = ProcessTable()
     let batch: OutputBatch
     /// What the torpord that comes after this one goes on from.
-    let recovery: RecoveryFile
+    var recovery: RecoveryFile
     /// What the one before this one left in the keeper.
     let inheritance: Inheritance
     /// The texts of the configuration in force, for the next torpord.
@@ -48,6 +48,9 @@ public final class Supervisor {
 
     var leftOverTimer: TimerSource?
     var leftOverGone: (() -> Void)?
+    var runtimeWatch: IOSource?
+    /// The supervisor ends and leaves its apps to the next one (`on_exit = "leave"`).
+    private var isLeaving = false
     /// Every app is gone and the loop stops.
     var isFinished = false
     /// Nothing is carried out any more: all that is left is to end every process.
@@ -151,6 +154,8 @@ public final class Supervisor {
         holdOwnFiles()
         let fresh = recover()
         for app in apps { record(app) }
+        repairRuntimeDirectory()
+        watchRuntimeDirectory()
         whenLeftOverIsGone { [weak self] in self?.launchAtStart(fresh) }
         do {
             try loop.run()
@@ -261,9 +266,16 @@ public final class Supervisor {
 
     // MARK: The end
 
-    /// SIGTERM or SIGINT: everything is terminated in its order. A second one hurries.
+    /// SIGTERM or SIGINT: everything is terminated in its order, or left, as `on_exit` says. A second one hurries.
     private func askToFinish() {
         let now = loop.now
+        if configuration.supervisor.onExit == .leave {
+            log.info("asked to stop: the apps run on, and the next torpord takes them over (on_exit = \"leave\")")
+            note(kind: "supervisor", text: "stopping: the apps run on")
+            keeper.tellManager("STOPPING=1")
+            isLeaving = true
+            return loop.stop()
+        }
         if isFinishing {
             log.info("asked again to stop: ending what is left at once")
             for app in apps where coordinator.machine(app.id).isAlive {
@@ -287,6 +299,10 @@ public final class Supervisor {
     }
 
     private func cleanUp() {
+        if isLeaving {
+            for app in apps { app.capture?.close() }
+            keeper.sayBye()
+        }
         guard isFinished else { return }
         server?.close()
         for app in apps {

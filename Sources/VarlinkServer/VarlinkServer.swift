@@ -59,7 +59,7 @@ public final class VarlinkServer {
     let loop: EventLoop
     private let service: VarlinkServiceInterface
     /// The listening socket, for the keeper to hold: clients that connect while nobody serves wait in its backlog.
-    public let listener: Descriptor
+    public private(set) var listener: Descriptor
     private let ownUser: UInt32
     private var source: IOSource?
     private var pause: TimerSource?
@@ -96,6 +96,19 @@ public final class VarlinkServer {
     deinit {
         close()
         buffer.deallocate()
+    }
+
+    /// Listens on the path again with a new socket, after somebody removed the old one. Clients stay.
+    public func listenAgain() throws(VarlinkServerError) {
+        let fresh = try Self.listen(path: path)
+        source?.cancel()
+        listener.close()
+        listener = fresh
+        do throws(Errno) {
+            source = try loop.watch(listener.raw, .readable) { [weak self] _ in self?.acceptConnections() }
+        } catch {
+            throw VarlinkServerError(description: "cannot watch the socket \(path): \(error)")
+        }
     }
 
     /// The number of clients.

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -134,9 +136,18 @@ static void set_user(struct keeper_plan *plan, int report)
         fail(report, TORPOR_STAGE_USER, errno);
 }
 
-_Noreturn void child_run(struct keeper_plan *plan, int report)
+// Until exec nothing tells whose it is: without its keeper it goes, so that whoever comes next may launch it again.
+static void tie_to_keeper(pid_t keeper)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != keeper)
+        _exit(255);
+}
+
+_Noreturn void child_run(struct keeper_plan *plan, int report, pid_t keeper)
 {
     const struct torpor_keeper_launch *head = plan->head;
+    tie_to_keeper(keeper);
     if (setsid() < 0)
         fail(report, TORPOR_STAGE_SESSION, errno);
     keeper_reset_signals();
@@ -151,6 +162,7 @@ _Noreturn void child_run(struct keeper_plan *plan, int report)
     set_limits(plan, report);
     set_priority(head, report);
     set_user(plan, report);
+    tie_to_keeper(keeper);  // another user's process has lost it
     if (head->flags & TORPOR_LAUNCH_UMASK)
         umask(head->umask & 0777);
     if ((head->flags & TORPOR_LAUNCH_DIRECTORY) && chdir(plan->directory) < 0)
@@ -159,6 +171,7 @@ _Noreturn void child_run(struct keeper_plan *plan, int report)
         write_pid(plan->environment, "LISTEN_PID=");
     if (head->flags & TORPOR_LAUNCH_WATCHDOG_PID)
         write_pid(plan->environment, "WATCHDOG_PID=");
+    prctl(PR_SET_PDEATHSIG, 0);
     execve(plan->executable, plan->arguments, plan->environment);
     fail(report, TORPOR_STAGE_EXEC, errno);
 }

@@ -132,7 +132,7 @@ void launch_finish(uint32_t slot);  // the child is dead: what the pipe says is 
 extern uint32_t launch_in_flight;
 
 // child.c
-_Noreturn void child_run(struct keeper_plan *plan, int report);
+_Noreturn void child_run(struct keeper_plan *plan, int report, pid_t keeper);
 
 // reap.c
 void reap_all(void);

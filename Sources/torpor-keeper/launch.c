@@ -126,9 +126,10 @@ void launch_request(char *message, size_t size, const int *fds, unsigned count)
     if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) < 0
         || !keeper_watch_descriptor(pipe_fds[0], EPOLLIN, EVENT_EXEC, (uint32_t)slot))
         goto failed;
+    pid_t keeper = getpid();
     pid = fork();
     if (pid == 0)
-        child_run(&plan, pipe_fds[1]);
+        child_run(&plan, pipe_fds[1], keeper);
     if (pid < 0)
         goto failed;
     close(pipe_fds[1]);

@@ -33,7 +33,9 @@ extern const int tlx_madv_cold, tlx_madv_pageout;
 /// close-on-exec; takes up to *fd_count descriptors, writes how many came (a surplus is closed); credentials->pid is 0
 /// where none came; *truncated bit 0 says that data, bit 1 that control data was cut.
 ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_count, tlx_credentials *credentials,
-                    int *truncated);
+                    int *truncated, int peek);
+/// Takes the next datagram away, whatever it has; its descriptors are closed.
+int tlx_drop(int fd);
 /// sendmsg with descriptors (at most 253), as above; MSG_NOSIGNAL; never blocks where `wait` is 0.
 ssize_t tlx_send(int fd, const void *buffer, size_t size, const int *fds, size_t fd_count, int wait);
 /// SO_PEERCRED takes a struct ucred.
