@@ -31,6 +31,10 @@ public enum KeeperMessage: Sendable {
         public var appDescriptorLimit: UInt64
         /// The number of the keeper itself.
         public var keeperPid: Int32
+        /// The program on disk failed: this torpord is the one that worked before.
+        public var isFallback: Bool
+        /// The version of the state that the keeper leaves when it executes itself.
+        public var resumeVersion: UInt32
     }
 
     /// Some of all that is held; the descriptors come beside it in the same order.
@@ -161,6 +165,8 @@ extension KeeperMessage.Welcome {
         isUnderManager = raw.under_manager != 0
         appDescriptorLimit = raw.app_nofile_soft
         keeperPid = raw.keeper_pid
+        isFallback = raw.started_from_image != 0
+        resumeVersion = raw.resume_version
     }
 }
 
@@ -189,7 +195,8 @@ extension KeeperMessage.ProcessRecord {
         pid = raw.record.pid
         incarnation = raw.record.incarnation
         startTime = raw.record.start_time
-        isLaunching = raw.record.state == TORPOR_SLOT_LAUNCHING.rawValue
+        isLaunching =
+            raw.record.state == TORPOR_SLOT_LAUNCHING.rawValue
             || raw.record.state == TORPOR_SLOT_FAILED.rawValue
         isHelper = raw.record.flags & UInt32(TORPOR_LAUNCH_HELPER.rawValue) != 0
         isAdopted = raw.record.flags & UInt32(TORPOR_LAUNCH_ADOPTED.rawValue) != 0

@@ -36,9 +36,11 @@ public enum KeeperRequest: Hashable, Sendable {
     case take(name: String, offset: UInt32)
     case list(cursor: UInt32)
     case manager(text: String)
-    case bye
+    case bye(keepingParked: Bool)
     case adopt(app: String, incarnation: UInt32, pid: Int32, startTime: UInt64)
     case takeAll(name: UInt32, offset: UInt32)
+    case handOver(replacingKeeper: Bool)
+    case settled
 
     /// The message as it goes over the socket; `id` comes back in the answer.
     public func encoded(id: UInt32) -> [UInt8] {
@@ -46,13 +48,16 @@ public enum KeeperRequest: Hashable, Sendable {
         case .hello(let version): head(TORPOR_KEEPER_HELLO, id) + bytes(version)
         case .freeSlot(let slot, let generation): head(TORPOR_KEEPER_SLOT_FREE, id) + bytes(slot) + bytes(generation)
         case .freeOrphans(let sequence): head(TORPOR_KEEPER_ORPHAN_FREE, id) + bytes(sequence)
-        case .hold(let name, let replacing): 
+        case .hold(let name, let replacing):
             head(TORPOR_KEEPER_HOLD, id) + bytes(replacing ? TORPOR_HOLD_REPLACE.rawValue : 0) + name.utf8 + [0]
         case .release(let name): head(TORPOR_KEEPER_RELEASE, id) + name.utf8 + [0]
         case .take(let name, let offset): head(TORPOR_KEEPER_TAKE, id) + bytes(offset) + name.utf8 + [0]
         case .list(let cursor): head(TORPOR_KEEPER_LIST, id) + bytes(cursor)
         case .manager(let text): head(TORPOR_KEEPER_MANAGER, id) + text.utf8
-        case .bye: head(TORPOR_KEEPER_BYE, id)
+        case .bye(let keeping): head(TORPOR_KEEPER_BYE, id) + bytes(keeping ? TORPOR_BYE_KEEP_PARKED.rawValue : 0)
+        case .handOver(let keeperToo):
+            head(TORPOR_KEEPER_HANDOVER, id) + bytes(keeperToo ? TORPOR_HANDOVER_KEEPER.rawValue : 0)
+        case .settled: head(TORPOR_KEEPER_SETTLED, id)
         case .adopt(let app, let incarnation, let pid, let startTime):
             head(TORPOR_KEEPER_ADOPT, id) + bytes(incarnation) + bytes(pid) + bytes(startTime) + app.utf8 + [0]
         case .takeAll(let name, let offset): head(TORPOR_KEEPER_TAKE_ALL, id) + bytes(name) + bytes(offset)

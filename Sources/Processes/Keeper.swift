@@ -33,6 +33,10 @@ public final class Keeper {
     public let isUnderManager: Bool
     /// The soft limit of descriptors that apps get unless their plan says otherwise.
     public let appDescriptorLimit: UInt64
+    /// The program on disk failed to come up and this torpord is the one that worked before: an upgrade has failed.
+    public let isFallback: Bool
+    /// What `torpor-keeper --accepts` must be asked before the keeper is replaced by `handOver`.
+    public let resumeVersion: UInt32
     /// The keeper's pid.
     public let pid: Int32
     /// The table of processes, readable when the keeper is gone (torpor_keeper_protocol.h).
@@ -63,6 +67,8 @@ public final class Keeper {
         instance = welcome.instance
         isUnderManager = welcome.isUnderManager
         appDescriptorLimit = welcome.appDescriptorLimit
+        isFallback = welcome.isFallback
+        resumeVersion = welcome.resumeVersion
         pid = welcome.keeperPid
         table = answer.descriptors[0]
 
@@ -228,9 +234,25 @@ public final class Keeper {
 
     /// Says that the exit that follows is meant: the keeper then exits with the same status. Nothing else is sent after
     /// it.
-    public func sayBye() {
+    /// With `keepingParked`, what the service manager keeps for the keeper stays there for the next start.
+    public func sayBye(keepingParked: Bool = false) {
         guard !isLost else { return }
-        try? channel.send(KeeperRequest.bye.encoded(id: 0))
+        try? channel.send(KeeperRequest.bye(keepingParked: keepingParked).encoded(id: 0))
+    }
+
+    /// Says that this torpord has recovered and listens to signals. The keeper keeps its program from now on, and
+    /// starts it again should a later one end before it says the same.
+    public func settled() {
+        guard !isLost else { return }
+        try? channel.send(KeeperRequest.settled.encoded(id: 0))
+    }
+
+    /// Says that the exit that follows makes room for the program on disk, which is started at once; with
+    /// `replacingKeeper` the keeper executes its own program on disk before. Means nothing before `settled`. Nothing
+    /// else is sent after it.
+    public func handOver(replacingKeeper: Bool = false) {
+        guard !isLost else { return }
+        try? channel.send(KeeperRequest.handOver(replacingKeeper: replacingKeeper).encoded(id: 0))
     }
 
     /// The exit is committed: its slot in the keeper is free again. Only with `keepsExits`.

@@ -18,6 +18,9 @@ extension Keeper {
         return Descriptor.isOpen(fd)
     }
 
+    /// What the kernel appends to the path of a program that was replaced on disk.
+    private static let deleted = " (deleted)"
+
     private static func descriptorFromEnvironment() -> Descriptor? {
         defer {
             ThisProcess.setEnvironment(KeeperProtocol.socketVariable, nil)
@@ -40,14 +43,49 @@ extension Keeper {
 
     /// Becomes the keeper, which starts this program again below itself, with `arguments` (without argument 0).
     /// Returns only with the reason why not.
-    public static func become(arguments: [String], holding: [(name: String, descriptors: [Int32])] = []) -> String {
-        guard let own = ThisProcess.executable else { return "cannot find the path of this program: mount /proc" }
+    public static func become(arguments: [String]) -> String { become(arguments: arguments, state: nil) }
+
+    /// Becomes a keeper in place of the one that was lost, and hands itself all that is to be held; the torpord that it
+    /// starts recovers. `lost` says where its counting goes on. Returns only with the reason why not.
+    public static func become(
+        arguments: [String],
+        holding: [(name: String, descriptors: [Int32])],
+        lost: Keeper? = nil
+    ) -> String {
+        let hard = (try? ThisProcess.limit(7))?.hard ?? .max
+        let limit = lost.map { (soft: min($0.appDescriptorLimit, hard), hard: hard) }
+        let state = ResumeState(instance: max(lost?.instance ?? 1, 1), appDescriptorLimit: limit, held: holding)
+        return become(arguments: arguments, state: state)
+    }
+
+    private static func become(arguments: [String], state: ResumeState?) -> String {
+        guard let image = ThisProcess.executable else { return "cannot find the path of this program: mount /proc" }
+        let own = image.hasSuffix(deleted) ? String(image.dropLast(deleted.count)) : image
         guard let keeper = findProgram() else {
             return "cannot find torpor-keeper beside \(own): install it there, or set TORPOR_KEEPER to its path"
         }
+        var resume: [String] = []
+        var passed: [Int32] = []
+        defer { for descriptor in passed { try? Descriptor.setCloseOnExec(descriptor) } }
+        var memory: Descriptor?
+        if let state {
+            do throws(Errno) {
+                let file = try Memory.file(named: "torpor-resume")
+                try Descriptor.writeAll(file.raw, state.encoded())
+                for descriptor in state.held.flatMap(\.descriptors) + [file.raw] {
+                    try Descriptor.setCloseOnExec(descriptor, false)
+                    passed.append(descriptor)
+                }
+                resume = ["--resume", String(file.raw)]
+                memory = file
+            } catch {
+                return "cannot hand on what is held: \(error)"
+            }
+        }
+        defer { withExtendedLifetime(memory) {} }
         let error = ThisProcess.execute(
             keeper,
-            arguments: [keeper, own] + arguments,
+            arguments: [keeper] + resume + [own] + arguments,
             environment: ThisProcess.environment
         )
         return "cannot run \(keeper): \(error)"

@@ -134,7 +134,7 @@ static void finish(uint32_t slot, int code, int status)
     record->ended_microseconds = keeper_now_milliseconds() * 1000;
     record->state = TORPOR_SLOT_EXITED;
     wire_tell(slot, TELL_EXITED);
-    torpord_child_ended();
+    forward_child_ended();
 }
 
 // Has become our child, is a zombie, and it is the very process, not another with its number.

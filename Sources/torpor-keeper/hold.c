@@ -199,16 +199,49 @@ size_t hold_take_all(struct torpor_keeper_held *held, char *text, size_t size, i
     return used;
 }
 
-/// What the service manager kept over a restart, or listens on for us (sd_listen_fds(3)).
-void hold_inherit(void)
+uint32_t hold_count_names(void)
+{
+    uint32_t count = 0;
+    for (uint32_t index = 0; index < names_used; index++)
+        count += names[index].count > 0;
+    return count;
+}
+
+void hold_each_name(void (*body)(const char *name, uint32_t count))
+{
+    for (uint32_t index = 0; index < names_used; index++)
+        if (names[index].count > 0)
+            body(names[index].text, names[index].count);
+}
+
+void hold_each_descriptor(const char *text, void (*body)(int fd))
+{
+    struct name *only = text == NULL ? names : find(text);
+    if (only == NULL)
+        return;
+    for (uint32_t index = (uint32_t)(only - names); index < names_used; index++) {
+        for (uint32_t link = names[index].first; names[index].count > 0 && link != 0; link = helds[link - 1].next)
+            body(helds[link - 1].fd);
+        if (text != NULL)
+            return;
+    }
+}
+
+int hold_offered(void)
 {
     const char *pid = getenv("LISTEN_PID");
     const char *fds = getenv("LISTEN_FDS");
     if (pid == NULL || fds == NULL || strtol(pid, NULL, 10) != (long)getpid())
-        return;
+        return 0;
     long count = strtol(fds, NULL, 10);
+    return count < 0 ? 0 : count > 65536 ? 65536 : (int)count;
+}
+
+void hold_inherit(void)
+{
+    int count = hold_offered();
     const char *next = getenv("LISTEN_FDNAMES");
-    for (long i = 0; i < count && i < 65536; i++) {
+    for (int i = 0; i < count; i++) {
         char name[TORPOR_KEEPER_NAME_BYTES] = "unknown";
         if (next != NULL) {
             size_t length = strcspn(next, ":");
@@ -218,7 +251,7 @@ void hold_inherit(void)
             }
             next = next[length] == ':' ? next + length + 1 : NULL;
         }
-        int fd = 3 + (int)i;
+        int fd = 3 + i;
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             continue;
         int error = hold_add(name, &fd, 1, false);

@@ -5,7 +5,11 @@
 // One thread, one epoll. Nothing is allocated after start: all tables are static, so that it can always do its work.
 //
 //   main.c     start, the loop, signals
-//   torpord.c  starts torpord, watches it, starts it again
+//   torpord.c  starts torpord, and again when it ends
+//   image.c    which program torpord is started from
+//   watch.c    the watch over torpord's loop
+//   forward.c  signals for torpord; ends the apps when there is none
+//   resume.c   the keeper executes itself again with all that it holds
 //   wire.c     messages to torpord: one answer that waits, and a queue of what changed
 //   serve.c    messages from torpord
 //   table.c    the slots (in a memfd shared with torpord) and the keeper's own half of them
@@ -42,6 +46,7 @@ void keeper_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index);
 void keeper_close_watched(int fd);
 uint64_t keeper_now_milliseconds(void);
+void keeper_take_milliseconds(const char *variable, uint32_t *value);
 void keeper_reset_signals(void);
 _Noreturn void keeper_exit(int status);
 extern uint64_t keeper_nofile_soft;
@@ -52,18 +57,57 @@ extern pid_t torpord_pid;       // 0: none
 extern int torpord_socket;      // -1: none
 extern bool torpord_greeted;    // this instance has said HELLO
 extern uint32_t torpord_instance;
-extern uint32_t torpord_watch_milliseconds;
-extern int torpord_watch_fd;
+extern char **torpord_arguments;
 bool torpord_setup(char **arguments);
 void torpord_start(void);
 void torpord_said_hello(void);
 void torpord_said_bye(void);
+void torpord_said_settled(void);
+void torpord_said_handover(bool keeper_too);
+bool torpord_is_handing_over(void);
+void torpord_is_stuck(void);
 void torpord_ended(int code, int status);
-void torpord_forward(int signo);
-void torpord_arm_watch(void);
-void torpord_watch_fired(void);
+void torpord_set_delay(uint64_t milliseconds);
 void torpord_delay_fired(void);
-void torpord_child_ended(void);  // a child was reaped: a shutdown may be over
+uint64_t torpord_next_delay(void);
+void torpord_resume(uint32_t instance, uint64_t delay);
+
+// image.c
+int image_choose(const char *path);  // -1: what lies at the path, else the descriptor of what worked before
+bool image_is_fallback(void);        // the latter
+void image_settled(pid_t pid);
+bool image_has_other(void);          // another program than the one that runs has worked before
+bool image_failed(void);             // the one that ran did not come up; false: there is no other
+void image_try_again(void);          // somebody wants what lies at the path
+void image_save(struct torpor_keeper_resume *state);
+void image_restore(const struct torpor_keeper_resume *state);
+
+// watch.c
+extern uint32_t watch_milliseconds;
+extern int watch_fd;
+bool watch_start(void);
+void watch_stop(void);
+void watch_arm(void);
+void watch_fired(void);
+
+// forward.c
+void forward_signal(int signo);
+void forward_settled(void);
+void forward_torpord_ended(void);
+void forward_child_ended(void);  // a child was reaped: a shutdown may be over
+void forward_shutdown_over(void);
+bool forward_is_shutdown(void);
+bool forward_has_asked_to_stop(void);
+uint64_t forward_pending(void);
+void forward_restore(uint64_t signals);
+
+// resume.c
+void resume_remember_inherited(void);
+bool resume_remember_program(void);
+void resume_execute(void);  // comes back when it failed
+bool resume_open(const char *number, char **arguments);  // false: has said why not
+void resume_restore(void);
+int resume_accepts(const char *version);
 
 // wire.c
 enum {
@@ -108,6 +152,7 @@ int table_take_slot(void);       // -1: none is free
 void table_free_slot(uint32_t slot);
 void table_insert_pid(uint32_t slot);
 void table_remove_pid(uint32_t slot);
+void table_restore_slot(uint32_t slot, const struct torpor_keeper_resume_process *process);  // in order, from 0
 int table_find_pid(pid_t pid);   // -1: not one that was launched here
 int table_find_session(pid_t session);
 struct torpor_keeper_orphan *table_next_orphan(void);
@@ -156,7 +201,11 @@ int hold_release(const char *name);
 int hold_take(const char *name, uint32_t offset, int *fds, unsigned limit, uint32_t *total, unsigned *count);
 size_t hold_list(uint32_t *cursor, char *names, size_t size, uint32_t *count);
 size_t hold_take_all(struct torpor_keeper_held *held, char *names, size_t size, int *fds, unsigned *fd_count);
-void hold_inherit(void);  // LISTEN_FDS of the service manager
+int hold_offered(void);   // LISTEN_FDS: what the service manager kept over a restart or listens on (sd_listen_fds(3))
+void hold_inherit(void);
+uint32_t hold_count_names(void);
+void hold_each_name(void (*body)(const char *name, uint32_t count));
+void hold_each_descriptor(const char *name, void (*body)(int fd));  // NULL: of all names
 
 // manager.c
 extern bool manager_present;

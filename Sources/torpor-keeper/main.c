@@ -50,6 +50,20 @@ uint64_t keeper_now_milliseconds(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/// A number of milliseconds up to an hour from the environment, if there is one.
+void keeper_take_milliseconds(const char *name, uint32_t *value)
+{
+    const char *text = getenv(name);
+    if (text == NULL || *text == 0)
+        return;
+    char *end;
+    unsigned long number = strtoul(text, &end, 10);
+    if (*end == 0 && number <= 3600000)
+        *value = (uint32_t)number;
+    else
+        keeper_log("%s=%s is no number of milliseconds up to an hour: %u is used", name, text, *value);
+}
+
 bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index)
 {
     struct epoll_event wanted = {.events = events, .data.u64 = (uint64_t)event << 32 | index};
@@ -118,7 +132,7 @@ static void read_signals(void)
             if (infos[i].ssi_signo == SIGCHLD)
                 child = true;
             else
-                torpord_forward((int)infos[i].ssi_signo);
+                forward_signal((int)infos[i].ssi_signo);
         }
     }
     if (child)
@@ -157,7 +171,7 @@ static void loop(void)
                 break;
             case EVENT_WATCH:
                 if (index == torpord_instance)
-                    torpord_watch_fired();
+                    watch_fired();
                 break;
             case EVENT_DELAY: torpord_delay_fired(); break;
             case EVENT_MANAGER: manager_watchdog(); break;
@@ -182,27 +196,40 @@ static void open_standard_descriptors(void)
 
 int main(int count, char **arguments, char **environment)
 {
-    if (count < 2) {
+    if (count == 3 && strcmp(arguments[1], "--accepts") == 0)
+        return resume_accepts(arguments[2]);
+    bool resuming = count >= 4 && strncmp(arguments[1], "--resume", 8) == 0;
+    if (count < 2 || (arguments[1][0] == '-' && !resuming)) {
         fprintf(stderr, "usage: torpor-keeper TORPORD [ARGUMENT…]\n"
+                        "       torpor-keeper --accepts VERSION\n"
                         "torpord starts its keeper by itself: run torpord instead.\n");
         return 2;
     }
     open_standard_descriptors();
+    keeper_environment = environment;
+    if (!resuming)
+        resume_remember_inherited();
+    else if (!resume_open(arguments[2], arguments))
+        return 1;
     syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC);
     raise_descriptor_limit();
-    keeper_environment = environment;
     keeper_epoll = epoll_create1(EPOLL_CLOEXEC);
     if (keeper_epoll < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || !take_signals() || !table_setup()
-        || !adopt_setup()) {
+        || !adopt_setup() || !resume_remember_program()) {
         keeper_log("cannot start: %s", strerror(errno));
         return 1;
     }
-    hold_inherit();
+    if (resuming)
+        resume_restore();
+    else
+        hold_inherit();
     manager_setup();
-    if (!torpord_setup(arguments + 1)) {
+    if (!torpord_setup(arguments + (resuming ? 3 : 1))) {
         keeper_log("cannot start: %s", strerror(errno));
         return 1;
     }
+    if (resuming)
+        reap_all();
     torpord_start();
     loop();
 }

@@ -142,7 +142,7 @@ void reap_all(void)
             torpord_ended(info.si_code, info.si_status);
         } else if (slot >= 0) {
             note_exit((uint32_t)slot, &info);
-            torpord_child_ended();
+            forward_child_ended();
         } else {
             note_orphan(info.si_pid, &info);
         }

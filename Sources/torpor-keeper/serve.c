@@ -51,12 +51,14 @@ static void serve_hello(size_t size)
         .header = {TORPOR_KEEPER_WELCOME, received.header.id},
         .version = TORPOR_KEEPER_PROTOCOL_VERSION,
         .instance = torpord_instance,
-        .watch_milliseconds = torpord_watch_milliseconds,
+        .watch_milliseconds = watch_milliseconds,
         .under_manager = manager_present,
         .app_nofile_soft = keeper_nofile_soft,
         .keeper_pid = (int32_t)getpid(),
+        .started_from_image = image_is_fallback(),
+        .resume_version = TORPOR_KEEPER_RESUME_VERSION,
     };
-    int fds[2] = {table_memfd, torpord_watch_fd};
+    int fds[2] = {table_memfd, watch_fd};
     wire_answer(&welcome, sizeof welcome, fds, 2);
     wire_tell_everything();
 }
@@ -163,6 +165,13 @@ static void serve_message(size_t size, bool truncated)
         } else {
             launch_request(received.bytes, size, received_fds, received_count);
         }
+        return;
+    case TORPOR_KEEPER_SETTLED:
+        torpord_said_settled();
+        return;
+    case TORPOR_KEEPER_HANDOVER:
+        if (size == sizeof received.number)
+            torpord_said_handover(received.number.value & TORPOR_HANDOVER_KEEPER);
         return;
     case TORPOR_KEEPER_SLOT_FREE:
         serve_slot_free(size);

@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 #include "keeper.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -125,6 +127,32 @@ int table_find_session(pid_t session)
             && (found < 0 || table_slots[slot].sequence > table_slots[found].sequence))
             found = (int)slot;
     return found;
+}
+
+/// What an earlier program of this process knew; the slot's record is there already.
+void table_restore_slot(uint32_t slot, const struct torpor_keeper_resume_process *from)
+{
+    struct keeper_process *process = &processes[slot];
+    table_used = slot + 1;
+    *process = (struct keeper_process){.pidfd = from->pidfd, .exec_pipe = from->exec_pipe};
+    process->reaped = from->reaped;
+    process->abandoned = from->abandoned;
+    if (table_slots[slot].state == TORPOR_SLOT_FREE) {
+        free_slots[free_count++] = slot;
+        return;
+    }
+    if (table_slots[slot].state == TORPOR_SLOT_RUNNING && (table_slots[slot].flags & TORPOR_LAUNCH_ADOPTED)) {
+        if (!adopt_watch(slot))
+            keeper_log("%s is no longer watched: %s", table_slots[slot].app, strerror(errno));
+        return;
+    }
+    if (!process->reaped)
+        table_insert_pid(slot);
+    if (process->exec_pipe >= 0) {
+        launch_in_flight++;
+        if (!keeper_watch_descriptor(process->exec_pipe, EPOLLIN, EVENT_EXEC, slot))
+            keeper_log("the launch of %s is no longer watched: %s", table_slots[slot].app, strerror(errno));
+    }
 }
 
 struct torpor_keeper_orphan *table_next_orphan(void)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 #include <fcntl.h>
@@ -14,54 +15,41 @@
 // torpord may die or be replaced at any instant. What its end means:
 //   it said BYE                             the end was meant: the keeper exits with its status
 //   no torpord has ever said HELLO          it could not start (configuration): the keeper exits with its status
+//   it said HANDOVER, after SETTLED         the next one is started at once; the keeper executes itself before, if asked
 //   else                                    it is started again: at once, then after 100 ms, doubling up to 10 s
+// One that ends before it said SETTLED, while another program worked before, has failed: that other one is started
+// again (image.c), also when it said BYE without being asked to stop.
 
 enum { ENVIRONMENT_LIMIT = 4096, SOCKET_BUFFER = 1 << 20 };
-enum { DELAY_FIRST = 100, STABLE_AFTER = 10000, ABORT_GRACE = 2000, SHUTDOWN_GRACE = 5000 };
+enum { DELAY_FIRST = 100, STABLE_AFTER = 10000, ABORT_GRACE = 2000 };
 
 pid_t torpord_pid;
 int torpord_socket = -1;
 bool torpord_greeted;
 uint32_t torpord_instance;
-uint32_t torpord_watch_milliseconds = 10000;
-int torpord_watch_fd = -1;
 
-static char **torpord_arguments;
+char **torpord_arguments;
 static char *environment[ENVIRONMENT_LIMIT + 4];
 static char fd_variable[48];
 static char pid_variable[48];
-static bool greeted_ever, said_bye, stuck;
+static bool greeted_ever, said_bye, stuck, settled;
+static bool handing_over, replacing_keeper;
 static uint64_t started_at;
 static uint64_t next_delay;  // 0: the next restart is immediate
 static uint32_t delay_cap = 10000;
 static int delay_fd = -1;
-static int shutdown_signal;  // not 0: every child was told to end
 
-static void set_delay(uint64_t milliseconds)
+void torpord_set_delay(uint64_t milliseconds)
 {
     struct itimerspec when = {.it_value = {(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000}};
     timerfd_settime(delay_fd, 0, &when, NULL);
-}
-
-/// A number of milliseconds up to an hour from the environment, if there is one.
-static void take_milliseconds(const char *name, uint32_t *value)
-{
-    const char *text = getenv(name);
-    if (text == NULL || *text == 0)
-        return;
-    char *end;
-    unsigned long number = strtoul(text, &end, 10);
-    if (*end == 0 && number <= 3600000)
-        *value = (uint32_t)number;
-    else
-        keeper_log("%s=%s is no number of milliseconds up to an hour: %u is used", name, text, *value);
 }
 
 bool torpord_setup(char **arguments)
 {
     static const char *const removed[] = {
         "NOTIFY_SOCKET=", "WATCHDOG_USEC=", "WATCHDOG_PID=", "LISTEN_FDS=", "LISTEN_PID=", "LISTEN_FDNAMES=",
-        "TORPOR_KEEPER_FD=", "TORPOR_KEEPER_PID=",
+        "FDSTORE=", "TORPOR_KEEPER_FD=", "TORPOR_KEEPER_PID=",
     };
     size_t used = 0;
     torpord_arguments = arguments;
@@ -76,8 +64,8 @@ bool torpord_setup(char **arguments)
     environment[used++] = fd_variable;
     environment[used++] = pid_variable;
     snprintf(pid_variable, sizeof pid_variable, "TORPOR_KEEPER_PID=%d", (int)getpid());
-    take_milliseconds("TORPOR_LOOP_WATCHDOG_MS", &torpord_watch_milliseconds);
-    take_milliseconds("TORPOR_RESTART_DELAY_CAP_MS", &delay_cap);
+    keeper_take_milliseconds("TORPOR_LOOP_WATCHDOG_MS", &watch_milliseconds);
+    keeper_take_milliseconds("TORPOR_RESTART_DELAY_CAP_MS", &delay_cap);
     delay_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     return delay_fd >= 0 && keeper_watch_descriptor(delay_fd, EPOLLIN, EVENT_DELAY, 0);
 }
@@ -86,15 +74,8 @@ static void close_instance(void)
 {
     if (torpord_socket >= 0)
         keeper_close_watched(torpord_socket);
-    if (torpord_watch_fd >= 0) {
-        // The timer's other descriptors may outlive torpord: it must not fire, nor stay in the epoll.
-        struct itimerspec none;
-        memset(&none, 0, sizeof none);
-        timerfd_settime(torpord_watch_fd, 0, &none, NULL);
-        keeper_close_watched(torpord_watch_fd);
-    }
+    watch_stop();
     torpord_socket = -1;
-    torpord_watch_fd = -1;
     torpord_greeted = false;
     wire_reset();
 }
@@ -109,7 +90,7 @@ static void start_later(void)
         torpord_start();
     } else {
         keeper_log("starting it again in %llu ms", (unsigned long long)delay);
-        set_delay(delay);
+        torpord_set_delay(delay);
     }
 }
 
@@ -125,22 +106,25 @@ void torpord_start(void)
         setsockopt(pair[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size);  // beyond wmem_max, where allowed
         setsockopt(pair[i], SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     }
-    torpord_watch_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (torpord_watch_fd < 0 || !keeper_watch_descriptor(torpord_watch_fd, EPOLLIN, EVENT_WATCH, torpord_instance))
+    if (!watch_start())
         goto failed;
     if (fcntl(pair[0], F_SETFL, O_NONBLOCK) < 0
         || !keeper_watch_descriptor(pair[0], EPOLLIN, EVENT_SOCKET, torpord_instance))
         goto failed;
     torpord_socket = pair[0];
-    said_bye = stuck = false;
+    said_bye = stuck = settled = handing_over = replacing_keeper = false;
     started_at = keeper_now_milliseconds();
     snprintf(fd_variable, sizeof fd_variable, "TORPOR_KEEPER_FD=%d", pair[1]);
+    int image = image_choose(torpord_arguments[0]);
     pid_t pid = fork();
     if (pid == 0) {
         setpgid(0, 0);
         keeper_reset_signals();
         fcntl(pair[1], F_SETFD, 0);
-        execve(torpord_arguments[0], torpord_arguments, environment);
+        if (image >= 0)
+            syscall(SYS_execveat, image, "", torpord_arguments, environment, AT_EMPTY_PATH);
+        else
+            execve(torpord_arguments[0], torpord_arguments, environment);
         keeper_log("could not run %s: %s", torpord_arguments[0], strerror(errno));
         _exit(errno == ENOENT ? 127 : 126);
     }
@@ -174,67 +158,50 @@ void torpord_said_bye(void)
     said_bye = true;
 }
 
-void torpord_arm_watch(void)
+void torpord_said_settled(void)
 {
-    // Before a message is sent, never after: torpord disarms before it sleeps, and the message wakes it.
-    struct itimerspec when;
-    if (!torpord_greeted || torpord_watch_milliseconds == 0 || torpord_watch_fd < 0)
+    if (settled || !torpord_greeted || torpord_pid == 0)
         return;
-    if (timerfd_gettime(torpord_watch_fd, &when) < 0 || when.it_value.tv_sec != 0 || when.it_value.tv_nsec != 0)
-        return;
-    memset(&when, 0, sizeof when);
-    when.it_value.tv_sec = torpord_watch_milliseconds / 1000;
-    when.it_value.tv_nsec = (long)(torpord_watch_milliseconds % 1000) * 1000000;
-    timerfd_settime(torpord_watch_fd, 0, &when, NULL);
+    settled = true;
+    image_settled(torpord_pid);
+    forward_settled();
 }
 
-static bool is_traced(pid_t pid)
+void torpord_said_handover(bool keeper_too)
 {
-    char path[64], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t size = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (size <= 0)
-        return false;
-    text[size] = 0;
-    const char *field = strstr(text, "\nTracerPid:\t");
-    return field != NULL && field[12] != '0';
+    if (!settled)
+        return;  // else one that hands over as soon as it starts would never be damped
+    handing_over = true;
+    replacing_keeper = keeper_too;
 }
 
-void torpord_watch_fired(void)
+bool torpord_is_handing_over(void)
 {
-    uint64_t count;
-    if (torpord_watch_fd < 0 || read(torpord_watch_fd, &count, sizeof count) != sizeof count)
-        return;  // torpord was quicker
-    if (torpord_pid == 0 || stuck)
+    return handing_over;
+}
+
+void torpord_is_stuck(void)
+{
+    if (stuck)
         return;
-    if (is_traced(torpord_pid)) {
-        torpord_arm_watch();
-        return;
-    }
     keeper_log("torpord (pid %d) has not moved for %u ms: ended with SIGABRT, it is started again", (int)torpord_pid,
-               torpord_watch_milliseconds);
+               watch_milliseconds);
     stuck = true;
     kill(torpord_pid, SIGABRT);
     kill(torpord_pid, SIGCONT);
-    set_delay(ABORT_GRACE);
+    torpord_set_delay(ABORT_GRACE);
 }
 
-static void signal_children(int signo)
+uint64_t torpord_next_delay(void)
 {
-    for (uint32_t slot = 0; slot < table_used; slot++)
-        if (adopt_is_living(slot)) {
-            adopt_signal(slot, signo);
-            adopt_signal(slot, SIGCONT);
-        } else if (table_slots[slot].pid > 0
-                   && (table_slots[slot].state == TORPOR_SLOT_LAUNCHING
-                       || table_slots[slot].state == TORPOR_SLOT_RUNNING)) {
-            kill(-table_slots[slot].pid, signo);  // each leads a session; it is not reaped, so its number is its own
-            kill(-table_slots[slot].pid, SIGCONT);
-        }
+    return next_delay;
+}
+
+void torpord_resume(uint32_t instance, uint64_t delay)
+{
+    torpord_instance = instance;
+    next_delay = delay;
+    greeted_ever = true;
 }
 
 void torpord_delay_fired(void)
@@ -242,9 +209,8 @@ void torpord_delay_fired(void)
     uint64_t count;
     if (read(delay_fd, &count, sizeof count) != sizeof count)
         return;
-    if (shutdown_signal != 0) {
-        signal_children(SIGKILL);
-        keeper_exit(0);
+    if (forward_is_shutdown()) {
+        forward_shutdown_over();
     } else if (torpord_pid == 0) {
         torpord_start();
     } else if (stuck) {
@@ -252,15 +218,9 @@ void torpord_delay_fired(void)
     }
 }
 
-void torpord_ended(int code, int status)
+// Its helpers end with it, and its launches have nobody any more who waits for an answer.
+static void disown(void)
 {
-    int answer = code == CLD_EXITED ? status : 128 + status;
-    bool bye = said_bye;
-    torpord_pid = 0;
-    serve_rest();  // a BYE, or descriptors to be held, may still wait in the socket
-    bye = bye || said_bye;
-    close_instance();
-    set_delay(0);
     for (uint32_t slot = 0; slot < table_used; slot++) {
         struct torpor_keeper_slot *record = &table_slots[slot];
         table_processes[slot].launch_id = 0;
@@ -276,38 +236,40 @@ void torpord_ended(int code, int status)
         kill(-record->pid, SIGKILL);
         kill(record->pid, SIGKILL);  // it may not have made its session yet
     }
-    if (bye || !greeted_ever)
-        keeper_exit(answer);
-    if (shutdown_signal != 0) {
-        torpord_child_ended();
+}
+
+void torpord_ended(int code, int status)
+{
+    torpord_pid = 0;
+    serve_rest();  // a BYE, or descriptors to be held, may still wait in the socket
+    close_instance();
+    torpord_set_delay(0);
+    disown();
+    bool asked = forward_has_asked_to_stop();
+    bool refuses = !settled && !asked && image_has_other();
+    if (!greeted_ever || (said_bye && !refuses))
+        keeper_exit(code == CLD_EXITED ? status : 128 + status);
+    forward_torpord_ended();
+    if (forward_is_shutdown()) {
+        forward_child_ended();
+        return;
+    }
+    if (handing_over) {
+        next_delay = 0;
+        image_try_again();
+        if (replacing_keeper)
+            resume_execute();  // comes back only when it failed
+        torpord_start();
         return;
     }
     if (code == CLD_EXITED)
         keeper_log("torpord exited with status %d; the apps run on", status);
     else
         keeper_log("torpord was ended by signal %d (%s); the apps run on", status, strsignal(status));
+    if (!settled && !asked && image_failed())
+        keeper_log("%s ended before it had recovered: the program that worked before is started instead",
+                   torpord_arguments[0]);
     if (keeper_now_milliseconds() - started_at >= STABLE_AFTER)
         next_delay = 0;
     start_later();
-}
-
-void torpord_forward(int signo)
-{
-    if (torpord_pid > 0) {
-        kill(torpord_pid, signo);
-        return;
-    }
-    if (signo != SIGTERM && signo != SIGINT && signo != SIGQUIT)
-        return;
-    keeper_log("asked to end while there is no torpord: the apps get SIGTERM");
-    shutdown_signal = signo;
-    signal_children(SIGTERM);
-    set_delay(SHUTDOWN_GRACE);
-    torpord_child_ended();
-}
-
-void torpord_child_ended(void)
-{
-    if (shutdown_signal != 0 && torpord_pid == 0 && table_living + adopt_living == 0)
-        keeper_exit(0);
 }

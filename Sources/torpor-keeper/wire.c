@@ -68,7 +68,7 @@ static bool send_message(const void *bytes, size_t size, const int *fds, unsigne
         head->cmsg_len = CMSG_LEN(sizeof(int) * count);
         memcpy(CMSG_DATA(head), fds, sizeof(int) * count);
     }
-    torpord_arm_watch();
+    watch_arm();
     for (;;) {
         if (sendmsg(torpord_socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
             return true;

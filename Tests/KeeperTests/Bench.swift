@@ -22,6 +22,7 @@ final class Bench {
     /// The keeper was told to do as if the kernel did not tell how another's child ended.
     let hasNoPidfdInfo: Bool
     private var launched: [Launched] = []
+    private var kept: [Descriptor] = []
     private var table: Descriptor?
     private let listener: Descriptor
     private let pidfd: Descriptor
@@ -42,19 +43,31 @@ final class Bench {
         sys.exit(int(c.recv(16) or b"99"))
         """
 
-    init(program: String = Bench.program, watch: Int = 0, environment: [String: String] = [:]) throws {
+    /// The program of the stand-in, where the test may replace it.
+    let torpord: String?
+    /// The interpreter that runs the stand-in.
+    static let python = URL(fileURLWithPath: "/usr/bin/python3").resolvingSymlinksInPath().path
+
+    init(
+        program: String = Bench.program,
+        watch: Int = 0,
+        environment: [String: String] = [:],
+        ownTorpord: Bool = false
+    ) throws {
         hasNoPidfdInfo = environment["TORPOR_KEEPER_TEST_NO_PIDFD_INFO"] != nil
         loop = try EventLoop()
         folder = NSTemporaryDirectory() + "torpor-keeper-\(UUID().uuidString.prefix(8))"
         try File.makeDirectories(folder)
         try File.write(folder + "/stand-in.py", Self.script)
         try File.write(folder + "/log", "")
+        torpord = ownTorpord ? folder + "/torpord" : nil
         listener = try Sockets.listen(path: folder + "/socket")
         process = Process()
         process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = ["/usr/bin/python3", folder + "/stand-in.py", folder + "/socket"]
+        process.arguments = [torpord ?? "/usr/bin/python3", folder + "/stand-in.py", folder + "/socket"]
         process.environment = ProcessInfo.processInfo.environment
             .merging(["TORPOR_LOOP_WATCHDOG_MS": String(watch)]) { $1 }.merging(environment) { $1 }
+        if let torpord { try FileManager.default.copyItem(atPath: Bench.python, toPath: torpord) }
         process.standardInput = FileHandle.nullDevice
         process.standardError = FileHandle(forWritingAtPath: folder + "/log")
         try process.run()
@@ -92,6 +105,75 @@ final class Bench {
         keeper = nil
         try Signal.send(Signal.kill, to: standIn.pid)
         socket = nil
+    }
+
+    /// Puts a program into the place of the stand-in's.
+    func install(_ source: String) throws {
+        guard let torpord else { return }
+        try FileManager.default.copyItem(atPath: source, toPath: torpord + ".new")
+        try File.rename(torpord + ".new", torpord)
+    }
+
+    /// Whether the end of what was adopted is known here.
+    var knowsFosters: Bool { Scenarios.kernelTellsExits && !hasNoPidfdInfo }
+
+    /// torpord hands over, ends, and the next one greets.
+    func handOver(replacingKeeper: Bool = false) throws {
+        keeper.handOver(replacingKeeper: replacingKeeper)
+        dropKeeper()
+        try tellStandIn("0")
+        try becomeTorpord()
+    }
+
+    /// This end is no longer torpord's.
+    func dropKeeper() {
+        keeper = nil
+        socket = nil
+    }
+
+    /// The status that the stand-in is to end with.
+    func tellStandIn(_ status: String) throws { try Sockets.send(standIn.connection.raw, Array(status.utf8)) }
+
+    /// The stand-in has ended; with a keeper that sleeps it is a zombie then.
+    func waitForStandInsEnd() throws {
+        let pidfd = try Pidfd.open(standIn.pid)
+        try #require(try Descriptor.wait(pidfd.raw, timeout: .seconds(10)))
+    }
+
+    /// Does something of which the keeper hears only afterwards, all at once.
+    func whileKeeperSleeps(_ body: () throws -> Void) throws {
+        let pid = process.processIdentifier
+        try Signal.send(Signal.stop, to: pid)
+        defer { try? Signal.send(Signal.continue, to: pid) }
+        let deadline = Clock.monotonic() + .seconds(10)
+        while try ProcFS.stat(pid).state != "T", Clock.monotonic() < deadline {
+            try loop.runOnce(timeout: .milliseconds(1))
+        }
+        try body()
+    }
+
+    /// What the keeper was executed with.
+    func commandLine() throws -> String { try File.readString("/proc/\(process.processIdentifier)/cmdline") }
+
+    /// A plan whose launch hangs until somebody opens the FIFO at `gate`.
+    func hanging(_ app: String, executable: String = "/bin/sleep") throws -> (plan: LaunchPlan, gate: String) {
+        let folder = self.folder + "/cgroup-" + app
+        try? File.removeTree(folder)
+        try File.makeDirectories(folder)
+        try File.makeFIFO(folder + "/cgroup.procs")
+        let directory = try File.open(folder, .directory)
+        kept.append(directory)
+        var plan = shell("", app: app)
+        plan.executable = executable
+        plan.arguments = ["sleep", "60"]
+        plan.cgroup = directory.raw
+        return (plan, folder + "/cgroup.procs")
+    }
+
+    /// Ends an app and waits until the keeper says so.
+    func end(_ one: Launched) throws {
+        try Pidfd.sendSignal(one.pidfd.raw, Signal.kill)
+        try #require(try turn { exits.contains { $0.pid == one.pid && $0.startTime == one.startTime } })
     }
 
     /// What was heard so far is no longer of interest.
@@ -196,10 +278,11 @@ func withBench(
     program: String = Bench.program,
     watch: Int = 0,
     environment: [String: String] = [:],
+    ownTorpord: Bool = false,
     greet: Bool = true,
     _ body: (Bench) throws -> Void
 ) throws {
-    let bench = try Bench(program: program, watch: watch, environment: environment)
+    let bench = try Bench(program: program, watch: watch, environment: environment, ownTorpord: ownTorpord)
     defer { bench.close() }
     try bench.becomeTorpord(greet: greet)
     try body(bench)

@@ -98,6 +98,15 @@ struct KeeperTests {
     @Test("all that is held comes in one go")
     func takingAll() throws { try withBench(Scenarios.takingAll) }
 
+    @Test("a hand-over is followed by the next torpord at once")
+    func handOver() throws { try withBench(Scenarios.handOver) }
+
+    @Test("the keeper replaces itself, and nothing that it cares for notices")
+    func keeperReplaced() throws { try withBench(Scenarios.keeperReplaced) }
+
+    @Test("a torpord that does not come up gives way to the one that worked before")
+    func fallback() throws { try withBench(ownTorpord: true, Scenarios.fallback) }
+
     @Test("garbage from torpord does not hurt the keeper")
     func garbage() throws { try withBench(Scenarios.garbage) }
 

@@ -35,7 +35,7 @@ extension Scenarios {
             }
             return try #require(exit, "no end of what was adopted: \(bench.log)")
         }
-        let known = kernelTellsExits && !bench.hasNoPidfdInfo
+        let known = bench.knowsFosters
         let first = try status(7)
         #expect(first.app == "foster" && first.incarnation == 5)
         #expect(first.status == (known ? .exited(7) : nil))
@@ -91,27 +91,15 @@ extension Scenarios {
 
     /// torpord dies while launches hang; some of them succeed, one fails while nobody is there, one after it.
     static func launchesOfAnEarlierOne(_ bench: Bench) throws {
-        func hanging(_ app: String, executable: String = "/bin/sleep") throws -> (LaunchPlan, Descriptor, String) {
-            let folder = bench.folder + "/cgroup-" + app
-            try? File.removeTree(folder)
-            try File.makeDirectories(folder)
-            try File.makeFIFO(folder + "/cgroup.procs")
-            let directory = try File.open(folder, .directory)
-            var plan = bench.shell("", app: app)
-            plan.executable = executable
-            plan.arguments = ["sleep", "60"]
-            plan.cgroup = directory.raw
-            return (plan, directory, folder + "/cgroup.procs")
-        }
         func letGo(_ gate: String) throws -> Descriptor { try File.open(gate, [.read, .nonBlocking]) }
-        let later = try hanging("later")
-        let failsAway = try hanging("fails-away", executable: "/nowhere/program")
-        let failsLater = try hanging("fails-later", executable: "/nowhere/program")
-        for (plan, _, _) in [later, failsAway, failsLater] { bench.start(plan) { _ in } }
+        let later = try bench.hanging("later")
+        let failsAway = try bench.hanging("fails-away", executable: "/nowhere/program")
+        let failsLater = try bench.hanging("fails-later", executable: "/nowhere/program")
+        for one in [later, failsAway, failsLater] { bench.start(one.plan) { _ in } }
         _ = try bench.keeper.held()  // the keeper has read the launches that were sent before
         try bench.killTorpord()
         try bench.becomeTorpord(greet: false)
-        let away = try letGo(failsAway.2)
+        let away = try letGo(failsAway.gate)
         // Its end is known before the greeting: then it is no left-over.
         try bench.waitUntilTable(shows: "fails-away", inState: 3)
         try bench.greet()
@@ -119,7 +107,7 @@ extension Scenarios {
         #expect(Set(left.map(\.app)) == ["later", "fails-later"])
         #expect(left.allSatisfy { $0.isLaunching && !$0.isAdopted })
         #expect(bench.keeper.waitingExits.map(\.app) == ["fails-away"])
-        let gates = try [letGo(later.2), letGo(failsLater.2)]
+        let gates = try [letGo(later.gate), letGo(failsLater.gate)]
         #expect(try bench.turn { bench.lateLaunches.count == 1 && bench.exits.count >= 2 })
         let launched = try #require(bench.lateLaunches.first)
         #expect(launched.app == "later" && launched.launched.pid == left.first { $0.app == "later" }?.pid)

@@ -28,8 +28,9 @@ struct SanitizedTests {
             return
         }
         try #require(compiler.terminationStatus == 0, "\(log)")
-        for scenario in Scenarios.all {
-            try withBench(program: program, environment: ["ASAN_OPTIONS": "detect_leaks=0"]) { bench in
+        for scenario in Scenarios.all + [Scenarios.fallback] {
+            let environment = ["ASAN_OPTIONS": "detect_leaks=0"]
+            try withBench(program: program, environment: environment, ownTorpord: true) { bench in
                 try scenario(bench)
                 #expect(!bench.log.contains("Sanitizer") && !bench.log.contains("runtime error"), "\(bench.log)")
             }

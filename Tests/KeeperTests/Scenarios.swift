@@ -8,7 +8,7 @@ import Testing
 enum Scenarios {
     static let all: [@Sendable (Bench) throws -> Void] = [
         launchFailures, exitsAndSignals, orphans, exitWhileAway, holding, garbage, inFlight, adoption, adoptedChild,
-        launchesOfAnEarlierOne, keptExits, takingAll,
+        launchesOfAnEarlierOne, keptExits, takingAll, handOver, keeperReplaced,
     ]
 
     static func launchFailures(_ bench: Bench) throws {

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "torpor_keeper_resume.h"
+
 // What torpor-keeper and torpord say to each other over a SOCK_SEQPACKET socketpair: one message a datagram, each
 // beginning with a torpor_keeper_header, in the machine's own byte order, descriptors beside it by SCM_RIGHTS.
 // The keeper creates the pair; torpord finds its end in TORPOR_KEEPER_FD.

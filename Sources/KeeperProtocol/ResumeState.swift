@@ -1,0 +1,58 @@
+import CKeeperProtocol
+
+/// What a torpord that lost its keeper leaves to the keeper that it becomes (torpor_keeper_resume.h): descriptors, and
+/// where the counting of torpords goes on.
+public struct ResumeState: Sendable {
+    /// How many torpords there were; the next one counts on.
+    public var instance: UInt32
+    /// What apps get as RLIMIT_NOFILE, soft and hard; nil: what this process has.
+    public var appDescriptorLimit: (soft: UInt64, hard: UInt64)?
+    /// Descriptors by name; the numbers must stay open across exec.
+    public var held: [(name: String, descriptors: [Int32])]
+
+    /// All that there is to say.
+    public init(
+        instance: UInt32,
+        appDescriptorLimit: (soft: UInt64, hard: UInt64)?,
+        held: [(name: String, descriptors: [Int32])]
+    ) {
+        self.instance = instance
+        self.appDescriptorLimit = appDescriptorLimit
+        self.held = held
+    }
+
+    /// The state as the keeper reads it. Names that the keeper would refuse (empty, over 255 bytes, a NUL in them), and
+    /// those without descriptors, are left out.
+    public func encoded() -> [UInt8] {
+        let fitting = held.filter {
+            !$0.name.isEmpty && $0.name.utf8.count <= KeeperProtocol.heldNameLimit && !$0.name.utf8.contains(0)
+                && !$0.descriptors.isEmpty
+        }
+        var rest: [UInt8] = []
+        for (name, descriptors) in fitting {
+            let head = torpor_keeper_resume_name(
+                count: UInt32(descriptors.count),
+                length: UInt32(name.utf8.count)
+            )
+            rest += bytes(head) + name.utf8
+            for descriptor in descriptors { rest += bytes(descriptor) }
+        }
+        var head = torpor_keeper_resume()
+        head.magic = TORPOR_KEEPER_RESUME_MAGIC
+        head.version = TORPOR_KEEPER_RESUME_VERSION
+        head.head_bytes = UInt32(MemoryLayout<torpor_keeper_resume>.size)
+        head.writer = -1
+        head.instance = instance
+        head.table = -1
+        head.image = -1
+        head.process_bytes = UInt32(MemoryLayout<torpor_keeper_resume_process>.size)
+        head.name_count = UInt32(fitting.count)
+        head.total_bytes = UInt64(MemoryLayout<torpor_keeper_resume>.size + rest.count)
+        head.app_nofile_soft = appDescriptorLimit?.soft ?? 0
+        head.app_nofile_hard = appDescriptorLimit?.hard ?? 0
+        withUnsafeMutableBytes(of: &head.inherited) { inherited in
+            for index in inherited.indices { inherited[index] = 0xff }  // -1 each: none
+        }
+        return bytes(head) + rest
+    }
+}

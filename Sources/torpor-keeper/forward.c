@@ -1,0 +1,108 @@
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <string.h>
+#include <sys/wait.h>
+
+// Signals that the keeper gets are meant for torpord. One that comes while torpord is being replaced waits for the next
+// one to say SETTLED; so does a SIGTERM or SIGINT whose torpord died of something else before it had finished. With no
+// torpord at all, and none about to be started, the keeper itself ends the apps.
+
+static uint64_t pending;      // 1 << number
+static uint64_t passed_on;    // to the torpord that lives
+static int shutdown_signal;   // not 0: every child was told to end
+
+enum { SHUTDOWN_GRACE = 5000 };
+
+static const uint64_t stops = UINT64_C(1) << SIGTERM | UINT64_C(1) << SIGINT;
+
+bool forward_is_shutdown(void)
+{
+    return shutdown_signal != 0;
+}
+
+bool forward_has_asked_to_stop(void)
+{
+    return (passed_on & stops) != 0;
+}
+
+uint64_t forward_pending(void)
+{
+    return pending;
+}
+
+void forward_restore(uint64_t signals)
+{
+    pending = signals;
+}
+
+static void signal_children(int signo)
+{
+    for (uint32_t slot = 0; slot < table_used; slot++)
+        if (adopt_is_living(slot)) {
+            adopt_signal(slot, signo);
+            adopt_signal(slot, SIGCONT);
+        } else if (table_slots[slot].pid > 0
+                   && (table_slots[slot].state == TORPOR_SLOT_LAUNCHING
+                       || table_slots[slot].state == TORPOR_SLOT_RUNNING)) {
+            kill(-table_slots[slot].pid, signo);  // each leads a session; it is not reaped, so its number is its own
+            kill(-table_slots[slot].pid, SIGCONT);
+        }
+}
+
+static bool is_zombie(pid_t pid)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
+}
+
+void forward_signal(int signo)
+{
+    if (torpord_pid > 0) {
+        if (torpord_is_handing_over() || is_zombie(torpord_pid)) {
+            pending |= UINT64_C(1) << signo;
+            return;
+        }
+        passed_on |= UINT64_C(1) << signo;
+        kill(torpord_pid, signo);
+        return;
+    }
+    if ((signo != SIGTERM && signo != SIGINT && signo != SIGQUIT) || shutdown_signal != 0)
+        return;
+    keeper_log("asked to end while there is no torpord: the apps get SIGTERM");
+    shutdown_signal = signo;
+    signal_children(SIGTERM);
+    torpord_set_delay(SHUTDOWN_GRACE);
+    forward_child_ended();
+}
+
+/// SETTLED: it listens now.
+void forward_settled(void)
+{
+    for (int signo = 1; signo < 64; signo++)
+        if (pending & UINT64_C(1) << signo) {
+            passed_on |= UINT64_C(1) << signo;
+            kill(torpord_pid, signo);
+        }
+    pending = 0;
+}
+
+/// torpord is dead: what it was asked and has not done is asked of the next one.
+void forward_torpord_ended(void)
+{
+    pending |= passed_on & stops;
+    passed_on = 0;
+}
+
+void forward_shutdown_over(void)
+{
+    signal_children(SIGKILL);
+    keeper_exit(0);
+}
+
+void forward_child_ended(void)
+{
+    if (shutdown_signal != 0 && torpord_pid == 0 && table_living + adopt_living == 0)
+        keeper_exit(0);
+}

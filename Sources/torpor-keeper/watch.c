@@ -1,0 +1,77 @@
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+// The watch over torpord's loop: a timer that both have. torpord arms it when its loop begins to work and disarms it
+// before it sleeps; the keeper arms it when it wakes torpord by a message.
+
+uint32_t watch_milliseconds = 10000;
+int watch_fd = -1;
+
+bool watch_start(void)
+{
+    watch_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    return watch_fd >= 0 && keeper_watch_descriptor(watch_fd, EPOLLIN, EVENT_WATCH, torpord_instance);
+}
+
+void watch_stop(void)
+{
+    if (watch_fd < 0)
+        return;
+    // The timer's other descriptors may outlive torpord: it must not fire, nor stay in the epoll.
+    struct itimerspec none;
+    memset(&none, 0, sizeof none);
+    timerfd_settime(watch_fd, 0, &none, NULL);
+    keeper_close_watched(watch_fd);
+    watch_fd = -1;
+}
+
+void watch_arm(void)
+{
+    // Before a message is sent, never after: torpord disarms before it sleeps, and the message wakes it.
+    struct itimerspec when;
+    if (!torpord_greeted || watch_milliseconds == 0 || watch_fd < 0)
+        return;
+    if (timerfd_gettime(watch_fd, &when) < 0 || when.it_value.tv_sec != 0 || when.it_value.tv_nsec != 0)
+        return;
+    memset(&when, 0, sizeof when);
+    when.it_value.tv_sec = watch_milliseconds / 1000;
+    when.it_value.tv_nsec = (long)(watch_milliseconds % 1000) * 1000000;
+    timerfd_settime(watch_fd, 0, &when, NULL);
+}
+
+static bool is_traced(pid_t pid)
+{
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t size = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (size <= 0)
+        return false;
+    text[size] = 0;
+    const char *field = strstr(text, "\nTracerPid:\t");
+    return field != NULL && field[12] != '0';
+}
+
+void watch_fired(void)
+{
+    uint64_t count;
+    if (watch_fd < 0 || read(watch_fd, &count, sizeof count) != sizeof count)
+        return;  // torpord was quicker
+    if (torpord_pid == 0)
+        return;
+    if (is_traced(torpord_pid)) {
+        watch_arm();
+        return;
+    }
+    torpord_is_stuck();
+}
