@@ -60,7 +60,8 @@ void image_settled(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
     int fd = open(path, O_PATH | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &status) < 0) {
-        keeper_log("cannot keep torpord's program for the case that an upgrade fails: %s", strerror(errno));
+        if (errno != ENOENT && errno != ESRCH)  // it has ended since
+            keeper_log("cannot keep torpord's program for the case that an upgrade fails: %s", strerror(errno));
         if (fd >= 0)
             close(fd);
         return;
