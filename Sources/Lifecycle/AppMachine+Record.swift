@@ -4,7 +4,7 @@ extension AppMachine {
     public static let recordedLedger = 64
 
     /// What must be left for the fields that follow the ledger.
-    private static let reservedBytes = 180
+    private static let reservedBytes = 184
 
     /// Writes the machine.
     public func encode(into record: inout RecordWriter) {

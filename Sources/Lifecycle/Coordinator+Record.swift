@@ -8,6 +8,9 @@ extension Coordinator {
         Self.encode(node.pendingGoal, into: &record)
         record.put(UInt8(node.retry.map { $0 ? 2 : 1 } ?? 0))
         record.put(node.wasUp)
+        record.put(UInt8(node.comesBack.map { $0 ? 2 : 1 } ?? 0))
+        record.put(node.machine.rules.isOneshot)
+        record.put(node.machine.rules.readiness)
     }
 
     /// Takes an app back as it was written; false, and nothing has changed, when the record means nothing.
@@ -17,8 +20,20 @@ extension Coordinator {
         let goal = Self.request(from: &record)
         let retry = record.take(UInt8.self)
         let wasUp = record.takeFlag()
+        let comesBack = record.take(UInt8.self)
+        let isOneshot = record.takeFlag()
+        let readiness = record.take(Readiness.self, or: nodes[app].definition.rules.readiness)
         guard !record.isInvalid else { return false }
         nodes[app].machine = machine
+        nodes[app].nextRules = nil
+        let isAsDefined = machine.rules.isOneshot == isOneshot && machine.rules.readiness == readiness
+        if machine.isAlive, !isAsDefined {
+            // The definition is newer than the incarnation.
+            nodes[app].machine.rules.isOneshot = isOneshot
+            nodes[app].machine.rules.readiness = readiness
+            nodes[app].nextRules = nodes[app].definition.rules
+        }
+        nodes[app].comesBack = comesBack == 0 ? nil : comesBack == 2
         nodes[app].pendingStop = stop
         nodes[app].pendingGoal = goal
         nodes[app].retry = retry == 0 ? nil : retry == 2

@@ -45,22 +45,32 @@ public struct AppAction: Sendable, Hashable {
 /// Everything that waits is looked at again when a neighbour in the graph changes, never by polling.
 public struct Coordinator: Sendable {
     var nodes: [Node]
-    private let graph: DependencyGraph
-    private var ids: [String: AppID] = [:]
+    var graph: DependencyGraph
+    var ids: [String: AppID] = [:]
     private var outputs: [AppAction] = []
     private var touched: Set<AppID> = []
     private var unrecorded: Set<AppID> = []
-    private var changed: [AppID] = []
+    var changed: [AppID] = []
+    /// Apps that the configuration no longer names, and of which something may live.
+    var leaving: Set<AppID> = []
     /// Apps that asked for their launch, and apps that something needs awake. Lists, so that a long chain of
     /// requirements does not become a deep recursion.
-    private var launching: [AppID] = []
+    var launching: [AppID] = []
     private var waking: [AppID] = []
     /// Whether everything is being ended for good.
     public internal(set) var isShuttingDown = false
 
     struct Node: Sendable {
-        let definition: AppDefinition
+        var definition: AppDefinition
         var machine: AppMachine
+        var standing: Standing = .declared
+        /// Rules of a newer configuration that count as soon as the incarnation is over.
+        var nextRules: AppRules?
+        /// It left the configuration and came back: when its stop begins, it is to be launched again, as foreground
+        /// or not.
+        var comesBack: Bool?
+        /// It came back while it was ending: that it was stopped keeps no event from launching it.
+        var forgetsEnding = false
         /// A stop or a restart that waits for the dependents to be gone.
         var pendingStop: Request?
         /// A request that waits for the requirements to be awake.
@@ -69,6 +79,16 @@ public struct Coordinator: Sendable {
         var retry: Bool?
         /// Whether it was up when it was last looked at: a retry waits for it to become so.
         var wasUp = false
+    }
+
+    /// What the configuration says of the app in a place.
+    enum Standing: Sendable, Hashable {
+        /// It names it.
+        case declared
+        /// It names it no more, and something of it may live.
+        case leaving
+        /// There is no app: the place can be given to another.
+        case vacant
     }
 
     /// All apps, none of them running.
@@ -84,7 +104,7 @@ public struct Coordinator: Sendable {
         }
     }
 
-    /// How many apps there are; their ids are 0 to this.
+    /// How many places there are; ids are 0 to this. A place may be vacant.
     public var count: Int { nodes.count }
 
     /// The app of that name.
@@ -144,6 +164,7 @@ public struct Coordinator: Sendable {
     ///
     /// - Throws: ``RequestError`` when it is not legal now; nothing has changed then.
     public mutating func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
+        try requireDeclared(app, for: request)
         switch request {
         case .start, .foreground, .restart, .wake:
             if isShuttingDown { throw RequestError("is not started: the supervisor is shutting down") }
@@ -151,12 +172,15 @@ public struct Coordinator: Sendable {
             if isShuttingDown { throw RequestError("is being ended: the supervisor is shutting down") }
         case .stop, .forceQuit, .evict, .reset: break
         }
+        if let stop = nodes[app].pendingStop, try requestWhileHeld(app, request, by: stop, now: now) {
+            return finish(now: now)
+        }
         switch request {
         case .stop(let reason) where !reason.wasAskedFor && reason != .replaced:
             // It goes for what it did: like a crash, this leaves the dependents.
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
-            stop(app, request, now: now)
+            stop([app], request, now: now)
         case .start, .foreground, .resume, .background, .wake:
             try bring(app, request, now: now)
         case .suspend, .forceQuit, .evict:
@@ -186,9 +210,8 @@ public struct Coordinator: Sendable {
     /// Terminates every app, dependents first.
     public mutating func shutDown(now: Duration) -> [AppAction] {
         isShuttingDown = true
-        for app in nodes.indices {
-            nodes[app].retry = nil
-            nodes[app].pendingGoal = nil
+        for app in nodes.indices where nodes[app].standing != .vacant {
+            forgetPending(app)
             nodes[app].pendingStop = .stop(.shutdown)
         }
         for app in nodes.indices { stopWhenFree(app, now: now) }
@@ -206,6 +229,7 @@ public struct Coordinator: Sendable {
             } else {
                 outputs.append(AppAction(app: app, action: action))
             }
+            if case .ended = action { takeNextDefinition(app) }
         }
     }
 
@@ -223,6 +247,7 @@ public struct Coordinator: Sendable {
             guard let app = changed.popLast() else { break }
             // A launch that a pending stop held back.
             if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
+            bringWhenAwake(app, now: now)
             let up = isUp(app)
             let cameUp = up && !nodes[app].wasUp
             nodes[app].wasUp = up
@@ -250,10 +275,15 @@ public struct Coordinator: Sendable {
         return outputs
     }
 
-    private func isUp(_ app: AppID) -> Bool { nodes[app].machine.isUp && nodes[app].pendingStop == nil }
+    func isUp(_ app: AppID) -> Bool { nodes[app].machine.isUp && nodes[app].pendingStop == nil }
 
-    private func isResting(_ app: AppID) -> Bool {
+    func isResting(_ app: AppID) -> Bool {
         !nodes[app].machine.isAlive && !nodes[app].machine.isWaitingToLaunch
+    }
+
+    /// Whether it was told to sleep since somebody asked for it.
+    private func isAsleep(_ app: AppID) -> Bool {
+        nodes[app].machine.goal == .suspended && nodes[app].pendingGoal == nil
     }
 
     /// Whether it is not to be had without a person.
@@ -263,10 +293,12 @@ public struct Coordinator: Sendable {
         nodes[app].machine.isWaitingForPermission || nodes[app].machine.transition == .launching
     }
 
-    private mutating func forgetPending(_ app: AppID) {
+    mutating func forgetPending(_ app: AppID) {
         nodes[app].pendingStop = nil
         nodes[app].pendingGoal = nil
         nodes[app].retry = nil
+        nodes[app].comesBack = nil
+        nodes[app].forgetsEnding = false
     }
 
     // MARK: Launching
@@ -292,7 +324,13 @@ public struct Coordinator: Sendable {
     /// Brings a requirement at least to the background, unless it is on its way or was given up.
     private mutating func wake(_ app: AppID, now: Duration) {
         let machine = nodes[app].machine
-        guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself else { return }
+        if nodes[app].pendingStop == .stop(.stopped), nodes[app].standing == .declared {
+            // It is wanted again since: it comes back when its dependents are gone.
+            nodes[app].pendingStop = .restart
+            touch(app)
+        }
+        guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself, !machine.isBeingReplaced
+        else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
             let foreground = nodes[app].definition.launchesIntoForeground
             absorb(
@@ -342,29 +380,65 @@ public struct Coordinator: Sendable {
         bringWhenAwake(app, now: now)
     }
 
-    private mutating func bringWhenAwake(_ app: AppID, now: Duration) {
+    mutating func bringWhenAwake(_ app: AppID, now: Duration) {
         guard let request = nodes[app].pendingGoal else { return }
+        guard nodes[app].machine.isAlive else {
+            // Its restart may still come; one that rests has nothing to be brought to.
+            if isResting(app) { nodes[app].pendingGoal = nil }
+            return
+        }
         // One that cannot be had does not hold an app that runs already.
-        guard graph.requires[app].allSatisfy({ isUp($0) || isResting($0) }) else { return }
+        guard graph.requires[app].allSatisfy({ isUp($0) || isResting($0) || isAsleep($0) }) else { return }
         nodes[app].pendingGoal = nil
         if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }
     }
 
     // MARK: Stopping
 
-    private mutating func stop(_ app: AppID, _ request: Request, now: Duration) {
-        let passedOn: Request = request == .restart || request == .stop(.replaced) ? .restart : .stop(.stopped)
-        plan(request, for: app)
-        var stopping = [app]
+    /// Stops or restarts apps and, before them, those that require them.
+    mutating func stop(_ apps: [AppID], _ request: Request, now: Duration) {
+        for app in apps { plan(request, for: app) }
+        for app in passOn(apps).reversed() { stopWhenFree(app, now: now) }
+    }
+
+    /// Plans the stops of all that require apps whose stop is planned; they follow in the list.
+    mutating func passOn(_ apps: [AppID]) -> [AppID] {
+        var stopping = apps
         var next = 0
         while next < stopping.count {
-            for other in graph.requiredBy[stopping[next]] where goesToo(other, passedOn) {
+            let app = stopping[next]
+            next += 1
+            guard let request = nodes[app].pendingStop else { continue }
+            let passedOn: Request = Self.comesBack(after: request) ? .restart : .stop(.stopped)
+            for other in graph.requiredBy[app] where goesToo(other, passedOn) {
                 plan(passedOn, for: other)
                 stopping.append(other)
             }
-            next += 1
         }
-        for app in stopping.reversed() { stopWhenFree(app, now: now) }
+        return stopping
+    }
+
+    private static func comesBack(after stop: Request) -> Bool { stop == .restart || stop == .stop(.replaced) }
+
+    /// A stop that waits for the dependents is as good as begun, and holds up the stops of others: it is not taken
+    /// back. One that will be launched again goes on towards what is asked of it until then; a start of another makes
+    /// a restart of its stop. False when the request needs no such care.
+    private mutating func requestWhileHeld(
+        _ app: AppID,
+        _ request: Request,
+        by stop: Request,
+        now: Duration
+    ) throws(RequestError) -> Bool {
+        var startsAgain = Self.comesBack(after: stop)
+        switch request {
+        case .start, .foreground: startsAgain = true
+        case .background, .suspend, .resume, .interrupt, .wake: break
+        case .stop, .restart, .forceQuit, .evict, .reset: return false
+        }
+        guard startsAgain else { throw RequestError("is about to end and will not run: start it first") }
+        absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
+        if !Self.comesBack(after: stop) { nodes[app].pendingStop = .restart }
+        return true
     }
 
     private mutating func plan(_ stop: Request, for app: AppID) {
@@ -379,7 +453,7 @@ public struct Coordinator: Sendable {
         if isResting(app) { return false }
         guard passedOn == .restart else {
             // Also one that is ending: its restart would bring the requirement back.
-            return nodes[app].pendingStop.map { $0 == .restart || $0 == .stop(.replaced) } ?? true
+            return nodes[app].pendingStop.map(Self.comesBack) ?? true
         }
         // One that only waits to be launched has nothing to restart, and one that ends anyway needs no help.
         return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
@@ -391,5 +465,9 @@ public struct Coordinator: Sendable {
         guard dependents.allSatisfy({ !nodes[$0].machine.isAlive }) else { return }
         nodes[app].pendingStop = nil
         if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }
+        if let foreground = nodes[app].comesBack {
+            nodes[app].comesBack = nil
+            absorb(nodes[app].machine.launch(foreground: foreground, reason: .user, now: now), of: app, now: now)
+        }
     }
 }

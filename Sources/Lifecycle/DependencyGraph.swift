@@ -15,7 +15,7 @@ public enum DependencyError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 }
 
-/// Who needs whom, both ways, by index. Without cycles.
+/// Who needs whom, both ways, by place. Without cycles.
 struct DependencyGraph: Sendable {
     /// Ready before, and stopped after.
     private(set) var requires: [[Int]]
@@ -24,16 +24,37 @@ struct DependencyGraph: Sendable {
     private(set) var after: [[Int]]
     private(set) var before: [[Int]]
 
+    /// What stands in one place of the graph.
+    struct Place {
+        var app: AppDefinition
+        /// Nobody can come to need it any more; what it needs itself counts as far as it is still there.
+        var isLeaving = false
+    }
+
     init(_ apps: [AppDefinition]) throws(DependencyError) {
+        try self.init(places: apps.map { Place(app: $0) })
+    }
+
+    /// A graph with vacant places (`nil`).
+    init(places: [Place?]) throws(DependencyError) {
         var index: [String: Int] = [:]
-        for (i, app) in apps.enumerated() { index[app.name] = i }
-        requires = Array(repeating: [], count: apps.count)
+        for (i, place) in places.enumerated() { if let place { index[place.app.name] = i } }
+        requires = Array(repeating: [], count: places.count)
         requiredBy = requires
         after = requires
         before = requires
-        for (i, app) in apps.enumerated() {
+        for (i, place) in places.enumerated() {
+            guard let place else { continue }
+            let app = place.app
+            func find(_ name: String) -> Int? {
+                guard let j = index[name], place.isLeaving || places[j]?.isLeaving == false else { return nil }
+                return j
+            }
             for name in app.requires {
-                guard let j = index[name] else { throw .unknown(app: app.name, names: name) }
+                guard let j = find(name) else {
+                    if place.isLeaving { continue }
+                    throw .unknown(app: app.name, names: name)
+                }
                 requires[i].append(j)
                 requiredBy[j].append(i)
                 after[i].append(j)
@@ -41,12 +62,12 @@ struct DependencyGraph: Sendable {
             }
             // An app that is only named in `after` need not exist.
             for name in app.after {
-                guard let j = index[name], !after[i].contains(j) else { continue }
+                guard let j = find(name), !after[i].contains(j) else { continue }
                 after[i].append(j)
                 before[j].append(i)
             }
         }
-        if let cycle = findCycle() { throw .cycle(cycle.map { apps[$0].name }) }
+        if let cycle = findCycle() { throw .cycle(cycle.map { places[$0]?.app.name ?? "" }) }
     }
 
     /// Depth first with a stack of its own, so that a long chain cannot overflow the thread's.

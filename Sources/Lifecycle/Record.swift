@@ -178,6 +178,10 @@ extension Transition: RecordCoded {
     ]
 }
 
+extension Readiness: RecordCoded {
+    static let recordOrder: [Readiness] = [.exec, .notify, .probe]
+}
+
 extension LaunchReason: RecordCoded {
     static let recordOrder: [LaunchReason] = [.user, .boot, .restart, .dependency, .event]
 }

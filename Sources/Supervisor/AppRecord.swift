@@ -20,7 +20,7 @@ struct AppRecord {
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
-        352 + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
+        356 + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
     init(of app: AppRuntime) {

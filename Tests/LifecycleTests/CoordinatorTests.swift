@@ -193,6 +193,48 @@ struct CoordinatorTests {
         #expect(["web", "api", "db"].allSatisfy { !fleet.coordinator.machine(fleet.id($0)).isWaitingToLaunch })
     }
 
+    @Test("a start of an app whose stop still waits makes a restart of it, and what waits for its end is not held up")
+    func startOfHeld() throws {
+        var rules = AppRules()
+        rules.answeredMessages = [.willTerminate]
+        var fleet = try Self.tower(rules)
+        try fleet.ask(.start(background: false), "web")
+        try fleet.ask(.stop(.stopped), "db")
+        // api waits for web to end.
+        for request in [Request.background, .suspend, .resume, .wake, .interrupt(begin: true)] {
+            #expect(throws: RequestError.self) { try fleet.ask(request, "api") }
+        }
+        try fleet.ask(.foreground, "api")
+        for name in ["web", "api", "db"] { fleet.tell(.answered(.willTerminate), name) }
+        #expect(fleet.state("web") == .notRunning)
+        #expect(fleet.state("api") == .active && fleet.coordinator.machine(fleet.id("api")).incarnation == 2)
+        #expect(fleet.state("db") == .active && fleet.coordinator.machine(fleet.id("db")).incarnation == 2)
+    }
+
+    @Test("a goal that waits for a requirement ends with the app, and with the wish that the requirement sleeps")
+    func waitingGoal() throws {
+        var slow = AppRules()
+        slow.restart = .never
+        for way in [0, 1] {
+            var fleet = try Fleet([
+                AppDefinition(name: "web", rules: slow, requires: ["db"]), AppDefinition(name: "db"),
+            ])
+            try fleet.ask(.start(background: true), "web")
+            // The requirement is on its way again, and takes its time.
+            fleet.tell(.mainExited(crash), "db")
+            try fleet.ask(.foreground, "web")
+            #expect(fleet.coordinator.isHeld(fleet.id("web")))
+            if way == 0 {
+                try fleet.ask(.suspend, "db")
+                #expect(fleet.state("web") == .active)
+            } else {
+                fleet.tell(.mainExited(crash), "web")
+                #expect(fleet.state("web") == .notRunning)
+            }
+            #expect(!fleet.coordinator.isHeld(fleet.id("web")))
+        }
+    }
+
     @Test("stopping an app also stops a dependent that is about to be restarted")
     func stopOfCrashed() throws {
         var fleet = try Self.tower()

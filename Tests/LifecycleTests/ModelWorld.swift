@@ -127,6 +127,7 @@ struct ModelApp {
             return .mainExited(cause)
         case .allGone:
             tree = .none
+            stopped = false
             news = []
             return .allGone
         }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Random walks of many apps")
 struct RandomFleetTests {
-    @Test("nothing launches before what it requires, nothing is stopped before what requires it", arguments: 1...6)
+    @Test("nothing launches before what it requires, nothing is stopped before what requires it", arguments: 1...12)
     func manyApps(seed: Int) throws {
         var walk = try FleetWalk(seed: UInt64(seed) &+ 1000)
         do {
@@ -25,9 +25,10 @@ struct RandomFleetTests {
 struct FleetWalk {
     var dice: Dice
     var coordinator: Coordinator
-    var definitions: [AppDefinition] = []
     var apps: [ModelApp] = []
     var requires: [[Int]] = []
+    /// Names of apps that were declared at some time; the number is the order in which they may require each other.
+    static let names = (0..<8).map { "\($0)" }
     var now: Duration = .seconds(1000)
     var steps = 0
     var recent: [String] = []
@@ -37,27 +38,86 @@ struct FleetWalk {
         coordinator = try Coordinator([])
     }
 
-    /// Apps whose requirements come before them, so that there is no cycle.
-    mutating func renew() throws {
-        let count = 6
-        requires = (0..<count).map { app in (0..<app).filter { _ in dice.chance(35) } }
-        definitions = (0..<count).map { app in
-            AppDefinition(
-                name: "\(app)",
+    /// Some of the names, each with random requirements among those before it, so that there is no cycle.
+    private mutating func definitions() -> [AppDefinition] {
+        var chosen: [String] = []
+        return Self.names.filter { _ in dice.chance(75) }.map { name in
+            defer { chosen.append(name) }
+            return AppDefinition(
+                name: name,
                 rules: Whim.rules(&dice),
-                requires: requires[app].map { "\($0)" },
-                after: (0..<app).filter { _ in dice.chance(15) }.map { "\($0)" },
+                requires: chosen.filter { _ in dice.chance(35) },
+                after: chosen.filter { _ in dice.chance(15) },
                 launchesIntoForeground: dice.chance(50)
             )
         }
+    }
+
+    mutating func renew() throws {
+        let definitions = definitions()
         coordinator = try Coordinator(definitions)
         apps = definitions.map { _ in ModelApp() }
         recent = []
+        lookUpRequirements()
+    }
+
+    private mutating func lookUpRequirements() {
+        requires = (0..<coordinator.count).map { app in
+            guard coordinator.exists(app) else { return [] }
+            return coordinator.definition(app).requires.compactMap { coordinator.id(of: $0) }
+        }
+    }
+
+    /// Another configuration: apps go, come, come back and change.
+    private mutating func reconfigure() throws(Violation) {
+        let new = definitions()
+        let old = Dictionary(
+            uniqueKeysWithValues: (0..<coordinator.count).filter { coordinator.exists($0) }.map {
+                (coordinator.definition($0).name, coordinator.machine($0))
+            }
+        )
+        let changes = new.map { definition in
+            var change = AppChange(definition, launchesNew: dice.chance(30) ? nil : dice.chance(50))
+            if let machine = old[definition.name] {
+                // What a running app was launched with stays.
+                change.liveRules.readiness = machine.rules.readiness
+                change.liveRules.isOneshot = machine.rules.isOneshot
+            }
+            change.isReplaced = dice.chance(20)
+            return change
+        }
+        let before = (0..<coordinator.count).map { coordinator.exists($0) ? coordinator.definition($0).name : "" }
+        let actions: [AppAction]
+        do {
+            actions = try coordinator.reconfigure(changes, now: now)
+        } catch {
+            throw Violation("\(error)")
+        }
+        for app in 0..<coordinator.count {
+            let name = coordinator.exists(app) ? coordinator.definition(app).name : ""
+            if app == apps.count {
+                apps.append(ModelApp())
+            } else if name != before[app] {
+                guard before[app].isEmpty, apps[app].tree == .none else {
+                    throw Violation("\(app) was \(before[app]) and became \(name)")
+                }
+                apps[app] = ModelApp()
+            }
+        }
+        for definition in new {
+            guard let app = coordinator.id(of: definition.name), coordinator.definition(app) == definition,
+                !coordinator.isLeaving(app)
+            else { throw Violation("\(definition.name) is not as it was declared") }
+        }
+        lookUpRequirements()
+        let leaving = (0..<coordinator.count).filter { coordinator.isLeaving($0) }
+        try take(actions, for: "reconfigure: \(new.map { "\($0.name) \($0.requires)" })", stopping: leaving)
     }
 
     mutating func step() throws(Violation) {
         steps += 1
         if dice.chance(3) { try replaceDaemon() }
+        if dice.chance(3) { return try reconfigure() }
         switch dice.below(10) {
         case 0, 1: try ask(Whim.request(&dice), of: dice.below(apps.count))
         case 2:
@@ -71,12 +131,18 @@ struct FleetWalk {
         }
     }
 
-    /// The supervisor dies, and the next one goes on from the records.
+    /// The supervisor dies, and the next one goes on from the records of what its configuration names; what was
+    /// leaving is ended otherwise.
     private mutating func replaceDaemon() throws(Violation) {
+        let all = 0..<coordinator.count
+        guard !all.contains(where: { coordinator.isLeaving($0) }) else { return }
+        let places = all.filter { coordinator.exists($0) }
         do {
             let shuttingDown = coordinator.isShuttingDown
-            coordinator = try Record.again(coordinator, definitions)
-            try take(coordinator.carryOn(shuttingDown: shuttingDown, now: now), for: "recovery", stopping: nil)
+            coordinator = try Record.again(coordinator, places)
+            apps = places.map { apps[$0] }
+            lookUpRequirements()
+            try take(coordinator.carryOn(shuttingDown: shuttingDown, now: now), for: "recovery", stopping: [])
         } catch {
             throw Violation("recovery: \(error)")
         }
@@ -91,14 +157,14 @@ struct FleetWalk {
         }
         // One that is stopped for what it did leaves its dependents, like a crash.
         let isOrderly = [.stop(.stopped), .stop(.exitsOnSuspend), .stop(.replaced), .restart].contains(request)
-        try take(actions, for: "\(app): \(request)", stopping: isOrderly ? app : nil)
+        try take(actions, for: "\(app): \(request)", stopping: isOrderly ? [app] : [])
     }
 
     private mutating func handle(_ event: AppEvent, of app: AppID) throws(Violation) {
-        try take(coordinator.handle(event, of: app, now: now), for: "\(app): \(event)", stopping: nil)
+        try take(coordinator.handle(event, of: app, now: now), for: "\(app): \(event)", stopping: [])
     }
 
-    private mutating func take(_ actions: [AppAction], for cause: String, stopping: AppID?) throws(Violation) {
+    private mutating func take(_ actions: [AppAction], for cause: String, stopping: [AppID]) throws(Violation) {
         recent.append("\(now) \(cause) → \(actions.map { "\($0.app): \($0.action)" })")
         if recent.count > 60 { recent.removeFirst(30) }
         for item in actions {
@@ -108,8 +174,9 @@ struct FleetWalk {
                     throw Violation("\(item.app) is launched, but \(other) is not up")
                 }
                 if coordinator.isShuttingDown { throw Violation("\(item.app) is launched in a shutdown") }
+                if coordinator.isLeaving(item.app) { throw Violation("\(item.app) is launched and was removed") }
             case .signalStop, .tell(.willTerminate):
-                guard item.app == stopping || coordinator.isShuttingDown, stopping != nil else { break }
+                guard stopping.contains(item.app) || coordinator.isShuttingDown else { break }
                 for other in apps.indices where requires[other].contains(item.app) && apps[other].tree != .none {
                     throw Violation("\(item.app) is stopped, but \(other) requires it and lives")
                 }
@@ -125,6 +192,10 @@ struct FleetWalk {
                 apps[app].plan(.ready, 0...300, now, &dice)
             }
             do { try apps[app].check(machine, now: now) } catch { throw Violation("\(app): \(error)") }
+        }
+        for app in coordinator.takeForgotten() {
+            if apps[app].tree != .none { throw Violation("\(app) is forgotten, but lives") }
+            recent.append("\(app) is forgotten")
         }
     }
 
@@ -154,7 +225,7 @@ struct FleetWalk {
                     && !walk.coordinator.isHeld($0)
             }
         }
-        try take(coordinator.shutDown(now: now), for: "shutdown", stopping: nil)
+        try take(coordinator.shutDown(now: now), for: "shutdown", stopping: [])
         try cooperate(for: .seconds(100)) { $0.coordinator.isEverythingGone }
     }
 

@@ -112,20 +112,20 @@ enum Record {
         return again.flatMap { of($0) == bytes ? $0 : nil }
     }
 
-    /// A coordinator of the same apps that has taken over everything from records.
-    static func again(_ coordinator: Coordinator, _ definitions: [AppDefinition]) throws -> Coordinator {
-        var fresh = try Coordinator(definitions)
-        for app in definitions.indices {
+    /// A coordinator of the apps in some places, in this order, that has taken over everything from records.
+    static func again(_ coordinator: Coordinator, _ places: [AppID]) throws -> Coordinator {
+        var fresh = try Coordinator(places.map { coordinator.definition($0) })
+        for (app, place) in places.enumerated() {
             let bytes = [UInt8](unsafeUninitializedCapacity: 2_048) { buffer, count in
                 var writer = RecordWriter(UnsafeMutableRawBufferPointer(buffer))
-                coordinator.encode(app, into: &writer)
+                coordinator.encode(place, into: &writer)
                 count = writer.count
             }
             let taken = bytes.withUnsafeBytes { memory in
                 var reader = RecordReader(memory)
                 return fresh.restore(app, from: &reader)
             }
-            guard taken else { throw Violation("\(app) was not taken back") }
+            guard taken else { throw Violation("\(place) was not taken back") }
         }
         return fresh
     }

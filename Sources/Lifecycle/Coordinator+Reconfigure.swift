@@ -1,0 +1,204 @@
+/// One app of a new configuration.
+public struct AppChange: Sendable, Hashable {
+    /// What is said of it now. Order counts at once, the rules from its next launch on.
+    public var definition: AppDefinition
+    /// The rules for an incarnation that lives: the new ones where they can change under it.
+    public var liveRules: AppRules
+    /// Whether an incarnation that lives is ended for the new definition, and launched again.
+    public var isReplaced = false
+    /// How the app is launched if it is new: into the foreground, into the background, or `nil` for not at all.
+    public var launchesNew: Bool?
+
+    /// An app whose rules can all change under it.
+    public init(_ definition: AppDefinition, launchesNew: Bool? = nil) {
+        self.definition = definition
+        self.liveRules = definition.rules
+        self.launchesNew = launchesNew
+    }
+}
+
+/// A new configuration for running apps.
+///
+/// An id belongs to an app as long as anything of it lives. One that the configuration no longer names is *leaving*:
+/// it is stopped as a person would, and nothing launches it; when it has come to rest, ``takeForgotten()`` tells of
+/// it, once, and its place is vacant. If it is named again before that, it is the same app, and is launched again
+/// when its ending is over.
+extension Coordinator {
+    /// Goes by a new configuration from now on. Apps that it does not change are not touched.
+    ///
+    /// - Parameters:
+    ///   - apps: every app of the new configuration; all others leave.
+    ///   - now: the time.
+    /// - Throws: ``DependencyError`` when the apps cannot be ordered; nothing has changed then.
+    public mutating func reconfigure(_ apps: [AppChange], now: Duration) throws(DependencyError) -> [AppAction] {
+        _ = try DependencyGraph(apps.map(\.definition))
+        guard !isShuttingDown else { return [] }
+        let before = nodes.map(\.definition)
+        var launches: [(app: AppID, foreground: Bool)] = []
+        var replaced: [AppID] = []
+        let names = Set(apps.map(\.definition.name))
+        let removed = nodes.indices.filter { app in
+            nodes[app].standing == .declared && !names.contains(nodes[app].definition.name)
+        }
+        for app in removed { nodes[app].standing = .leaving }
+        leaving.formUnion(removed)
+        for change in apps {
+            if let app = ids[change.definition.name] {
+                let isBack = nodes[app].standing == .leaving
+                redefine(app, change)
+                if isBack {
+                    takeBack(app, change.launchesNew, launches: &launches, now: now)
+                } else if change.isReplaced, nodes[app].machine.isAlive, !isToEnd(app) {
+                    replaced.append(app)
+                }
+            } else {
+                let app = place(change)
+                if let foreground = change.launchesNew { launches.append((app, foreground)) }
+            }
+        }
+        graph = try DependencyGraph(places: nodes.map(Self.graphPlace))
+        stop(removed, .stop(.stopped), now: now)
+        stop(replaced, .stop(.replaced), now: now)
+        // Stops that wait already wait for new dependents too.
+        _ = passOn(nodes.indices.filter { nodes[$0].pendingStop != nil })
+        for (app, foreground) in launches {
+            absorb(nodes[app].machine.launch(foreground: foreground, reason: .user, now: now), of: app, now: now)
+        }
+        lookAgain(since: before, now: now)
+        return finish(now: now)
+    }
+
+    /// The apps that left the configuration and of which nothing is left, each told once. Their ids can be given to
+    /// other apps by the next ``reconfigure(_:now:)``.
+    public mutating func takeForgotten() -> [AppID] {
+        guard !leaving.isEmpty else { return [] }
+        let forgotten = leaving.filter { isResting($0) && nodes[$0].pendingStop == nil }.sorted()
+        for app in forgotten {
+            leaving.remove(app)
+            ids[nodes[app].definition.name] = nil
+            forgetPending(app)
+            nodes[app].standing = .vacant
+            nodes[app].definition.requires = []
+            nodes[app].definition.after = []
+        }
+        return forgotten
+    }
+
+    /// Whether the app is in the configuration no more, but something of it may still live.
+    public func isLeaving(_ app: AppID) -> Bool { nodes[app].standing == .leaving }
+
+    /// Whether there is an app in that place.
+    public func exists(_ app: AppID) -> Bool { nodes.indices.contains(app) && nodes[app].standing != .vacant }
+
+    /// Whether a request for the app, the restart of a requirement included, is still to end it.
+    public func isToEnd(_ app: AppID) -> Bool {
+        nodes[app].pendingStop != nil || nodes[app].machine.transition == .terminating
+    }
+
+    private static func graphPlace(_ node: Node) -> DependencyGraph.Place? {
+        switch node.standing {
+        case .declared: DependencyGraph.Place(app: node.definition)
+        case .leaving: DependencyGraph.Place(app: node.definition, isLeaving: true)
+        case .vacant: nil
+        }
+    }
+
+    // MARK: One app
+
+    private mutating func redefine(_ app: AppID, _ change: AppChange) {
+        if nodes[app].definition == change.definition, nodes[app].standing == .declared,
+            nodes[app].nextRules ?? nodes[app].machine.rules == change.definition.rules
+        {
+            return
+        }
+        nodes[app].standing = .declared
+        nodes[app].definition = change.definition
+        nodes[app].nextRules = nil
+        if nodes[app].machine.isAlive {
+            nodes[app].machine.take(change.liveRules)
+            if change.liveRules != change.definition.rules { nodes[app].nextRules = change.definition.rules }
+        } else {
+            nodes[app].machine.take(change.definition.rules)
+        }
+        touch(app)
+    }
+
+    /// An app that was leaving is named again.
+    private mutating func takeBack(
+        _ app: AppID,
+        _ foreground: Bool?,
+        launches: inout [(app: AppID, foreground: Bool)],
+        now: Duration
+    ) {
+        leaving.remove(app)
+        if nodes[app].machine.isAlive {
+            nodes[app].forgetsEnding = true
+        } else {
+            nodes[app].machine.forgetEnding()
+        }
+        if nodes[app].pendingStop != nil {
+            nodes[app].comesBack = foreground
+        } else if let foreground {
+            launches.append((app, foreground))
+        }
+    }
+
+    /// Gives a new app the first vacant place, or one more.
+    private mutating func place(_ change: AppChange) -> AppID {
+        let app = nodes.firstIndex { $0.standing == .vacant } ?? nodes.count
+        let seed = UInt64(app) &* 7919 &+ 1
+        let node = Node(
+            definition: change.definition,
+            machine: AppMachine(rules: change.definition.rules, seed: seed)
+        )
+        if app == nodes.count { nodes.append(node) } else { nodes[app] = node }
+        ids[change.definition.name] = app
+        touch(app)
+        return app
+    }
+
+    /// The incarnation is over: what the configuration says of the next one counts from here on.
+    mutating func takeNextDefinition(_ app: AppID) {
+        if nodes[app].forgetsEnding {
+            nodes[app].forgetsEnding = false
+            nodes[app].machine.forgetEnding()
+        }
+        guard let rules = nodes[app].nextRules else { return }
+        nodes[app].nextRules = nil
+        nodes[app].machine.take(rules)
+    }
+
+    // MARK: All apps
+
+    /// What waits for others may have to wait no more, or for others than before.
+    private mutating func lookAgain(since before: [AppDefinition], now: Duration) {
+        for app in nodes.indices where nodes[app].standing != .vacant {
+            changed.append(app)
+            if nodes[app].machine.isWaitingForPermission { launching.append(app) }
+            bringWhenAwake(app, now: now)
+            // A launch that failed for a requirement that is none any more would never be tried again.
+            if app < before.count, before[app].requires != nodes[app].definition.requires,
+                let foreground = nodes[app].retry, isResting(app), graph.requires[app].allSatisfy({ isUp($0) })
+            {
+                nodes[app].retry = nil
+                let actions = nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now)
+                absorb(actions, of: app, now: now)
+            }
+        }
+    }
+
+    /// Refuses what would keep an app going that the configuration no longer names.
+    func requireDeclared(_ app: AppID, for request: Request) throws(RequestError) {
+        switch nodes[app].standing {
+        case .declared: return
+        case .vacant: throw RequestError("is not in the configuration any more")
+        case .leaving: break
+        }
+        switch request {
+        case .stop(let reason) where reason != .replaced: return
+        case .forceQuit: return
+        case .stop, .start, .restart, .foreground, .background, .suspend, .resume, .interrupt, .evict, .wake, .reset:
+            throw RequestError("was removed from the configuration: put it back and apply that first")
+        }
+    }
+}
