@@ -1,0 +1,70 @@
+import Foundation
+import Linux
+import Testing
+
+/// `torpor` as a user runs it, in the background, with what it writes in a file.
+final class Client {
+    let pid: Int32
+    private let file: String
+    private let words: [String]
+    private var code: Int32?
+
+    init(_ daemon: Daemon, _ words: String...) throws {
+        self.words = words
+        file = daemon.directory + "/client-\(UInt32.random(in: 0 ... .max))"
+        pid = try Spawn.start(
+            [Built.path("torpor")] + words + ["--socket", daemon.socket],
+            environment: [:],
+            output: file
+        )
+    }
+
+    deinit {
+        guard reap() == nil else { return }
+        kill(pid, SIGKILL)
+        waitpid(pid, nil, 0)
+    }
+
+    /// What it wrote so far.
+    var output: String { (try? String(contentsOfFile: file, encoding: .utf8)) ?? "" }
+    /// Its whole lines so far.
+    var lines: [Substring] { output.split(separator: "\n", omittingEmptySubsequences: false).dropLast() }
+
+    /// The exit status once it has one; minus the signal that ended it.
+    func reap() -> Int32? {
+        if let code { return code }
+        var status: Int32 = 0
+        guard waitpid(pid, &status, WNOHANG) == pid else { return nil }
+        code = status & 0x7f == 0 ? (status >> 8) & 0xff : -(status & 0x7f)
+        return code
+    }
+
+    /// Waits for its end.
+    @discardableResult
+    func finish(_ daemon: Daemon, at location: SourceLocation = #_sourceLocation) throws -> Int32 {
+        try daemon.eventually("‘torpor \(words.joined(separator: " "))’ ends, which wrote \(output)", at: location) {
+            reap() != nil
+        }
+        return code ?? -1
+    }
+}
+
+extension Daemon {
+    /// Kills torpord as if it had crashed, and gives its pid.
+    @discardableResult
+    func killTorpord() throws -> Int32 {
+        let pid = try torpord()
+        kill(pid, SIGKILL)
+        return pid
+    }
+
+    /// Kills torpord and waits until another one answers.
+    func replaceTorpord(at location: SourceLocation = #_sourceLocation) throws {
+        let old = try killTorpord()
+        try eventually("another torpord runs", at: location) { (try? torpord()).map { $0 != old } ?? false }
+        try waitUntilItAnswers(at: location)
+    }
+
+    /// Makes a file that an app waits for.
+    func touch(_ name: String) { _ = FileManager.default.createFile(atPath: directory + "/" + name, contents: nil) }
+}

@@ -1,0 +1,183 @@
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+/// Each test kills torpord while `torpor` waits for it.
+@Suite("Verbs whose supervisor dies") struct ReplacedTests {
+    /// Ready when there is `ready`, gone after a SIGTERM when there is `gone`.
+    private static let toml = """
+        [apps.web]
+        exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+        ready = "notify"
+        launch = "on-demand"
+        launch_deadline = "30s"
+        grace = "30s"
+        """
+    private static let files = [
+        "app.py": """
+        import os, tp
+        def end():
+            tp.await_file("gone")
+            os._exit(0)
+        tp.on("SIGTERM", end)
+        tp.on("SIGUSR1")
+        tp.record("up")
+        tp.await_file("ready")
+        tp.notify("READY=1")
+        tp.wait()
+        """
+    ]
+
+    @Test("start: the app is launched once, and the verb ends when it is ready")
+    func start() throws {
+        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+            let client = try Client(daemon, "start", "web")
+            try daemon.waitForRecord("web", "up")
+            for _ in 0..<3 { try daemon.replaceTorpord() }
+            #expect(client.reap() == nil)
+            daemon.touch("ready")
+            #expect(try client.finish(daemon) == 0)
+            let pid = try #require(daemon.processes(of: "web").first)
+            #expect(client.output == "web: active (pid \(pid))\n")
+            #expect(try daemon.summary("web").incarnation == 1)
+            #expect(daemon.records("web") == ["up"])
+            daemon.touch("gone")
+        }
+    }
+
+    @Test("stop: the app is told once, and the verb ends when it is gone")
+    func stop() throws {
+        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+            daemon.touch("ready")
+            try daemon.done(.start, "web")
+            let client = try Client(daemon, "stop", "web")
+            try daemon.waitForRecord("web", "SIGTERM")
+            for _ in 0..<3 { try daemon.replaceTorpord() }
+            #expect(client.reap() == nil)
+            daemon.touch("gone")
+            #expect(try client.finish(daemon) == 0)
+            #expect(client.output.hasPrefix("web: not-running"))
+            #expect(daemon.records("web") == ["up", "SIGTERM"])
+            #expect(daemon.processes(of: "web").isEmpty)
+        }
+    }
+
+    @Test("restart: killed while the old run ends and while the new one begins, there is one new run")
+    func restart() throws {
+        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+            daemon.touch("ready")
+            try daemon.done(.start, "web")
+            try FileManager.default.removeItem(atPath: daemon.directory + "/ready")
+            let client = try Client(daemon, "restart", "web")
+            try daemon.waitForRecord("web", "SIGTERM")
+            try daemon.replaceTorpord()
+            daemon.touch("gone")
+            try daemon.eventually("the next run begins") { daemon.records("web") == ["up", "SIGTERM", "up"] }
+            try daemon.replaceTorpord()
+            #expect(client.reap() == nil)
+            daemon.touch("ready")
+            #expect(try client.finish(daemon) == 0)
+            #expect(client.output.hasPrefix("web: active"))
+            #expect(try daemon.summary("web").incarnation == 2)
+        }
+    }
+
+    @Test("wait: it goes on waiting")
+    func wait() throws {
+        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+            daemon.touch("ready")
+            daemon.touch("gone")
+            let client = try Client(daemon, "wait", "web", "--for", "suspended", "-v")
+            try daemon.eventually("it is told of the loss") {
+                try daemon.replaceTorpord()
+                return !client.output.isEmpty
+            }
+            try daemon.replaceTorpord()
+            #expect(client.reap() == nil)
+            try daemon.done(.start, "web")
+            try daemon.done(.suspend, "web")
+            #expect(try client.finish(daemon) == 0)
+            // Once, though it was lost more than once.
+            #expect(client.lines.first == "torpor: the supervisor is being replaced: waiting for the next one")
+            #expect(client.lines.count == 2 && client.lines.last?.hasPrefix("web: suspended") == true)
+        }
+    }
+
+    @Test("signal: killed at any instant, it is sent once, or the verb says that nobody knows")
+    func signal() throws {
+        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+            daemon.touch("ready")
+            daemon.touch("gone")
+            try daemon.done(.start, "web")
+            var least = 0
+            var most = 0
+            for round in 0..<30 {
+                let client = try Client(daemon, "signal", "USR1", "web")
+                // Not a wait for anything: the instant is to be another one each time.
+                usleep(UInt32(round * 700))
+                try daemon.killTorpord()
+                let code = try client.finish(daemon)
+                most += 1
+                if code == 0 { least += 1 } else { #expect(client.output.contains("nobody knows whether it did")) }
+                try daemon.eventually("the signal came") {
+                    daemon.records("web").count { $0 == "SIGUSR1" } >= least
+                }
+            }
+            #expect((least...most).contains(daemon.records("web").count { $0 == "SIGUSR1" }))
+            #expect(least > 20)
+        }
+    }
+
+    @Test("verbs at random: killed at any instant, each is carried out once")
+    func random() throws {
+        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+            daemon.touch("ready")
+            daemon.touch("gone")
+            try daemon.done(.start, "web")
+            for round in 1...25 {
+                let client = try Client(daemon, "restart", "web")
+                usleep(UInt32(round * 1_500))
+                try daemon.killTorpord()
+                #expect(try client.finish(daemon) == 0, "\(client.output)")
+                #expect(try daemon.summary("web").incarnation == Int64(round) + 1)
+                #expect(daemon.processes(of: "web").count == 1)
+            }
+        }
+    }
+
+    @Test("reading verbs are asked again and show one answer")
+    func reading() throws {
+        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+            for (round, words) in [["list"], ["status", "web"], ["events"], ["report"], ["doctor"]].enumerated() {
+                let expected = try Client(daemon, words[0], words.last ?? "", "--json")
+                _ = expected
+                let old = try daemon.torpord()
+                // What is asked waits in a torpord that does not run, and dies with it.
+                kill(old, SIGSTOP)
+                let client =
+                    words.count == 2
+                    ? try Client(daemon, words[0], words[1], "--json") : try Client(daemon, words[0], "--json")
+                usleep(UInt32(20_000 + round))
+                #expect(client.reap() == nil)
+                kill(old, SIGKILL)
+                let code = try client.finish(daemon)
+                #expect(code == (words[0] == "status" ? 3 : 0), "\(client.output)")
+                #expect(throws: Never.self) {
+                    try JSONSerialization.jsonObject(with: Data(client.output.utf8), options: .fragmentsAllowed)
+                }
+            }
+        }
+    }
+
+    @Test("when the supervisor has ended for good, it is said, with exit status 4")
+    func ended() throws {
+        let daemon = try Daemon(Self.toml, files: Self.files)
+        try daemon.waitUntilItAnswers()
+        let client = try Client(daemon, "wait", "web", "--for", "active", "--timeout", "300ms")
+        let stream = try Client(daemon, "logs", "web", "-f")
+        try daemon.stop()
+        #expect([1, 4].contains(try client.finish(daemon)))
+        #expect(stream.reap() == nil, "it waits longer for another one")
+    }
+}

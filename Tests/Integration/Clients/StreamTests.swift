@@ -1,0 +1,147 @@
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+@Suite("Streams whose supervisor dies") struct StreamTests {
+    private static let toml = """
+        [apps.count]
+        exec = ["/usr/bin/python3", "-S", "@D/count.py"]
+        launch = "on-demand"
+        log_max_size = "200KiB"
+        log_max_files = 50
+        """
+    /// Numbered lines without end, until there is `enough`; then the last one says so.
+    private static let files = [
+        "count.py": """
+        import os, sys, tp
+        number = 0
+        while not os.path.exists(tp.HERE + "/enough"):
+            for _ in range(20):
+                sys.stdout.write("line %d\\n" % number)
+                number += 1
+            sys.stdout.flush()
+            tp.time.sleep(0.001)
+        sys.stdout.write("end\\n")
+        sys.stdout.flush()
+        tp.wait()
+        """
+    ]
+
+    private func expectEveryLine(_ lines: [Substring], at location: SourceLocation = #_sourceLocation) {
+        #expect(lines.last == "end", sourceLocation: location)
+        let wrong = lines.dropLast().enumerated().first { $0.element != "line \($0.offset)" }
+        #expect(wrong == nil, "the first that is not where it belongs", sourceLocation: location)
+    }
+
+    @Test("logs -f: begun before the app ever ran, each line comes once and in order, through rotations and deaths")
+    func logs() throws {
+        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+            let client = try Client(daemon, "logs", "-f", "count")
+            try daemon.done(.start, "count")
+            for _ in 0..<10 {
+                let before = client.output.utf8.count
+                try daemon.eventually("more lines come") { client.output.utf8.count > before + 20_000 }
+                try daemon.killTorpord()
+            }
+            daemon.touch("enough")
+            try daemon.eventually("the last line comes") { client.output.hasSuffix("\nend\n") }
+            expectEveryLine(client.lines)
+            #expect(FileManager.default.fileExists(atPath: daemon.directory + "/l/count.log.1"), "it was rotated")
+        }
+    }
+
+    @Test("logs -f --json: one object a line, and nothing else")
+    func logsInJSON() throws {
+        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+            let client = try Client(daemon, "logs", "-f", "--json", "count")
+            try daemon.done(.start, "count")
+            try daemon.eventually("lines come") { client.lines.count > 100 }
+            try daemon.killTorpord()
+            daemon.touch("enough")
+            try daemon.eventually("the last line comes") { client.output.contains(#""text":"end""#) }
+            expectEveryLine(try client.lines.map { line in
+                Substring(try JSON.parse(Array(line.utf8)[...])["text"]?.stringValue ?? "")
+            })
+        }
+    }
+
+    @Test("A client that reads late is not dropped for what piles up, and gets every line")
+    func slowReader() throws {
+        let files = [
+            "flood.py": """
+            import os, sys, tp
+            for number in range(400000):
+                sys.stdout.write("line %d\\n" % number)
+            sys.stdout.write("end\\n")
+            sys.stdout.flush()
+            tp.record("done")
+            tp.wait()
+            """
+        ]
+        try withDaemon(
+            """
+            [apps.flood]
+            exec = ["/usr/bin/python3", "-S", "@D/flood.py"]
+            launch = "on-demand"
+            """,
+            files: files
+        ) { daemon throws in
+            var request = LogsRequest(app: "flood")
+            request.follow = true
+            var lines: [Substring] = []
+            let client = try daemon.connect()
+            struct Enough: Error {}
+            var trouble: (any Error)?
+            // Ended by its own timeout when nothing more comes.
+            _ = try? client.callMore(ManagerRequest.logs(request).call, timeoutMilliseconds: 2_000) { reply in
+                if lines.isEmpty {
+                    do {
+                        try daemon.done(.start, "flood")
+                        try daemon.waitForRecord("flood", "done")
+                    } catch {
+                        trouble = error
+                    }
+                }
+                lines += (reply["lines"]?.arrayValue ?? []).map { Substring($0["text"]?.stringValue ?? "") }
+            }
+            #expect(trouble == nil)
+            #expect(lines.count == 400_001)
+            expectEveryLine(lines)
+        }
+    }
+
+    @Test("events -f: each event comes once, in order, through deaths")
+    func events() throws {
+        try withDaemon(
+            """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            """
+        ) { daemon throws in
+            let client = try Client(daemon, "events", "-f", "--json")
+            func seen() throws -> [EventRecord] {
+                try client.lines.map { try EventRecord(json: JSON.parse(Array($0.utf8)[...])) }
+            }
+            for round in 1...8 {
+                try daemon.done(.start, "web")
+                if round.isMultiple(of: 2) { try daemon.killTorpord() }
+                try daemon.done(.stop, "web")
+                if round.isMultiple(of: 3) { try daemon.replaceTorpord() }
+            }
+            try daemon.done(.start, "web")
+            try daemon.eventually("the last start is told") {
+                try seen().contains { $0.incarnation == 9 && $0.to == "active" }
+            }
+            let seen = try seen()
+            #expect(zip(seen, seen.dropFirst()).allSatisfy { $0.sequence < $1.sequence })
+            for run in 1...9 as ClosedRange<Int64> {
+                let states = seen.filter { $0.app == "web" && $0.incarnation == run && $0.kind == "state" }
+                let expected = ["inactive", "active"] + (run < 9 ? ["not-running"] : [])
+                #expect(states.compactMap(\.to) == expected, "run \(run)")
+            }
+        }
+    }
+}
