@@ -41,9 +41,10 @@ import TorporAPI
             #expect(try daemon.summary("web").state == "active")
             let signal = ManagerRequest.signal(app: "web", signal: "USR1", token: .random())
             try daemon.call(signal)
+            try daemon.eventually("the signal came") { daemon.records("web").contains("SIGUSR1") }
             try daemon.call(signal)
             try daemon.call(.signal(app: "web", signal: "USR1"))
-            try daemon.eventually("both signals came") { daemon.records("web").count { $0 == "SIGUSR1" } == 2 }
+            try daemon.eventually("another one came") { daemon.records("web").count { $0 == "SIGUSR1" } == 2 }
             let sent = try daemon.events("web").count { $0.text.hasPrefix("sent SIGUSR1") }
             #expect(sent == 2)
         }
