@@ -52,8 +52,7 @@ final class Client {
 }
 
 extension Daemon {
-    /// Kills torpord as if it had crashed, as soon as there is one. The keeper takes its time with the next one when that
-    /// happens often: so no more than five times a test.
+    /// Kills torpord as if it had crashed, as soon as there is one.
     func killTorpord(at location: SourceLocation = #_sourceLocation) throws {
         var pid: Int32?
         try eventually("a torpord runs", at: location) {
@@ -71,4 +70,14 @@ extension Daemon {
 
     /// Makes a file that an app waits for.
     func touch(_ name: String) { _ = FileManager.default.createFile(atPath: directory + "/" + name, contents: nil) }
+}
+
+/// Runs a scenario with a daemon whose torpord comes back at once, however often it is killed.
+func withKilledDaemon(
+    _ toml: String,
+    files: [String: String] = [:],
+    at location: SourceLocation = #_sourceLocation,
+    _ body: (Daemon) throws -> Void
+) throws {
+    try withDaemon(toml, files: files, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"], at: location, body)
 }

@@ -32,7 +32,7 @@ import Varlink
 
     @Test("start: the app is launched once, and the verb ends when it is ready")
     func start() throws {
-        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+        try withKilledDaemon(Self.toml, files: Self.files) { daemon throws in
             let client = try Client(daemon, "start", "web")
             try daemon.waitForRecord("web", "up")
             for _ in 0..<2 { try daemon.replaceTorpord() }
@@ -47,9 +47,9 @@ import Varlink
         }
     }
 
-    @Test("stop: the app is told once, and the verb ends when it is gone")
+    @Test("stop: the app runs no second time, and the verb ends when it is gone")
     func stop() throws {
-        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+        try withKilledDaemon(Self.toml, files: Self.files) { daemon throws in
             daemon.touch("ready")
             try daemon.done(.start, "web")
             let client = try Client(daemon, "stop", "web")
@@ -59,14 +59,15 @@ import Varlink
             daemon.touch("gone")
             #expect(try client.finish(daemon) == 0)
             #expect(client.output.hasPrefix("web: not-running"))
-            #expect(daemon.records("web") == ["up", "SIGTERM"])
+            // A SIGTERM may come again, when torpord died before it could note that it was sent.
+            #expect(Set(daemon.records("web").dropFirst()) == ["SIGTERM"])
             #expect(daemon.processes(of: "web").isEmpty)
         }
     }
 
     @Test("restart: killed while the old run ends and while the new one begins, there is one new run")
     func restart() throws {
-        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+        try withKilledDaemon(Self.toml, files: Self.files) { daemon throws in
             daemon.touch("ready")
             try daemon.done(.start, "web")
             try FileManager.default.removeItem(atPath: daemon.directory + "/ready")
@@ -74,7 +75,7 @@ import Varlink
             try daemon.waitForRecord("web", "SIGTERM")
             try daemon.replaceTorpord()
             daemon.touch("gone")
-            try daemon.eventually("the next run begins") { daemon.records("web") == ["up", "SIGTERM", "up"] }
+            try daemon.eventually("the next run begins") { daemon.records("web").count { $0 == "up" } == 2 }
             try daemon.replaceTorpord()
             #expect(client.reap() == nil)
             daemon.touch("ready")
@@ -86,7 +87,7 @@ import Varlink
 
     @Test("wait: it goes on waiting")
     func wait() throws {
-        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+        try withKilledDaemon(Self.toml, files: Self.files) { daemon throws in
             daemon.touch("ready")
             daemon.touch("gone")
             let client = try Client(daemon, "wait", "web", "--for", "suspended", "-v")
@@ -105,27 +106,25 @@ import Varlink
         }
     }
 
-    /// Runs `body` for rounds 0 to 19 with a torpord to kill, and a daemon of its own for every four of them.
-    private func rounds(_ body: (Daemon, Int) throws -> Void) throws {
-        for first in stride(from: 0, to: 20, by: 4) {
-            try withDaemon(Self.toml, files: Self.files) { daemon throws in
-                daemon.touch("ready")
-                daemon.touch("gone")
-                try daemon.done(.start, "web")
-                for round in first..<first + 4 { try body(daemon, round) }
-            }
+    /// Runs `body` for so many rounds, each with a torpord to kill.
+    private func rounds(_ count: Int, _ body: (Daemon, Int) throws -> Void) throws {
+        try withKilledDaemon(Self.toml, files: Self.files) { daemon throws in
+            daemon.touch("ready")
+            daemon.touch("gone")
+            try daemon.done(.start, "web")
+            for round in 0..<count { try body(daemon, round) }
         }
     }
 
     @Test("signal: killed at any instant, it is sent once, or the verb says that nobody knows")
     func signal() throws {
         var certain = 0
-        try rounds { daemon, round in
+        try rounds(30) { daemon, round in
             func count() -> Int { daemon.records("web").count { $0 == "SIGUSR1" } }
             let before = count()
             let client = try Client(daemon, "signal", "USR1", "web")
             // Not a wait for anything: the instant is to be another one each time.
-            usleep(UInt32(round * 800))
+            usleep(UInt32(round * 500))
             try daemon.killTorpord()
             guard try client.finish(daemon) == 0 else {
                 #expect(client.output.contains("nobody knows whether it did"))
@@ -138,15 +137,15 @@ import Varlink
             try daemon.eventually("the next one came") { count() > before + 1 }
             #expect(count() == before + 2)
         }
-        #expect(certain > 14)
+        #expect(certain > 24)
     }
 
     @Test("restart: killed at any instant, there is one new run")
     func restartAtAnyInstant() throws {
-        try rounds { daemon, round in
+        try rounds(30) { daemon, round in
             let before = try #require(try daemon.summary("web").incarnation)
             let client = try Client(daemon, "restart", "web")
-            usleep(UInt32(round * 1_600))
+            usleep(UInt32(round * 1_000))
             try daemon.killTorpord()
             #expect(try client.finish(daemon) == 0, "\(client.output)")
             #expect(try daemon.summary("web").incarnation == before + 1)
@@ -156,7 +155,7 @@ import Varlink
 
     @Test("reading verbs are asked again and show one answer")
     func reading() throws {
-        try withDaemon(Self.toml, files: Self.files) { daemon throws in
+        try withKilledDaemon(Self.toml, files: Self.files) { daemon throws in
             for words in [
                 ["list", "--json"], ["status", "web", "--json"], ["doctor", "--json"], ["report", "--json"],
             ] {
@@ -175,7 +174,7 @@ import Varlink
 
     @Test("when no supervisor comes any more, it is said, with exit status 4")
     func ended() throws {
-        let daemon = try Daemon(Self.toml, files: Self.files)
+        let daemon = try Daemon(Self.toml, files: Self.files, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"])
         try daemon.waitUntilItAnswers()
         let client = try Client(daemon, "wait", "web", "--for", "active", "--timeout", "8s", "-v")
         try daemon.eventually("it is told of the loss") {
