@@ -32,7 +32,10 @@ public struct ResumeState: Sendable {
         for (name, descriptors) in fitting {
             let head = torpor_keeper_resume_name(
                 count: UInt32(descriptors.count),
-                length: UInt32(name.utf8.count)
+                length: UInt32(name.utf8.count),
+                parked_count: 0,
+                parked_number: 0,
+                remove: 0
             )
             rest += bytes(head) + name.utf8
             for descriptor in descriptors { rest += bytes(descriptor) }

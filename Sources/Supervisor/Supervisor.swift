@@ -301,7 +301,7 @@ public final class Supervisor {
     private func cleanUp() {
         if isLeaving {
             for app in apps { app.capture?.close() }
-            keeper.sayBye()
+            keeper.sayBye(keepingParked: true)
         }
         guard isFinished else { return }
         server?.close()

@@ -98,11 +98,14 @@ void forward_torpord_ended(void)
 void forward_shutdown_over(void)
 {
     signal_children(SIGKILL);
+    park_leave(false);
     keeper_exit(0);
 }
 
 void forward_child_ended(void)
 {
-    if (shutdown_signal != 0 && torpord_pid == 0 && table_living + adopt_living == 0)
+    if (shutdown_signal != 0 && torpord_pid == 0 && table_living + adopt_living == 0) {
+        park_leave(false);
         keeper_exit(0);
+    }
 }

@@ -18,6 +18,8 @@
 //   reap.c     waits for everything that ends
 //   adopt.c    processes that somebody else launched
 //   hold.c     descriptors by name
+//   held.c     reads them; what the service manager kept
+//   park.c     gives the service manager a copy
 //   manager.c  NOTIFY_SOCKET and the service manager's watchdog
 
 #include <signal.h>
@@ -34,6 +36,7 @@ enum keeper_event {
     EVENT_WATCH,    // torpord's loop missed its beat; with the instance
     EVENT_DELAY,    // restart, the second signal to a stuck torpord, the end of a shutdown
     EVENT_MANAGER,  // WATCHDOG=1 is due
+    EVENT_MANAGER_RETRY,
     EVENT_EXEC,     // the pipe of a launch, with the slot's index
     EVENT_ADOPTED,  // an adopted process has ended, or was reaped by its parent; with the slot's index
     EVENT_ADOPT_PATIENCE,
@@ -61,7 +64,7 @@ extern char **torpord_arguments;
 bool torpord_setup(char **arguments);
 void torpord_start(void);
 void torpord_said_hello(void);
-void torpord_said_bye(void);
+void torpord_said_bye(bool keep_parked);
 void torpord_said_settled(void);
 void torpord_said_handover(bool keeper_too);
 bool torpord_is_handing_over(void);
@@ -203,14 +206,24 @@ size_t hold_list(uint32_t *cursor, char *names, size_t size, uint32_t *count);
 size_t hold_take_all(struct torpor_keeper_held *held, char *names, size_t size, int *fds, unsigned *fd_count);
 int hold_offered(void);   // LISTEN_FDS: what the service manager kept over a restart or listens on (sd_listen_fds(3))
 void hold_inherit(void);
-uint32_t hold_count_names(void);
-void hold_each_name(void (*body)(const char *name, uint32_t count));
-void hold_each_descriptor(const char *name, void (*body)(int fd));  // NULL: of all names
+struct hold_name;
+void hold_each_name(void (*body)(struct hold_name *name));
 
 // manager.c
 extern bool manager_present;
 void manager_setup(void);
 void manager_tell(const char *text, size_t size);
+bool manager_send(const char *text, size_t size, int fd);  // false: there is no room now
+bool manager_flush(void);                                  // false: something waits
+void manager_work(void);                                   // at the end of each turn of the loop
+void manager_retry(void);
 void manager_watchdog(void);
+uint32_t manager_text_count(void);
+const char *manager_text(uint32_t index, uint32_t *size);
+
+// park.c
+void park_setup(void);
+bool park_flush(void);
+void park_leave(bool keep);  // the last thing before a meant end; waits for the manager for a bounded time
 
 #endif

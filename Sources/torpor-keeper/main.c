@@ -175,12 +175,14 @@ static void loop(void)
                 break;
             case EVENT_DELAY: torpord_delay_fired(); break;
             case EVENT_MANAGER: manager_watchdog(); break;
+            case EVENT_MANAGER_RETRY: manager_retry(); break;
             case EVENT_EXEC: launch_heard(index); break;
             case EVENT_ADOPTED: adopt_heard(index); break;
             case EVENT_ADOPT_PATIENCE: adopt_patience_over(); break;
             }
         }
         wire_flush();
+        manager_work();
     }
 }
 
@@ -219,11 +221,11 @@ int main(int count, char **arguments, char **environment)
         keeper_log("cannot start: %s", strerror(errno));
         return 1;
     }
+    manager_setup();
     if (resuming)
         resume_restore();
     else
         hold_inherit();
-    manager_setup();
     if (!torpord_setup(arguments + (resuming ? 3 : 1))) {
         keeper_log("cannot start: %s", strerror(errno));
         return 1;

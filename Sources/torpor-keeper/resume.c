@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "keeper.h"
+#include "hold.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,17 +95,27 @@ static void put(const void *from, size_t size)
     }
 }
 
-static void put_descriptor(int fd)
+static uint32_t names_put;
+
+static void put_name(struct hold_name *name)
 {
-    put(&fd, sizeof fd);
+    struct torpor_keeper_resume_name head = {
+        name->count, (uint32_t)strlen(name->text), park_offset(name), name->parked, name->remove};
+    put(&head, sizeof head);
+    put(name->text, head.length);
+    for (uint32_t link = name->first; link != 0; link = hold_entries[link - 1].next)
+        put(&hold_entries[link - 1].fd, sizeof(int));
+    names_put++;
 }
 
-static void put_name(const char *name, uint32_t count)
+static void put_texts(void)
 {
-    struct torpor_keeper_resume_name head = {count, (uint32_t)strlen(name)};
-    put(&head, sizeof head);
-    put(name, head.length);
-    hold_each_descriptor(name, put_descriptor);
+    for (uint32_t i = 0; i < manager_text_count(); i++) {
+        uint32_t size;
+        const char *text = manager_text(i, &size);
+        put(&size, sizeof size);
+        put(text, size);
+    }
 }
 
 static int write_state(void)
@@ -129,7 +139,7 @@ static int write_state(void)
     state.orphan_count = TORPOR_KEEPER_ORPHANS;
     state.orphan_bytes = sizeof *table_orphans;
     state.process_bytes = sizeof(struct torpor_keeper_resume_process);
-    state.name_count = hold_count_names();
+    state.text_count = manager_text_count();
     state.app_nofile_soft = keeper_nofile_soft;
     state.app_nofile_hard = keeper_nofile_hard;
     state.next_delay = torpord_next_delay();
@@ -144,8 +154,11 @@ static int write_state(void)
             used ? process->pidfd : -1, used ? process->exec_pipe : -1, process->reaped, process->abandoned};
         put(&one, sizeof one);
     }
+    names_put = 0;
     hold_each_name(put_name);
+    put_texts();
     drain();
+    state.name_count = names_put;
     state.total_bytes = out.total;
     if (out.failed || pwrite(out.fd, &state, sizeof state, 0) != sizeof state || lseek(out.fd, 0, SEEK_SET) < 0) {
         int error = errno;
@@ -164,6 +177,12 @@ static void set_passing(int fd)
 {
     if (fd >= 0)
         fcntl(fd, F_SETFD, passing ? 0 : FD_CLOEXEC);
+}
+
+static void set_passing_name(struct hold_name *name)
+{
+    for (uint32_t link = name->first; link != 0; link = hold_entries[link - 1].next)
+        set_passing(hold_entries[link - 1].fd);
 }
 
 // What stays open over exec; or not, when the exec has failed.
@@ -185,7 +204,7 @@ static void pass(int state_fd, bool on)
             set_passing(table_processes[slot].pidfd);
             set_passing(table_processes[slot].exec_pipe);
         }
-    hold_each_descriptor(NULL, set_passing);
+    hold_each_name(set_passing_name);
     if (!on) {
         if (state.writer >= 0)
             close(state.writer);
@@ -309,6 +328,24 @@ static bool read_names(const struct torpor_keeper_resume *state, struct input *i
             if (error != 0)
                 keeper_log("descriptor %d (%s) is lost: %s", fd, name, strerror(error));
         }
+        struct hold_name *entry = head.count > 0 || head.remove > 0 ? hold_name_for(name) : NULL;
+        if (entry != NULL)
+            park_restore(entry, &head);
+    }
+    return true;
+}
+
+static bool read_texts(const struct torpor_keeper_resume *state, struct input *input)
+{
+    for (uint32_t i = 0; i < state->text_count; i++) {
+        uint32_t size;
+        const void *from = get(input, sizeof size);
+        if (from == NULL)
+            return false;
+        memcpy(&size, from, sizeof size);
+        if ((from = get(input, size)) == NULL)
+            return false;
+        manager_tell(from, size);
     }
     return true;
 }
@@ -356,7 +393,8 @@ bool resume_open(const char *number, char **arguments)
 void resume_restore(void)
 {
     struct input input = {resumed_base + sizeof resumed, resumed_base + resumed_size};
-    if (!read_table(&resumed) || !read_processes(&resumed, &input) || !read_names(&resumed, &input))
+    if (!read_table(&resumed) || !read_processes(&resumed, &input) || !read_names(&resumed, &input)
+        || !read_texts(&resumed, &input))
         keeper_log("what the last keeper left is damaged: some of it is lost");
     if (resumed.app_nofile_soft != 0) {
         keeper_nofile_soft = resumed.app_nofile_soft;

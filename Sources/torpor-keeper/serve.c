@@ -153,7 +153,7 @@ static void serve_message(size_t size, bool truncated)
         serve_hello(size);
         return;
     case TORPOR_KEEPER_BYE:
-        torpord_said_bye();
+        torpord_said_bye(size >= sizeof received.number && (received.number.value & TORPOR_BYE_KEEP_PARKED));
         return;
     case TORPOR_KEEPER_LAUNCH:
         if (torpord_pid == 0 || !torpord_greeted) {

@@ -33,7 +33,7 @@ static char *environment[ENVIRONMENT_LIMIT + 4];
 static char fd_variable[48];
 static char pid_variable[48];
 static bool greeted_ever, said_bye, stuck, settled;
-static bool handing_over, replacing_keeper;
+static bool handing_over, replacing_keeper, keep_parked;
 static uint64_t started_at;
 static uint64_t next_delay;  // 0: the next restart is immediate
 static uint32_t delay_cap = 10000;
@@ -153,9 +153,10 @@ void torpord_said_hello(void)
     greeted_ever = true;
 }
 
-void torpord_said_bye(void)
+void torpord_said_bye(bool keep)
 {
     said_bye = true;
+    keep_parked = keep;
 }
 
 void torpord_said_settled(void)
@@ -247,8 +248,10 @@ void torpord_ended(int code, int status)
     disown();
     bool asked = forward_has_asked_to_stop();
     bool refuses = !settled && !asked && image_has_other();
-    if (!greeted_ever || (said_bye && !refuses))
+    if (!greeted_ever || (said_bye && !refuses)) {
+        park_leave(keep_parked || !greeted_ever);
         keeper_exit(code == CLD_EXITED ? status : 128 + status);
+    }
     forward_torpord_ended();
     if (forward_is_shutdown()) {
         forward_child_ended();

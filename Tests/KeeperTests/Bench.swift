@@ -66,7 +66,9 @@ final class Bench {
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = [torpord ?? "/usr/bin/python3", folder + "/stand-in.py", folder + "/socket"]
         process.environment = ProcessInfo.processInfo.environment
-            .merging(["TORPOR_LOOP_WATCHDOG_MS": String(watch)]) { $1 }.merging(environment) { $1 }
+            .merging(["TORPOR_LOOP_WATCHDOG_MS": String(watch), "ASAN_OPTIONS": "detect_leaks=0"]) { $1 }.merging(
+                environment
+            ) { $1 }
         if let torpord { try FileManager.default.copyItem(atPath: Bench.python, toPath: torpord) }
         process.standardInput = FileHandle.nullDevice
         process.standardError = FileHandle(forWritingAtPath: folder + "/log")
@@ -234,6 +236,26 @@ final class Bench {
         try #require(try turn { result != nil }, "no answer to a launch: \(log)")
         return result!
     }
+
+    /// A plan for a second keeper, whose torpord the next stand-in plays; it logs where the first one does.
+    func keeperPlan(_ program: String, options: [String] = []) -> LaunchPlan {
+        var plan = LaunchPlan(
+            app: "keeper",
+            incarnation: 1,
+            executable: program,
+            arguments: ["torpor-keeper"] + options
+                + ["/usr/bin/python3", folder + "/stand-in.py", folder + "/socket"],
+            environment: ["PATH=/usr/bin:/bin", "TORPOR_LOOP_WATCHDOG_MS=0", "ASAN_OPTIONS=detect_leaks=0"]
+        )
+        if let log = try? File.open(folder + "/log", [.write, .append]) {
+            kept.append(log)
+            plan.standardError = log.raw
+        }
+        return plan
+    }
+
+    /// The connections to the first keeper and its stand-in, which stay as long as the answer is kept.
+    func keepFirst() -> [AnyObject] { [keeper, standIn.connection, socket] }
 
     /// Launches.
     func start(_ plan: LaunchPlan, _ completion: @escaping (Result<Launched, LaunchFailure>) -> Void) {

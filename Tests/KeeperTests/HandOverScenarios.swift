@@ -38,8 +38,8 @@ extension Scenarios {
             plan.incarnation = UInt32(index + 1)
             stay.append(try bench.launch(plan).get())
         }
-        let kept = try bench.launch(bench.shell("exit 18", app: "kept")).get()
         bench.keeper.keepsExits = true
+        let kept = try bench.launch(bench.shell("exit 18", app: "kept")).get()
         #expect(try bench.turn { bench.exits.contains { $0.pid == kept.pid } })
         let foster = try Foster(folder: bench.folder)
         #expect(try bench.adopt(foster, app: "foster") == nil)

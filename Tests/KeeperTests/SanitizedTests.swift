@@ -2,13 +2,11 @@ import Foundation
 import Linux
 import Testing
 
-@Suite("The keeper under sanitizers", .serialized)
-struct SanitizedTests {
-    @Test("no wrong access and no undefined behaviour in any scenario")
-    func sanitized() throws {
-        let folder = NSTemporaryDirectory() + "torpor-sanitized-\(UUID().uuidString.prefix(8))"
-        try File.makeDirectories(folder)
-        defer { try? File.removeTree(folder) }
+/// The keeper as it ships, and one that notices every wrong access, where there is a compiler that can build it.
+enum SanitizedKeeper {
+    static let program: String? = {
+        let folder = NSTemporaryDirectory() + "torpor-sanitized-\(ThisProcess.pid)"
+        guard (try? File.makeDirectories(folder)) != nil else { return nil }
         let sources = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("Sources").path
         let program = folder + "/torpor-keeper"
@@ -20,17 +18,31 @@ struct SanitizedTests {
                 + "-I'\(sources)/CKeeperProtocol/include' '\(sources)'/torpor-keeper/*.c "
                 + "'\(sources)/CKeeperProtocol/protocol.c' -o '\(program)' 2>'\(folder)/log'",
         ]
-        try compiler.run()
+        try? compiler.run()
         compiler.waitUntilExit()
-        let log = try File.readString(folder + "/log")
+        let log = (try? File.readString(folder + "/log")) ?? ""
+        atexit {
+            try? File.removeTree(NSTemporaryDirectory() + "torpor-sanitized-\(ThisProcess.pid)")
+        }
         if compiler.terminationStatus != 0, log.contains("asan") || log.contains("not found") {
             print("skipped: no C compiler with sanitizers here: \(log)")
-            return
+            return nil
         }
-        try #require(compiler.terminationStatus == 0, "\(log)")
+        if compiler.terminationStatus != 0 { Issue.record("the keeper does not compile: \(log)") }
+        return compiler.terminationStatus == 0 ? program : nil
+    }()
+
+    /// Both.
+    static var programs: [String] { [Bench.program] + (program.map { [$0] } ?? []) }
+}
+
+@Suite("The keeper under sanitizers", .serialized)
+struct SanitizedTests {
+    @Test("no wrong access and no undefined behaviour in any scenario")
+    func sanitized() throws {
+        guard let program = SanitizedKeeper.program else { return }
         for scenario in Scenarios.all + [Scenarios.fallback] {
-            let environment = ["ASAN_OPTIONS": "detect_leaks=0"]
-            try withBench(program: program, environment: environment, ownTorpord: true) { bench in
+            try withBench(program: program, ownTorpord: true) { bench in
                 try scenario(bench)
                 #expect(!bench.log.contains("Sanitizer") && !bench.log.contains("runtime error"), "\(bench.log)")
             }

@@ -5,8 +5,9 @@
 
 // What a keeper hands to the program that takes its place by exec (`torpor-keeper --resume FD …`), in a memfd: this
 // head, a torpor_keeper_resume_process for each slot, then for each name a torpor_keeper_resume_name, the name without
-// NUL, its descriptors (int32_t). Descriptors are numbers that stay open across the exec. A torpord that lost its
-// keeper writes the same with no slots and becomes a keeper by it.
+// NUL, its descriptors (int32_t), then for each text that waits for the service manager its size (uint32_t) and it.
+// Descriptors are numbers that stay open across the exec. A torpord that lost its keeper writes the same with no slots
+// and becomes a keeper by it.
 //
 // History
 //   1  first version
@@ -46,6 +47,8 @@ struct torpor_keeper_resume {
     uint32_t orphan_bytes;
     uint32_t process_bytes;  // of a torpor_keeper_resume_process
     uint32_t name_count;
+    uint32_t text_count;     // for the service manager
+    uint32_t reserved;
     uint64_t total_bytes;    // of the whole state
     uint64_t app_nofile_soft;  // 0: what this process has
     uint64_t app_nofile_hard;
@@ -64,8 +67,11 @@ struct torpor_keeper_resume_process {
 };
 
 struct torpor_keeper_resume_name {
-    uint32_t count;     // of descriptors
-    uint32_t length;    // of the name in bytes
+    uint32_t count;          // of descriptors
+    uint32_t length;         // of the name in bytes
+    uint32_t parked_count;   // how many of the descriptors, from the first on, the service manager was given
+    uint32_t parked_number;  // the number that the next one is given under
+    uint32_t remove;         // the manager is to remove what has numbers below this
 };
 
 #endif

@@ -1,0 +1,168 @@
+#define _GNU_SOURCE
+#include "hold.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// What is held is given to the service manager too (FDSTORE=1 of sd_notify(3)), so that it outlives the service. The
+// manager keeps no order within a name, so each descriptor has a name of its own there: "name#0", "name#1". What is to
+// be told follows from what is held: the queue has each name once at most, and never overflows. A name that the manager
+// would refuse is not parked.
+
+enum { MESSAGES_A_TURN = 256 };
+enum { LAST_PATIENCE = 2000, LAST_PAUSE = 2 };  // milliseconds
+
+static uint32_t queue[TORPOR_KEEPER_NAME_COUNT];
+static uint32_t queue_first, queue_count;
+static uint32_t total;       // descriptors that the manager has
+static uint32_t limit = UINT32_MAX;
+static bool said_limit;
+
+void park_setup(void)
+{
+    // systemd 254 and later tell how many they keep.
+    const char *text = getenv("FDSTORE");
+    if (text != NULL && *text != 0)
+        limit = (uint32_t)strtoul(text, NULL, 10);
+}
+
+// As systemd's fdname_is_valid(), with room for the number.
+static bool is_valid(const char *name)
+{
+    size_t length = strlen(name);
+    if (length + sizeof "#131072" > 256)
+        return false;
+    for (; *name != 0; name++)
+        if (*name < ' ' || *name >= 127 || *name == ':')
+            return false;
+    return true;
+}
+
+void park(struct hold_name *name)
+{
+    if (!manager_present || !is_valid(name->text)) {
+        name->unparked = name->remove = 0;
+        if (name->count == 0)
+            hold_free_name(name);
+        return;
+    }
+    if (name->queued)
+        return;
+    name->queued = true;
+    queue[(queue_first + queue_count++) % TORPOR_KEEPER_NAME_COUNT] = (uint32_t)(name - hold_names);
+}
+
+void park_has(struct hold_name *name, uint32_t number)
+{
+    name->unparked = 0;
+    if (name->parked < number)
+        name->parked = number;
+    total += number > 0;
+}
+
+uint32_t park_offset(const struct hold_name *name)
+{
+    uint32_t offset = 0;
+    for (uint32_t link = name->first; link != 0 && link != name->unparked; link = hold_entries[link - 1].next)
+        offset++;
+    return offset;
+}
+
+void park_restore(struct hold_name *name, const struct torpor_keeper_resume_name *from)
+{
+    uint32_t link = name->first;
+    for (uint32_t skip = from->parked_count; skip > 0 && link != 0; skip--)
+        link = hold_entries[link - 1].next;
+    name->unparked = link;
+    name->parked = from->parked_number;
+    name->remove = from->remove;
+    total += from->parked_number > from->remove ? from->parked_number : from->remove;
+    park(name);
+}
+
+static bool send_remove(const struct hold_name *name, uint32_t number)
+{
+    char text[TORPOR_KEEPER_NAME_BYTES + 64];
+    int size = snprintf(text, sizeof text, "FDSTOREREMOVE=1\nFDNAME=%s#%u", name->text, number);
+    return manager_send(text, (size_t)size, -1);
+}
+
+static bool send_store(const struct hold_name *name, uint32_t number, int fd)
+{
+    char text[TORPOR_KEEPER_NAME_BYTES + 64];
+    int size = snprintf(text, sizeof text, "FDSTORE=1\nFDNAME=%s#%u\nFDPOLL=0", name->text, number);
+    return manager_send(text, (size_t)size, fd);
+}
+
+static bool is_within_limit(void)
+{
+    if (total < limit)
+        return true;
+    if (!said_limit)
+        keeper_log("the service manager keeps %u descriptors at most: those beyond will not outlive the service; raise "
+                   "FileDescriptorStoreMax=", limit);
+    said_limit = true;
+    return false;
+}
+
+// False: the manager has no room now, or it was enough for a turn.
+static bool tell(struct hold_name *name, unsigned *messages)
+{
+    for (; name->remove > 0; name->remove--) {
+        if (*messages == 0 || !send_remove(name, name->remove - 1))
+            return false;
+        --*messages;
+        total -= total > 0;
+    }
+    while (name->unparked != 0) {
+        struct hold_entry *entry = &hold_entries[name->unparked - 1];
+        if (is_within_limit()) {
+            if (*messages == 0 || !send_store(name, name->parked, entry->fd))
+                return false;
+            --*messages;
+            name->parked++;
+            total++;
+        }
+        name->unparked = entry->next;
+    }
+    if (name->used && name->count == 0)
+        hold_free_name(name);
+    return true;
+}
+
+bool park_flush(void)
+{
+    unsigned messages = MESSAGES_A_TURN;
+    while (queue_count > 0) {
+        struct hold_name *name = &hold_names[queue[queue_first]];
+        if (!tell(name, &messages))
+            return false;
+        name->queued = false;
+        queue_first = (queue_first + 1) % TORPOR_KEEPER_NAME_COUNT;
+        queue_count--;
+    }
+    return true;
+}
+
+static void remove_all(struct hold_name *name)
+{
+    if (name->remove < name->parked)
+        name->remove = name->parked;
+    name->parked = 0;
+    name->unparked = 0;
+    if (name->remove > 0)
+        park(name);
+}
+
+void park_leave(bool keep)
+{
+    if (!keep)
+        hold_each_name(remove_all);
+    uint64_t end = keeper_now_milliseconds() + LAST_PATIENCE;
+    while (!manager_flush() && keeper_now_milliseconds() < end) {
+        struct timespec pause = {0, LAST_PAUSE * 1000000};
+        nanosleep(&pause, NULL);
+    }
+}
