@@ -26,10 +26,12 @@ public final class PersistentVarlinkClient {
     /// - Parameters:
     ///   - repeats: false for what must not be asked twice: a loss is thrown then.
     ///   - deadline: when it gives up at the latest, on the monotonic clock; nil for a stream or a wait without end.
+    ///   - reserve: so much longer than the deadline it waits for a service that is there, and knows the deadline too.
     ///   - call: what to ask, made anew for each connection: so that it can go on where the last one ended.
     public func call(
         repeats: Bool = true,
         deadline: Duration? = nil,
+        reserve: Duration = .zero,
         _ call: () -> VarlinkCall,
         onReply: (JSON) -> Void = { _ in }
     ) throws(VarlinkClientError) -> JSON {
@@ -37,13 +39,13 @@ public final class PersistentVarlinkClient {
         var isLost = false
         var pause = Duration.zero
         while true {
-            let giveUp = Self.sooner(silentSince + patience, deadline)
             do throws(VarlinkClientError) {
-                let client = try connected(until: giveUp)
+                let client = try connected(until: Self.sooner(silentSince + patience, deadline))
+                let last = deadline.map { $0 + reserve }
                 return try client.callMore(
                     call(),
-                    timeoutMilliseconds: deadline.map(Self.milliseconds(until:)),
-                    firstTimeoutMilliseconds: Self.milliseconds(until: giveUp)
+                    timeoutMilliseconds: last.map(Self.milliseconds(until:)),
+                    firstTimeoutMilliseconds: Self.milliseconds(until: Self.sooner(silentSince + patience, last))
                 ) { reply in
                     silentSince = Clock.monotonic()
                     isLost = false

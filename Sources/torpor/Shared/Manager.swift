@@ -53,10 +53,11 @@ struct Manager {
     func call(
         _ request: @autoclosure () -> ManagerRequest,
         deadline: Duration? = nil,
+        reserve: Duration = .zero,
         onReply: (JSON) -> Void = { _ in }
     ) throws(Failure) -> JSON {
         do throws(VarlinkClientError) {
-            return try client.call(deadline: deadline, { request().call }, onReply: onReply)
+            return try client.call(deadline: deadline, reserve: reserve, { request().call }, onReply: onReply)
         } catch {
             throw Self.failure(error)
         }

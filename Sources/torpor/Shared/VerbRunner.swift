@@ -26,7 +26,11 @@ enum VerbRunner {
             return request
         }
         // The daemon keeps the limit; the reserve is for a daemon that hangs.
-        let reply = try manager.call(.verb(remaining()), deadline: limit.map { began + $0 + .seconds(5) }) { progress in
+        let reply = try manager.call(
+            .verb(remaining()),
+            deadline: limit.map { began + $0 },
+            reserve: .seconds(5)
+        ) { progress in
             guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
             // A new supervisor tells again where it finds the app.
             if step != last { ThisProcess.complain(Terminal.harmless("\(step.app): \(step.text)")) }

@@ -176,7 +176,7 @@ import Varlink
     func ended() throws {
         let daemon = try Daemon(Self.toml, files: Self.files, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"])
         try daemon.waitUntilItAnswers()
-        let client = try Client(daemon, "wait", "web", "--for", "active", "--timeout", "8s", "-v")
+        let client = try Client(daemon, "wait", "web", "--for", "active", "--timeout", "6s", "-v")
         try daemon.eventually("it is told of the loss") {
             try daemon.replaceTorpord()
             return !client.output.isEmpty
