@@ -103,6 +103,7 @@ let package = Package(
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
         .testTarget(name: "ProcessesTests", dependencies: ["EventLoop", "Linux", "Processes", "torpor-keeper"]),
         .testTarget(name: "StoreTests", dependencies: ["CSQLite", "EventLoop", "Linux", "Store", "store-writer"]),
+        .testTarget(name: "RecoveryTests", dependencies: ["Linux", "Recovery"]),
         .testTarget(name: "SupervisorTests", dependencies: ["Supervisor"]),
         .testTarget(
             name: "VarlinkTests",

@@ -40,6 +40,13 @@ final class RuntimeDirectory {
             lock = try Self.takeLock(of: path)
             isLockInherited = false
         }
+        Self.sign(lock)
+    }
+
+    /// Whoever is refused is told the keeper's number: it is what whoever started the supervisor sees.
+    private static func sign(_ lock: Descriptor) {
+        try? File.truncate(lock.raw, to: 0)
+        try? File.write(lock.raw, at: 0, Array("\(ThisProcess.parent)\n".utf8))
     }
 
     private static func make(_ directory: String) throws(StartError) {
@@ -65,8 +72,6 @@ final class RuntimeDirectory {
         do throws(Errno) {
             let lock = try File.open(lockPath, [.readWrite, .create], mode: 0o644)
             guard try Locks.tryLock(lock.raw) else { throw .resourceTemporarilyUnavailable }
-            try File.truncate(lock.raw, to: 0)
-            _ = try Descriptor.write(lock.raw, Array("\(ThisProcess.parent)\n".utf8))
             return lock
         } catch {
             if error == .resourceTemporarilyUnavailable {
@@ -87,6 +92,7 @@ final class RuntimeDirectory {
     func repair() throws(StartError) {
         for directory in [path, apps] { try Self.make(directory) }
         if !Self.isAt(path + "/lock", lock) { lock = try Self.takeLock(of: path) }
+        Self.sign(lock)
     }
 
     /// Removes what belongs to the run; logs and state stay.

@@ -1,0 +1,133 @@
+import Foundation
+import Linux
+import Recovery
+import Testing
+
+/// The file that a torpord leaves to the next one.
+@Suite("The recovery file")
+final class RecoveryFileTests {
+    let folder: String
+
+    init() throws {
+        folder = NSTemporaryDirectory() + "recovery-" + UUID().uuidString
+        try File.makeDirectory(folder)
+    }
+
+    deinit { try? File.removeTree(folder) }
+
+    var path: String { folder + "/recovery" }
+
+    func fresh(recordBytes: Int = 64, capacity: Int = 4) throws -> RecoveryFile {
+        try RecoveryFile(creating: path, recordBytes: recordBytes, capacity: capacity)
+    }
+
+    func again() throws -> RecoveryFile { try RecoveryFile(File.open(path, .readWrite)) }
+
+    func write(_ file: RecoveryFile, _ slot: Int, _ text: String, undone: UInt32 = 0) {
+        file.write(slot, undone: undone) { memory in
+            let bytes = Array(text.utf8)
+            memory.copyBytes(from: bytes)
+            return bytes.count
+        }
+    }
+
+    func texts(_ file: RecoveryFile) -> [String: String] {
+        var result: [String: String] = [:]
+        for entry in file.entries { result[entry.name] = entry.record.map { String(decoding: $0, as: UTF8.self) } ?? "-" }
+        return result
+    }
+
+    /// Changes bytes of the file behind its back.
+    func poke(_ offset: UInt64, _ bytes: [UInt8]) throws {
+        let file = try File.open(path, .readWrite)
+        try File.write(file.raw, at: offset, bytes)
+    }
+
+    @Test("what was written last is read again, app by app")
+    func roundTrip() throws {
+        let file = try fresh()
+        let web = try file.add("web")
+        let db = try file.add("db")
+        _ = try file.add("new")
+        write(file, web, "one")
+        write(file, web, "two", undone: 5)
+        write(file, db, "three")
+        file.nextEvent = 77
+        file.flags = 3
+        let next = try again()
+        #expect(texts(next) == ["web": "two", "db": "three", "new": "-"])
+        #expect(next.entries.first { $0.name == "web" }?.undone == 5)
+        #expect(next.nextEvent == 77)
+        #expect(next.flags == 3)
+        next.setUndone(web, 0)
+        next.remove(db)
+        #expect(texts(try again()) == ["web": "two", "new": "-"])
+        #expect(try again().entries.first { $0.name == "web" }?.undone == 0)
+    }
+
+    @Test("there is room for more apps than there was at first, and those before stay")
+    func growing() throws {
+        let file = try fresh(capacity: 16)
+        for number in 0..<1_000 {
+            let slot = try file.add("app\(number)")
+            write(file, slot, "\(number)")
+        }
+        let all = texts(try again())
+        #expect(all.count == 1_000)
+        #expect((0..<1_000).allSatisfy { all["app\($0)"] == "\($0)" })
+    }
+
+    @Test("a record that was cut off in the midst is not taken: the one before counts, and a damaged one is none")
+    func tornWrite() throws {
+        let file = try fresh()
+        let slot = try file.add("web")
+        write(file, slot, "whole")
+        // The next record goes beside it; whoever is killed before the last step has changed only that one.
+        let head: UInt64 = 4096 + 80
+        try poke(head + 72 + 8, Array("torn".utf8))
+        #expect(texts(try again()) == ["web": "whole"])
+        try poke(head + 8, Array("x".utf8))
+        #expect(texts(try again()) == ["web": "-"])
+    }
+
+    @Test("names that are too long or empty are refused")
+    func names() throws {
+        let file = try fresh()
+        #expect(throws: Errno.invalidArgument) { try file.add("") }
+        #expect(throws: Errno.invalidArgument) { try file.add(String(repeating: "n", count: 64)) }
+        _ = try file.add(String(repeating: "n", count: 63))
+        #expect(try again().entries.first?.name.count == 63)
+    }
+
+    @Test("what is no such file, of a newer version, or from another boot, is refused and says which")
+    func refused() throws {
+        _ = try fresh()
+        #expect(throws: RecoveryFile.Refusal.otherBoot) {
+            try RecoveryFile(File.open(path, .readWrite), boot: "00000000-0000-0000-0000-000000000000")
+        }
+        try poke(8, [9, 0, 0, 0])
+        #expect(throws: RecoveryFile.Refusal.newer(9)) { try again() }
+        try poke(8, [1, 0, 0, 0])
+        _ = try again()
+        try poke(12, [255, 255, 255, 255])
+        #expect(throws: RecoveryFile.Refusal.unusable) { try again() }
+        try poke(0, Array("garbage!".utf8))
+        #expect(throws: RecoveryFile.Refusal.unusable) { try again() }
+        let file = try File.open(path, .readWrite)
+        try File.truncate(file.raw, to: 100)
+        #expect(throws: RecoveryFile.Refusal.unusable) { try again() }
+    }
+
+    @Test("any bytes in it are read without harm")
+    func garbage() throws {
+        let file = try fresh()
+        for number in 0..<4 { write(file, try file.add("app\(number)"), "record \(number)") }
+        let size = try File.status(path).size
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<500 {
+            let offset = UInt64.random(in: 0..<size, using: &generator)
+            try poke(offset, (0..<4).map { _ in UInt8.random(in: 0...255, using: &generator) })
+            if let next = try? again() { _ = texts(next) }
+        }
+    }
+}
