@@ -34,6 +34,7 @@ let package = Package(
         .target(name: "Output", dependencies: ["EventLoop", "Linux"]),
         .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux"]),
         .target(name: "Recovery", dependencies: ["Linux"]),
+        .target(name: "ScriptedServer", dependencies: ["Linux", "Varlink"], path: "Tests/Support/ScriptedServer"),
         .target(name: "Store", dependencies: ["CSQLite", "EventLoop", "Linux"]),
         .target(
             name: "Supervisor",
@@ -91,7 +92,7 @@ let package = Package(
         .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
         .testTarget(
             name: "Integration",
-            dependencies: ["Linux", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpord"]
+            dependencies: ["Linux", "ScriptedServer", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpord"]
         ),
         .testTarget(
             name: "KeeperTests",
@@ -107,7 +108,7 @@ let package = Package(
         .testTarget(name: "SupervisorTests", dependencies: ["Supervisor"]),
         .testTarget(
             name: "VarlinkTests",
-            dependencies: ["EventLoop", "Linux", "TorporAPI", "Varlink", "VarlinkServer"]
+            dependencies: ["EventLoop", "Linux", "ScriptedServer", "TorporAPI", "Varlink", "VarlinkServer"]
         ),
     ],
     swiftLanguageModes: [.v6],

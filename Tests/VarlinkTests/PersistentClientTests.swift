@@ -1,5 +1,6 @@
 import Foundation
 import Linux
+import ScriptedServer
 import Testing
 import Varlink
 

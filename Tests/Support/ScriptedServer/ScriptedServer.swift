@@ -1,17 +1,17 @@
 import Foundation
 import Linux
-import Varlink
+package import Varlink
 
 /// A service that does what a script says, one connection after the other; each ends when its part of the script does.
-final class ScriptedServer: @unchecked Sendable {
+package final class ScriptedServer: @unchecked Sendable {
     /// The server's side of one connection.
-    struct Talk {
-        let server: ScriptedServer
+    package struct Talk {
+        package let server: ScriptedServer
         fileprivate let socket: Descriptor
 
         /// The next call; it is also kept in `server.calls`.
         @discardableResult
-        func hear() throws -> VarlinkCall {
+        package func hear() throws -> VarlinkCall {
             var framer = MessageFramer()
             while true {
                 if let message = try framer.next() {
@@ -26,15 +26,15 @@ final class ScriptedServer: @unchecked Sendable {
             }
         }
 
-        func say(_ parameters: JSON, continues: Bool = false, error: String? = nil) throws {
+        package func say(_ parameters: JSON, continues: Bool = false, error: String? = nil) throws {
             let response = VarlinkResponse(parameters: parameters, continues: continues, error: error)
             try sayRaw(response.json.serialised() + [0])
         }
 
-        func sayRaw(_ bytes: [UInt8]) throws { _ = try Sockets.send(socket.raw, bytes, wait: true) }
+        package func sayRaw(_ bytes: [UInt8]) throws { _ = try Sockets.send(socket.raw, bytes, wait: true) }
 
         /// Waits until the client has gone.
-        func waitForClient() throws {
+        package func waitForClient() throws {
             while try Descriptor.wait(socket.raw, timeout: .seconds(10)) {
                 guard let bytes = try? Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty else { return }
             }
@@ -42,7 +42,7 @@ final class ScriptedServer: @unchecked Sendable {
     }
 
     /// What happens on the server's thread.
-    enum Part: Sendable {
+    package enum Part: Sendable {
         case connection(@Sendable (Talk) throws -> Void)
         /// Nobody listens at the socket any more; it stays where it is, or is removed.
         case vanish(removesSocket: Bool)
@@ -51,8 +51,8 @@ final class ScriptedServer: @unchecked Sendable {
         case rest(Duration)
     }
 
-    let folder: String
-    let path: String
+    package let folder: String
+    package let path: String
     private let lock = NSLock()
     private var heard: [VarlinkCall] = []
     private var problems: [String] = []
@@ -60,7 +60,7 @@ final class ScriptedServer: @unchecked Sendable {
     private let ended = DispatchSemaphore(value: 0)
 
     /// Listens, and goes through the script on a thread of its own.
-    init(_ script: [Part]) throws {
+    package init(_ script: [Part]) throws {
         var template = Array("/tmp/tp-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Errno.ioError }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
@@ -75,10 +75,10 @@ final class ScriptedServer: @unchecked Sendable {
     }
 
     /// The calls so far.
-    var calls: [VarlinkCall] { lock.withLock { heard } }
+    package var calls: [VarlinkCall] { lock.withLock { heard } }
 
     /// Waits for the end of the script, and gives what went wrong in it.
-    func finish() -> [String] {
+    package func finish() -> [String] {
         let isOver = ended.wait(timeout: .now() + 20) == .success
         try? FileManager.default.removeItem(atPath: folder)
         return lock.withLock { problems } + (isOver ? [] : ["the script did not come to its end"])
