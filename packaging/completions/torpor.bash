@@ -173,20 +173,20 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|report|check|doctor|help)
+    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|report|check|doctor|upgrade|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt kill signal reset wait logs events report check doctor help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt kill signal reset wait logs events report check doctor upgrade help' -- "${cur}"))
         ;;
     esac
 }
 
 _torpor_list() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 0
@@ -202,7 +202,7 @@ _torpor_list() {
 
 _torpor_status() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 1
@@ -226,7 +226,7 @@ _torpor_status() {
 
 _torpor_start() {
     repeating_flags=()
-    non_repeating_flags=(--background --no-wait --json --version -h --help)
+    non_repeating_flags=(--background --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -253,7 +253,7 @@ _torpor_start() {
 
 _torpor_stop() {
     repeating_flags=()
-    non_repeating_flags=(--no-wait --json --version -h --help)
+    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -280,7 +280,7 @@ _torpor_stop() {
 
 _torpor_restart() {
     repeating_flags=()
-    non_repeating_flags=(--no-wait --json --version -h --help)
+    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -307,7 +307,7 @@ _torpor_restart() {
 
 _torpor_foreground() {
     repeating_flags=()
-    non_repeating_flags=(--no-wait --json --version -h --help)
+    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -334,7 +334,7 @@ _torpor_foreground() {
 
 _torpor_background() {
     repeating_flags=()
-    non_repeating_flags=(--no-wait --json --version -h --help)
+    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -361,7 +361,7 @@ _torpor_background() {
 
 _torpor_suspend() {
     repeating_flags=()
-    non_repeating_flags=(--force --no-wait --json --version -h --help)
+    non_repeating_flags=(--force --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -388,7 +388,7 @@ _torpor_suspend() {
 
 _torpor_resume() {
     repeating_flags=()
-    non_repeating_flags=(--no-wait --json --version -h --help)
+    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -415,7 +415,7 @@ _torpor_resume() {
 
 _torpor_interrupt() {
     repeating_flags=()
-    non_repeating_flags=(--end --no-wait --json --version -h --help)
+    non_repeating_flags=(--end --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -442,7 +442,7 @@ _torpor_interrupt() {
 
 _torpor_kill() {
     repeating_flags=()
-    non_repeating_flags=(--no-wait --json --version -h --help)
+    non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -469,7 +469,7 @@ _torpor_kill() {
 
 _torpor_signal() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 2
@@ -497,7 +497,7 @@ _torpor_signal() {
 
 _torpor_reset() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options -1
@@ -521,7 +521,7 @@ _torpor_reset() {
 
 _torpor_wait() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--for --timeout --socket)
     __torpor_offer_flags_options -1
@@ -552,7 +552,7 @@ _torpor_wait() {
 
 _torpor_logs() {
     repeating_flags=()
-    non_repeating_flags=(--follow -f -t --times --json --version -h --help)
+    non_repeating_flags=(--follow -f -t --times --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(-n --lines --since --grep --socket)
     __torpor_offer_flags_options 1
@@ -585,7 +585,7 @@ _torpor_logs() {
 
 _torpor_events() {
     repeating_flags=()
-    non_repeating_flags=(--follow -f --json --version -h --help)
+    non_repeating_flags=(--follow -f --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--since --socket)
     __torpor_offer_flags_options 1
@@ -612,7 +612,7 @@ _torpor_events() {
 
 _torpor_report() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 1
@@ -636,7 +636,7 @@ _torpor_report() {
 
 _torpor_check() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 1
@@ -660,13 +660,32 @@ _torpor_check() {
 
 _torpor_doctor() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 0
 
     # Offer option value completions
     case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_upgrade() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--timeout --socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--timeout')
+        return
+        ;;
     '--socket')
         __torpor_add_completions -f
         return
