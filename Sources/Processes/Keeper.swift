@@ -255,6 +255,15 @@ public final class Keeper {
         try? channel.send(KeeperRequest.handOver(replacingKeeper: replacingKeeper).encoded(id: 0))
     }
 
+    /// Waits until the keeper has taken all that was sent, for what is said last before this process ends.
+    public func finishSending() {
+        let end = Clock.monotonic() + .seconds(2)
+        while channel.isBlocked, !isLost, Clock.monotonic() < end {
+            _ = try? Descriptor.wait(channel.socket.raw, writable: true, timeout: .milliseconds(10))
+            guard (try? channel.flush()) != nil else { return }
+        }
+    }
+
     /// The exit is committed: its slot in the keeper is free again. Only with `keepsExits`.
     public func forget(_ record: ExitRecord) {
         try? channel.send(KeeperRequest.freeSlot(slot: record.slot, generation: record.generation).encoded(id: 0))

@@ -100,13 +100,13 @@ public final class RecoveryFile {
         freeSlots = Array((0..<capacity).reversed())
     }
 
-    /// Opens one that an earlier torpord wrote.
-    public init(_ descriptor: Descriptor, boot: String = ThisProcess.bootID) throws(Refusal) {
+    /// Opens one that an earlier torpord wrote; without `isWritable` only to be read.
+    public init(_ descriptor: Descriptor, boot: String = ThisProcess.bootID, isWritable: Bool = true) throws(Refusal) {
         self.descriptor = descriptor
         do throws(Errno) {
             let size = Int(clamping: try File.status(descriptor: descriptor.raw).size)
             guard size >= Self.headerSize else { throw .invalidArgument }
-            mapping = try Mapping(descriptor: descriptor.raw, size: size, writable: true)
+            mapping = try Mapping(descriptor: descriptor.raw, size: size, writable: isWritable)
         } catch {
             throw error == .invalidArgument ? .unusable : .failed(error)
         }

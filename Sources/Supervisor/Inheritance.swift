@@ -20,6 +20,9 @@ final class Inheritance {
     /// The descriptors under a name, if they are there and nobody has taken them.
     func take(_ name: String) -> [Descriptor] { held.removeValue(forKey: name) ?? [] }
 
+    /// The first under a name, left where it is.
+    func look(_ name: String) -> Descriptor? { held[name]?.first }
+
     /// Names that begin so, with their descriptors, in order of the names.
     func take(prefix: String) -> [(name: String, descriptors: [Descriptor])] {
         let names = held.keys.filter { $0.hasPrefix(prefix) }.sorted()

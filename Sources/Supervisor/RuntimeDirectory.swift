@@ -86,7 +86,7 @@ final class RuntimeDirectory {
     }
 
     /// What must be there while the supervisor runs.
-    var essentials: [String] { [path, apps, path + "/lock", recovery, batch, socket] }
+    var essentials: [String] { [path, apps, path + "/lock", recovery, batch, configuration, socket] }
 
     /// Makes the directories again, and takes the lock when its file is gone.
     func repair() throws(StartError) {

@@ -1,4 +1,4 @@
-import Configuration
+public import Configuration
 import EventLoop
 import Lifecycle
 import Linux
@@ -30,6 +30,22 @@ public struct Startup {
         } catch {
             throw StartError("could not start under torpor-keeper: \(error)")
         }
+    }
+
+    /// The configuration in force, as an earlier torpord left it in the keeper; else the one on disk.
+    public func configuration(
+        path: String?,
+        environment: [String: String]
+    ) -> Result<TorporConfiguration, DiagnosticList> {
+        if let held = inheritance.look(HeldName.configuration) {
+            do throws(StartError) {
+                return .success(try InForce.read(held.raw, environment: environment))
+            } catch {
+                ThisProcess.complain("torpord: \(error); reading it anew")
+                _ = inheritance.take(HeldName.configuration)
+            }
+        }
+        return ConfigurationLoader.load(path: path, environment: environment)
     }
 
     /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.
@@ -111,10 +127,45 @@ extension Supervisor {
     }
 }
 
+/// The configuration in force, kept for the next torpord: an edit of the files on disk counts when somebody asks for it,
+/// not when torpord happens to die.
+enum InForce {
+    private static let mostBytes = 64 << 20
+
+    /// Reads it from its file.
+    static func read(_ descriptor: Int32, environment: [String: String]) throws(StartError) -> TorporConfiguration {
+        var bytes: [UInt8] = []
+        do throws(Errno) {
+            let size = Int(clamping: try File.status(descriptor: descriptor).size)
+            bytes = try File.read(descriptor, at: 0, maximum: min(size, mostBytes))
+        } catch {
+            throw StartError("the configuration in force cannot be read (\(error))")
+        }
+        guard let sources = ConfigurationSources(decoding: bytes) else {
+            throw StartError("the record of the configuration in force is damaged")
+        }
+        switch ConfigurationLoader.load(sources: sources, environment: environment) {
+        case .success(let configuration): return configuration
+        case .failure(let diagnostics):
+            throw StartError("the configuration in force is not valid for this torpord: \(diagnostics.description)")
+        }
+    }
+}
+
 extension Supervisor {
-    /// Writes the texts of the configuration in force where the next torpord reads them: an edit of the files on disk
-    /// counts when somebody asks for it, not when torpord happens to die.
+    /// Writes the texts of the configuration in force where the next torpord reads them.
     func keepConfiguration() {
+        do throws(Errno) {
+            try File.replace(runtime.configuration, configuration.sources.encoded(), mode: 0o600)
+            let file = try File.open(runtime.configuration, .read)
+            configurationFile = file
+            hold(HeldName.configuration, file.raw)
+        } catch {
+            log.error(
+                "cannot write \(runtime.configuration) (\(error)): should torpord die, the next one reads the "
+                    + "configuration on disk"
+            )
+        }
     }
 }
 

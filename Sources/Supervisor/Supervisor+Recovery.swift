@@ -33,8 +33,8 @@ extension Supervisor {
             keeper.leftOver.map { (AppTag(app: $0.app, incarnation: $0.incarnation), $0) },
             uniquingKeysWith: { $1 }
         )
-        // A keeper that launched nothing yet: whoever is there is another one's.
-        var strays = left.isEmpty && keeper.instance == 1 ? processes.strays(manager: runtime.socket) : [:]
+        // A keeper that launched nothing, so far: whoever is there is another one's.
+        var strays = left.isEmpty ? processes.strays(manager: runtime.socket) : [:]
         let waiting = Set(keeper.waitingExits.map { AppTag(app: $0.app, incarnation: $0.incarnation) })
         var unfinished: [(AppRuntime, Unfinished)] = []
         var fresh: [AppRuntime] = []
@@ -272,5 +272,18 @@ extension RecoveryFile {
     var isShuttingDown: Bool {
         get { flags & 1 != 0 }
         set { flags = newValue ? flags | 1 : flags & ~1 }
+    }
+}
+
+/// What a new program must be able to read before it takes over.
+enum RecoveryCheck {
+    static func refusal(of file: RecoveryFile, _ configuration: TorporConfiguration) -> String? {
+        let rules = Dictionary(configuration.apps.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
+        for entry in file.entries {
+            guard let rules = rules[entry.name], let memory = entry.record else { continue }
+            var reader = RecordReader(memory)
+            if AppMachine(rules: rules, from: &reader) == nil { return "it cannot read the record of \(entry.name)" }
+        }
+        return nil
     }
 }

@@ -49,6 +49,10 @@ public final class Supervisor {
     var leftOverTimer: TimerSource?
     var leftOverGone: (() -> Void)?
     var runtimeWatch: IOSource?
+    /// The programs on disk are looked at.
+    var isUpgrading = false
+    /// This torpord makes way for the next one.
+    var handsOver: HandOver?
     /// The supervisor ends and leaves its apps to the next one (`on_exit = "leave"`).
     private var isLeaving = false
     /// Every app is gone and the loop stops.
@@ -77,6 +81,7 @@ public final class Supervisor {
         keeper = startup.keeper
         inheritance = startup.inheritance
         arguments = startup.arguments
+        configurationFile = inheritance.take(HeldName.configuration).first
         log = DaemonLog(level: configuration.supervisor.logLevel)
         runtime = try RuntimeDirectory(configuration.supervisor, lock: inheritance.take(HeldName.lock).first)
         recovery = try Self.openRecovery(runtime, inheritance, configuration, log)
@@ -139,7 +144,10 @@ public final class Supervisor {
             for number in [Signal.terminate, Signal.interrupt] {
                 signals.append(try loop.signal(number) { [weak self] in self?.askToFinish() })
             }
-            for number in [Signal.hangup, Signal.user1, Signal.user2, Signal.quit] {
+            signals.append(
+                try loop.signal(Signal.user2) { [weak self] in self?.upgrade { (_: String?) in } }
+            )
+            for number in [Signal.hangup, Signal.user1, Signal.quit] {
                 signals.append(
                     try loop.signal(number) { [weak self] in
                         self?.log.info("\(Signal.name(number)) means nothing to this version: ignored")
@@ -154,8 +162,14 @@ public final class Supervisor {
         holdOwnFiles()
         let fresh = recover()
         for app in apps { record(app) }
+        if configurationFile == nil { keepConfiguration() }
         repairRuntimeDirectory()
         watchRuntimeDirectory()
+        keeper.settled()
+        if keeper.isFallback {
+            log.error("the torpord on disk did not come up: the one from before the upgrade goes on")
+            note(kind: "supervisor", text: "the upgrade failed: the torpord on disk did not come up")
+        }
         whenLeftOverIsGone { [weak self] in self?.launchAtStart(fresh) }
         do {
             try loop.run()
@@ -266,6 +280,9 @@ public final class Supervisor {
 
     // MARK: The end
 
+    /// Whether nothing may begin any more.
+    var isEnding: Bool { isFinishing || isLeaving || isFinished || handsOver != nil }
+
     /// SIGTERM or SIGINT: everything is terminated in its order, or left, as `on_exit` says. A second one hurries.
     private func askToFinish() {
         let now = loop.now
@@ -299,9 +316,14 @@ public final class Supervisor {
     }
 
     private func cleanUp() {
+        if let handsOver {
+            keeper.handOver(replacingKeeper: handsOver == .withKeeper)
+            return keeper.finishSending()
+        }
         if isLeaving {
             for app in apps { app.capture?.close() }
             keeper.sayBye(keepingParked: true)
+            keeper.finishSending()
         }
         guard isFinished else { return }
         server?.close()

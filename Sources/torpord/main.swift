@@ -19,6 +19,7 @@ func fail(_ sentence: String, _ code: Int32) -> Never {
 
 var file: String?
 var onlyCheck = false
+var checkUpgrade = false
 var arguments = CommandLine.arguments.dropFirst()
 while let argument = arguments.popFirst() {
     switch argument {
@@ -26,6 +27,7 @@ while let argument = arguments.popFirst() {
         guard let path = arguments.popFirst() else { fail("--config needs a file: torpord --config torpor.toml", 2) }
         file = path
     case "--check": onlyCheck = true
+    case "--check-upgrade": checkUpgrade = true
     case "--version":
         print("torpord \(Supervisor.version)")
         ThisProcess.exit(0)
@@ -45,6 +47,12 @@ var environment: [String: String] = [:]
 for entry in ThisProcess.environment {
     guard let split = entry.firstIndex(of: "=") else { continue }
     environment[String(entry[..<split])] = String(entry[entry.index(after: split)...])
+}
+
+if checkUpgrade {
+    // What the torpord that runs asks before it makes way; its descriptors 3 and 4 are the state to go on from.
+    if let refusal = UpgradeCheck.refusal(environment: environment) { fail(refusal, 1) }
+    ThisProcess.exit(0)
 }
 
 func load(_ path: String?, _ environment: [String: String]) -> TorporConfiguration? {
@@ -67,7 +75,11 @@ guard Keeper.isAbove, !onlyCheck else {
 }
 do throws(StartError) {
     let startup = try Startup(arguments: Array(CommandLine.arguments.dropFirst()))
-    guard let configuration = load(file, environment) else {
+    let configuration: TorporConfiguration
+    switch startup.configuration(path: file, environment: environment) {
+    case .success(let loaded): configuration = loaded
+    case .failure(let diagnostics):
+        ThisProcess.complain(diagnostics.description)
         startup.giveUp()
         fail(isInvalid, 2)
     }
