@@ -14,12 +14,15 @@ public struct Startup {
     let keeper: Keeper
     let inheritance: Inheritance
     let arguments: [String]
+    let program: String
 
-    /// Greets the keeper above this process. `arguments`: what torpord was called with, without its name.
+    /// Greets the keeper above this process. `arguments`: what torpord was called with, after the path that the keeper
+    /// starts it by.
     ///
     /// - Throws: ``StartError`` with a sentence.
     public init(arguments: [String]) throws(StartError) {
-        self.arguments = arguments
+        program = arguments.first ?? ""
+        self.arguments = Array(arguments.dropFirst())
         do throws(Errno) {
             loop = try EventLoop()
             _ = ThisProcess.raiseDescriptorLimit()

@@ -100,7 +100,9 @@ extension Supervisor {
             version: Supervisor.version,
             instance: Int64(keeper.instance),
             pid: ThisProcess.pid,
-            apps: Int64(apps.count)
+            apps: Int64(apps.count),
+            upgradeFailure: keeper.isFallback
+                ? "the torpord on disk did not come up, so the one from before the upgrade goes on: see its log" : nil
         )
     }
 

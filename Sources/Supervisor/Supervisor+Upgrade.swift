@@ -26,9 +26,10 @@ extension Supervisor {
     func upgrade(_ answer: @escaping (String?) -> Void) {
         guard !isUpgrading else { return answer("an upgrade is under way already: wait until it is done") }
         guard !isEnding else { return answer("the supervisor is shutting down") }
-        guard let torpord = Self.ownProgram, File.isExecutable(torpord) else {
-            return answer("there is no program at \(Self.ownProgram ?? "/proc/self/exe") to upgrade to: install it there")
+        guard File.isExecutable(program) else {
+            return answer("there is no program at \(program) to upgrade to: install it there")
         }
+        let torpord = program
         let newKeeper = Self.keeperProgram(beside: torpord)
         isUpgrading = true
         let finish: (String?) -> Void = { [weak self] sentence in
@@ -63,13 +64,6 @@ extension Supervisor {
 
     /// What the new torpord looks at: 3 and 4 in its table of descriptors.
     private var checkedFiles: [Int32] { [recovery.descriptor.raw, configurationFile?.raw].compactMap { $0 } }
-
-    private static let deleted = " (deleted)"
-
-    static var ownProgram: String? {
-        guard let image = ThisProcess.executable else { return nil }
-        return image.hasSuffix(deleted) ? String(image.dropLast(deleted.count)) : image
-    }
 
     private static func keeperProgram(beside torpord: String) -> String? {
         File.parent(of: torpord).flatMap { directory in

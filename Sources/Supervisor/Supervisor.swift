@@ -32,6 +32,8 @@ public final class Supervisor {
     var configurationFile: Descriptor?
     /// What torpord was called with.
     let arguments: [String]
+    /// The path that the keeper starts torpord by.
+    let program: String
     let datagrams = DatagramBuffer()
     let policy: any LifecyclePolicy = DefaultPolicy()
     var cgroups: CgroupTree?
@@ -81,6 +83,7 @@ public final class Supervisor {
         keeper = startup.keeper
         inheritance = startup.inheritance
         arguments = startup.arguments
+        program = startup.program
         configurationFile = inheritance.take(HeldName.configuration).first
         log = DaemonLog(level: configuration.supervisor.logLevel)
         runtime = try RuntimeDirectory(configuration.supervisor, lock: inheritance.take(HeldName.lock).first)

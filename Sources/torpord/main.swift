@@ -74,7 +74,7 @@ guard Keeper.isAbove, !onlyCheck else {
     fail(Keeper.become(arguments: Array(CommandLine.arguments.dropFirst())), 1)
 }
 do throws(StartError) {
-    let startup = try Startup(arguments: Array(CommandLine.arguments.dropFirst()))
+    let startup = try Startup(arguments: CommandLine.arguments)
     let configuration: TorporConfiguration
     switch startup.configuration(path: file, environment: environment) {
     case .success(let loaded): configuration = loaded
