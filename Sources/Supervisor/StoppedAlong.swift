@@ -1,16 +1,15 @@
 import Configuration
 import Lifecycle
+import TorporAPI
 
-/// Which apps a stop takes along, because they require what is stopped.
+/// Which apps a stop or a restart takes along, because they require what is stopped.
 struct StoppedAlong {
     /// Each is answered for once, though it may require several of those that are stopped.
     private var answeredFor: Set<AppID>
-    private let selected: Set<AppID>
     private let requiredBy: [String: [AppRuntime]]
 
     init(of selected: [AppRuntime], all apps: [AppRuntime]) {
-        self.selected = Set(selected.map(\.id))
-        answeredFor = self.selected
+        answeredFor = Set(selected.map(\.id))
         var requiredBy: [String: [AppRuntime]] = [:]
         for app in apps {
             for name in app.specification.requires { requiredBy[name, default: []].append(app) }
@@ -18,10 +17,10 @@ struct StoppedAlong {
         self.requiredBy = requiredBy
     }
 
-    /// Those that require an app, directly or through others, and are so; not those that the stop is asked for itself.
+    /// Those that require an app, directly or through others, and are so.
     func dependents(of app: AppRuntime, where isSo: (AppRuntime) -> Bool) -> [AppRuntime] {
         var found: [AppRuntime] = []
-        var seen = selected.union([app.id])
+        var seen: Set = [app.id]
         var next = requiredBy[app.name] ?? []
         while let other = next.popLast() {
             guard seen.insert(other.id).inserted else { continue }
@@ -38,15 +37,27 @@ struct StoppedAlong {
 }
 
 extension Supervisor {
-    /// Whether it runs or is about to: a stop of what it requires stops it too.
-    func isGoing(_ app: AppRuntime) -> Bool {
+    /// Whether a stop or restart of what an app requires is passed on to it.
+    func goesAlong(_ app: AppRuntime, with request: VerbRequest) -> Bool {
         let machine = coordinator.machine(app.id)
-        return machine.isAlive || machine.isWaitingToLaunch
+        switch request.verb {
+        // It runs, or is about to.
+        case .stop: return machine.isAlive || machine.isWaitingToLaunch
+        // It runs, and nothing else is being done to it.
+        case .restart: return machine.isAlive && machine.transition != .terminating && !coordinator.isHeld(app.id)
+        default: return false
+        }
     }
 
-    /// What to wait for in those that are stopped along with an app.
-    func companions(_ along: [AppRuntime], of app: AppRuntime, isRepeated: Bool) -> [Waiter.Item] {
-        along.map { other in
+    /// What to wait for in those that are stopped along with an app. Restarts are answered for what was named alone.
+    func companions(
+        _ along: [AppRuntime],
+        of app: AppRuntime,
+        _ request: VerbRequest,
+        isRepeated: Bool
+    ) -> [Waiter.Item] {
+        guard request.verb == .stop else { return [] }
+        return along.map { other in
             let machine = coordinator.machine(other.id)
             var item = Waiter.Item(
                 app: other.id,

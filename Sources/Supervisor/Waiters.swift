@@ -53,16 +53,17 @@ extension Supervisor {
     /// Carries out a verb and answers it, at once or when its apps are there.
     func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], _ reply: Reply) {
         var items: [Waiter.Item] = []
-        var stopped = StoppedAlong(of: selected, all: request.verb == .stop ? apps : [])
+        var stopped = StoppedAlong(of: selected, all: request.verb == .stop || request.verb == .restart ? apps : [])
         for app in selected {
             if app.tokens.standing(of: request.token) != .unknown {
                 items.append(repeated(request, app))
                 let along = stopped.dependents(of: app) { $0.tokens.standing(of: request.token) != .unknown }
-                items += companions(stopped.newOnes(along), of: app, isRepeated: true)
+                items += companions(stopped.newOnes(along), of: app, request, isRepeated: true)
                 continue
             }
             let before = coordinator.machine(app.id)
-            let along = stopped.dependents(of: app) { isGoing($0) }
+            // They take the token too: asked again for them in the same call, they are not stopped a second time.
+            let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
             for app in [app] + along {
                 lastEndings[app.id] = nil
                 app.tokens.take(request.token)
@@ -91,7 +92,7 @@ extension Supervisor {
                 )
             }
             items.append(item)
-            items += companions(stopped.newOnes(along), of: app, isRepeated: false)
+            items += companions(stopped.newOnes(along), of: app, request, isRepeated: false)
         }
         if !request.wait {
             for index in items.indices where items[index].result == nil {

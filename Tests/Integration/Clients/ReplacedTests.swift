@@ -153,6 +153,31 @@ import Varlink
         }
     }
 
+    @Test("restart of many that require each other: killed at any instant, there is one new run of each")
+    func restartOfMany() throws {
+        let toml = """
+            [defaults]
+            exec = ["/bin/sleep", "1000"]
+            [apps.a]
+            [apps.b]
+            requires = ["a"]
+            [apps.c]
+            requires = ["b"]
+            [apps.d]
+            """
+        try withKilledDaemon(toml) { daemon throws in
+            for app in ["a", "b", "c", "d"] { try daemon.waitFor(app, "active") }
+            for round in 0..<20 {
+                let client = try Client(daemon, "restart", "a", "b", "c", "d")
+                usleep(UInt32(round * 1_100))
+                try daemon.killTorpord()
+                #expect(try client.finish(daemon) == 0, "\(client.output)")
+                let runs = try daemon.list().map(\.incarnation)
+                #expect(runs == Array(repeating: Int64(round) + 2, count: 4))
+            }
+        }
+    }
+
     @Test("reading verbs are asked again and show one answer")
     func reading() throws {
         try withKilledDaemon(Self.toml, files: Self.files) { daemon throws in

@@ -90,6 +90,30 @@ import TorporAPI
         }
     }
 
+    @Test("restarts those once that are named beside what they require")
+    func restartWithDependents() throws {
+        let toml = """
+            [defaults]
+            exec = ["/bin/sleep", "1000"]
+            [apps.db]
+            [apps.web]
+            requires = ["db"]
+            """
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let token = RequestToken.random()
+            for _ in 0..<2 {
+                let results = try daemon.verbs(.restart, ["db", "web"]) { $0.token = token }
+                #expect(results.map(\.app) == ["db", "web"] && results.allSatisfy { $0.ok && $0.state == "active" })
+            }
+            #expect(try daemon.list().map(\.incarnation) == [2, 2])
+            // One that was stopped before starts for itself.
+            try daemon.done(.stop, "web")
+            #expect(try daemon.verbs(.restart, ["db", "web"]) { $0.token = .random() }.allSatisfy(\.ok))
+            #expect(try daemon.list().map(\.incarnation) == [3, 3])
+        }
+    }
+
     @Test("tells how the app ended, when it ended instead")
     func endedInstead() throws {
         try withDaemon(
