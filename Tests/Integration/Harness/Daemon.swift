@@ -27,17 +27,26 @@ final class Daemon {
     }
 
     /// Writes the configuration and starts; `@D` in it becomes the folder.
-    init(_ toml: String, files: [String: String] = [:], environment: [String: String] = [:]) throws {
+    init(
+        _ toml: String,
+        files: [String: String] = [:],
+        environment: [String: String] = [:],
+        program: String = Built.path("torpord")
+    ) throws {
         directory = try Daemon.makeFolder()
         try Daemon.write(files, in: directory)
         _ = try Daemon.writeConfiguration(toml, in: directory)
         self.environment = environment
-        pid = try Daemon.spawn(directory, environment)
+        pid = try Daemon.spawn(directory, environment, program)
     }
 
-    private static func spawn(_ directory: String, _ environment: [String: String]) throws -> Int32 {
+    private static func spawn(
+        _ directory: String,
+        _ environment: [String: String],
+        _ program: String = Built.path("torpord")
+    ) throws -> Int32 {
         try Spawn.start(
-            [Built.path("torpord"), "--config", directory + "/torpor.toml"],
+            [program, "--config", directory + "/torpor.toml"],
             environment: ["TPTEST": directory].merging(environment) { $1 },
             output: directory + "/torpord.log"
         )
