@@ -11,13 +11,13 @@
 // be told follows from what is held: the queue has each name once at most, and never overflows. A name that the manager
 // would refuse is not parked.
 
-enum { MESSAGES_A_TURN = 256 };
+enum { MESSAGES_A_TURN = 256, LIMIT_MARGIN = 32 };
 enum { LAST_PATIENCE = 2000, LAST_PAUSE = 2 };  // milliseconds
 
 static uint32_t queue[TORPOR_KEEPER_NAME_COUNT];
 static uint32_t queue_first, queue_count;
 static uint32_t total;       // descriptors that the manager has
-static uint32_t limit = UINT32_MAX;
+static uint32_t limit = UINT32_MAX;  // FileDescriptorStoreMax=, where it is known
 static bool said_limit;
 
 void park_setup(void)
@@ -98,11 +98,15 @@ static bool send_store(const struct hold_name *name, uint32_t number, int fd)
 
 static bool is_within_limit(void)
 {
-    if (total < limit)
+    // systemd passes on what it keeps under the soft limit that the service has at its start, and renumbers it, for
+    // which it needs up to twice as many numbers (shift_fds()); without them no start succeeds any more (202/FDS). Some
+    // room is for what it listens on.
+    uint64_t room = keeper_nofile_soft / 2 > LIMIT_MARGIN ? keeper_nofile_soft / 2 - LIMIT_MARGIN : 0;
+    if (total < limit && total < room)
         return true;
     if (!said_limit)
-        keeper_log("the service manager keeps %u descriptors at most: those beyond will not outlive the service; raise "
-                   "FileDescriptorStoreMax=", limit);
+        keeper_log("the service manager is given %u descriptors and no more: those beyond will not outlive the service; "
+                   "raise FileDescriptorStoreMax= and LimitNOFILE=", total);
     said_limit = true;
     return false;
 }

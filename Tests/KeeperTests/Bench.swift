@@ -119,6 +119,12 @@ final class Bench {
     /// Whether the end of what was adopted is known here.
     var knowsFosters: Bool { Scenarios.kernelTellsExits && !hasNoPidfdInfo }
 
+    /// Says SETTLED, and waits until it was heard: nothing can be learnt of a torpord that is gone by then.
+    func settle() throws {
+        keeper.settled()
+        _ = try keeper.held()
+    }
+
     /// torpord hands over, ends, and the next one greets.
     func handOver(replacingKeeper: Bool = false) throws {
         keeper.handOver(replacingKeeper: replacingKeeper)

@@ -10,7 +10,7 @@ extension Scenarios {
         let one = try bench.launch(bench.shell("exec sleep 60", app: "stays")).get()
         let instance = bench.keeper.instance
         for round in 1...5 {
-            bench.keeper.settled()
+            try bench.settle()
             try bench.handOver()
             #expect(bench.keeper.instance == instance + UInt32(round))
             #expect(bench.keeper.leftOver.map(\.pid) == [one.pid])
@@ -55,7 +55,7 @@ extension Scenarios {
         }
         #expect(try bench.turn { errors.count == 500 })
         #expect(errors.allSatisfy { $0 == nil })
-        bench.keeper.settled()
+        try bench.settle()
         #expect(try bench.keeper.held().count == before + 500)
         let instance = bench.keeper.instance
         let old = try bench.commandLine()
@@ -97,7 +97,7 @@ extension Scenarios {
         #expect(bench.exits.first { $0.app == "kept" }?.status == .exited(18))
 
         // The signal waits for somebody who listens.
-        bench.keeper.settled()
+        try bench.settle()
         #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
         #expect(try Sockets.receive(bench.standIn.connection.raw, maximum: 16)?.bytes == Array("USR2".utf8))
 
@@ -120,7 +120,7 @@ extension Scenarios {
     /// A replaced program that does not come up gives way to the one that worked before.
     static func fallback(_ bench: Bench) throws {
         let program = try #require(bench.torpord)
-        bench.keeper.settled()
+        try bench.settle()
         let instance = bench.keeper.instance
 
         try bench.install("/bin/false")
@@ -132,13 +132,13 @@ extension Scenarios {
         try bench.killTorpord()
         try bench.becomeTorpord()
         #expect(bench.keeper.isFallback)
-        bench.keeper.settled()
+        try bench.settle()
         try bench.killTorpord()
         try bench.becomeTorpord()
         #expect(bench.keeper.isFallback)
 
         // Another program at the path is tried by itself; one that greets and ends as if it was meant has failed too.
-        bench.keeper.settled()
+        try bench.settle()
         try bench.install(Bench.python)
         try bench.killTorpord()
         try bench.becomeTorpord()
@@ -149,10 +149,10 @@ extension Scenarios {
         #expect(bench.keeper.isFallback)
 
         // And one that settles is the good one from then on, also when nothing lies at the path.
-        bench.keeper.settled()
+        try bench.settle()
         try bench.handOver()
         #expect(!bench.keeper.isFallback)
-        bench.keeper.settled()
+        try bench.settle()
         try File.remove(program)
         try bench.killTorpord()
         try bench.becomeTorpord()

@@ -170,6 +170,24 @@ struct KeeperTests {
         }
     }
 
+    @Test("a SIGTERM whose torpord dies before it has finished is asked of the next one")
+    func carriedOver() throws {
+        try withBench { bench in
+            bench.keeper.settled()
+            try Signal.send(Signal.terminate, to: bench.process.processIdentifier)
+            #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
+            try bench.killTorpord()
+            try bench.becomeTorpord()
+            #expect(
+                try !Descriptor.wait(bench.standIn.connection.raw, timeout: .milliseconds(50)),
+                "before it has settled it may not listen yet"
+            )
+            bench.keeper.settled()
+            #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
+            #expect(try Sockets.receive(bench.standIn.connection.raw, maximum: 16)?.bytes == Array("TERM".utf8))
+        }
+    }
+
     @Test("without a torpord, SIGTERM ends the apps and the keeper")
     func termination() throws {
         try withBench { bench in

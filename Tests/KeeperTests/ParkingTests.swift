@@ -150,6 +150,42 @@ struct ParkingTests {
         }
     }
 
+    @Test("no more is parked than the service can be started with")
+    func descriptorLimit() throws {
+        let manager = try Manager()
+        try withBench { bench in
+            // systemd could not start a service with more than half as many as its soft limit.
+            let (open, _) = try files(100, bench)
+            var plan = bench.keeperPlan(Bench.program)
+            plan.limits = [(resource: 7, soft: 128, hard: 4096)]
+            plan.environment.append("NOTIFY_SOCKET=\(manager.path)")
+            let first = bench.keepFirst()
+            let second = try bench.launch(plan).get()
+            try bench.becomeTorpord()
+            try hold(bench, "many", open[...])
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    return bench.log.contains("LimitNOFILE=")
+                }
+            )
+            #expect(manager.store.count == 32)
+            // One that goes makes room for another.
+            try release(bench, "many")
+            try hold(bench, "few", open[0..<3])
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    return manager.store.keys.sorted() == ["few#0", "few#1", "few#2"]
+                }
+            )
+            bench.keeper.sayBye()
+            try bench.tellStandIn("0")
+            #expect(try Descriptor.wait(second.pidfd.raw, timeout: .seconds(20)))
+            withExtendedLifetime(first) {}
+        }
+    }
+
     @Test("what was parked comes back in its order, and no more than fits is given", arguments: programs)
     func restored(program: String) throws {
         let manager = try Manager()

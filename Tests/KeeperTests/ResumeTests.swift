@@ -140,7 +140,7 @@ struct ResumeTests {
             let one = try bench.launch(bench.shell("exec sleep 60", app: "stays")).get()
             let file = try File.open("/dev/null")
             bench.keeper.hold("one", [file.raw])
-            bench.keeper.settled()
+            try bench.settle()
             #expect(try bench.keeper.held() == ["one"])
             try File.remove(program)
             try bench.handOver(replacingKeeper: true)
@@ -153,7 +153,7 @@ struct ResumeTests {
                 .compactMap { try? File.readLink(folder + "/" + $0) }
             #expect(!open.contains { $0.contains("memfd") || $0.contains("pidfd") }, "\(open)")
             #expect(open.count { $0 == "/dev/null" } == 1, "standard input, and not what is held")
-            bench.keeper.settled()
+            try bench.settle()
             try FileManager.default.copyItem(atPath: Bench.program, toPath: program)
             try bench.handOver(replacingKeeper: true)
             #expect(try bench.commandLine().contains("--resume"))

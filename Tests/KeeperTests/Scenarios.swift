@@ -142,7 +142,7 @@ enum Scenarios {
                 }
             case 1:
                 // BYE (10) is no garbage: it would be believed.
-                let type = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 99, 101].randomElement(using: &random)!
+                let type = [1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14, 99, 101].randomElement(using: &random)!
                 message = [UInt8(type), 0, 0, 0, 255, 255, 255, 127]
                 message += (0..<Int.random(in: 0...80, using: &random)).map { _ in .random(in: 0...255, using: &random)
                 }
