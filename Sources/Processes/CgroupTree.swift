@@ -77,15 +77,17 @@ public final class CgroupTree {
         try? Cgroup.remove(base)
     }
 
-    /// Apps that have a cgroup with processes: what an earlier supervisor has left.
-    public func populated() -> [String] {
-        Cgroup.children(base).filter { (try? Cgroup.events($0).populated) ?? false }
-            .compactMap { $0.split(separator: "/").last.map(String.init) }
+    /// Cgroups of apps, by their paths, that have processes and are not among the `known` ones: what an earlier
+    /// supervisor has left.
+    public func populated(except known: Set<String>) -> [String] {
+        Cgroup.children(base).filter { !known.contains($0) && ((try? Cgroup.events($0).populated) ?? false) }
     }
 
     /// A name that cannot be taken for a control file (those have a dot) or another directory.
     static func fileName(_ name: String) -> String {
-        let safe = String(name.map { $0 == "/" ? "_" : $0 })
-        return safe.contains(".") || safe.hasPrefix("_") || safe.isEmpty ? "_" + safe : safe
+        let bytes = name.utf8
+        let isSafe = !bytes.contains { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: ".") }
+        if isSafe, let first = bytes.first, first != UInt8(ascii: "_") { return name }
+        return "_" + String(name.map { $0 == "/" ? "_" : $0 })
     }
 }

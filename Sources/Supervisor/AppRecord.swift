@@ -13,6 +13,8 @@ struct AppRecord {
     var errno: Int32?
     var isReloading = false
     var foundStopped = false
+    /// It has a cgroup of its own.
+    var hasCgroup = false
     var token: UInt64 = 0
     var lastExit: LastExit?
     var missedDeadline: Deadline?
@@ -30,6 +32,7 @@ struct AppRecord {
         errno = app.saidErrno
         isReloading = app.isReloading
         foundStopped = app.foundStopped
+        hasCgroup = app.tree?.cgroupPath != nil
         token = app.lastToken
         lastExit = app.lastExit
         missedDeadline = app.missedDeadline
@@ -41,7 +44,7 @@ struct AppRecord {
         Self.put(main, into: &record)
         record.put(launchedAt)
         record.put(errno ?? 0)
-        record.put(UInt8((isReloading ? 1 : 0) | (foundStopped ? 2 : 0) | (status == nil ? 0 : 4)))
+        record.put(UInt8((isReloading ? 1 : 0) | (foundStopped ? 2 : 0) | (status == nil ? 0 : 4) | (hasCgroup ? 8 : 0)))
         record.put(token)
         record.put(lastExit != nil)
         if let lastExit {
@@ -64,6 +67,7 @@ struct AppRecord {
         let flags = record.take(UInt8.self)
         isReloading = flags & 1 != 0
         foundStopped = flags & 2 != 0
+        hasCgroup = flags & 8 != 0
         token = record.take(UInt64.self)
         if record.takeFlag() {
             var exit = LastExit(reason: record.takeText())

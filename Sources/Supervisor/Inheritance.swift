@@ -5,13 +5,18 @@ import Processes
 /// What an earlier torpord left in the keeper, each descriptor taken once.
 final class Inheritance {
     private var held: [String: [Descriptor]] = [:]
+    /// Names of stored descriptors by app: there may be thousands of other names.
+    private var stores: [String: [String]] = [:]
 
     /// Nothing: the first torpord of a keeper that was started by itself.
     init() {}
 
     /// All that the keeper holds.
     init(from keeper: Keeper) throws(Errno) {
-        for (name, descriptors) in try keeper.takeAllHeld() { held[name] = descriptors }
+        for (name, descriptors) in try keeper.takeAllHeld() {
+            held[name] = descriptors
+            if let app = HeldName.appOfStore(name) { stores[app, default: []].append(name) }
+        }
     }
 
     /// Whether there is nothing.
@@ -23,10 +28,9 @@ final class Inheritance {
     /// The first under a name, left where it is.
     func look(_ name: String) -> Descriptor? { held[name]?.first }
 
-    /// Names that begin so, with their descriptors, in order of the names.
-    func take(prefix: String) -> [(name: String, descriptors: [Descriptor])] {
-        let names = held.keys.filter { $0.hasPrefix(prefix) }.sorted()
-        return names.map { ($0, take($0)) }
+    /// The stored descriptors of an app, in the order in which they came.
+    func takeStore(of app: String) -> [(name: String, descriptors: [Descriptor])] {
+        (stores.removeValue(forKey: app) ?? []).sorted().map { ($0, take($0)) }
     }
 
     /// What nobody wanted.
@@ -46,6 +50,11 @@ enum HeldName {
     static func process(_ app: String) -> String { "app/\(app)/process" }
     /// All of an app's stored descriptors.
     static func store(_ app: String) -> String { "store/\(app)/" }
+    /// The app whose stored descriptor goes by that name.
+    static func appOfStore(_ name: String) -> String? {
+        guard name.utf8.starts(with: "store/".utf8) else { return nil }
+        return String(name.dropFirst(6).prefix { $0 != "/" })
+    }
     /// One of them; numbers keep the order in which they came.
     static func store(_ app: String, _ number: Int, poll: Bool, _ name: String) -> String {
         let digits = String(number)

@@ -35,7 +35,7 @@ extension Supervisor {
     func takeStore(_ app: AppRuntime) {
         var entries: [(name: String, entry: FDStore.Entry)] = []
         let prefix = HeldName.store(app.name)
-        for (held, descriptors) in inheritance.take(prefix: prefix) {
+        for (held, descriptors) in inheritance.takeStore(of: app.name) {
             let rest = held.dropFirst(prefix.count)
             guard rest.utf8.count > 7, let descriptor = descriptors.first else { continue }
             app.storeCount = max(app.storeCount, Int(rest.prefix(6)) ?? 0)

@@ -28,7 +28,7 @@ extension Supervisor {
             // It came and went while torpord was away.
             let tag = AppTag(app: app.name, incarnation: record.incarnation)
             let main = Identity(pid: record.pid, startTime: record.startTime)
-            app.tree = tree(of: app, tag, main, nil, isOurs: true)
+            app.tree = tree(tag, main, nil, cgroup(of: app), isOurs: true)
             deliver(.launched, to: id)
         }
         guard let tree = app.tree else { return }

@@ -197,9 +197,7 @@ extension Supervisor {
         return variables.map { "\($0.key)=\($0.value)" }
     }
 
-    /// Directories and sockets, made at the first launch and kept for the later ones. `held`: the notify socket of an
-    /// earlier torpord.
-    func prepare(_ app: AppRuntime, _ user: User?, taking held: Descriptor? = nil) throws(LaunchTrouble) {
+    private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchTrouble) {
         let state = runtime.state + "/apps/" + app.name
         do throws(Errno) {
             try File.makeDirectories(app.directory)
@@ -208,6 +206,13 @@ extension Supervisor {
         } catch {
             throw LaunchTrouble("cannot make the directories of \(app.name) (\(app.directory), \(state)): \(error)")
         }
+    }
+
+    /// Directories and sockets, made at the first launch and kept for the later ones. `held`: the notify socket of an
+    /// earlier torpord.
+    func prepare(_ app: AppRuntime, _ user: User?, taking held: Descriptor? = nil) throws(LaunchTrouble) {
+        // With its socket its directories are there too.
+        if held == nil { try makeDirectories(app, user) }
         guard app.notifySocket == nil else { return }
         let path = app.directory + "/notify"
         let socket: NotifySocket

@@ -80,8 +80,7 @@ extension Supervisor {
             // Also those whose process came in a launch that was under way: they get their tree later.
             let alive = apps.filter { $0.tree != nil || coordinator.machine($0.id).isAlive }
             let known = Set(alive.map { cgroups.path(of: $0.name) })
-            let paths = cgroups.populated().map { cgroups.base + "/" + $0 }.filter { !known.contains($0) }
-            ended += paths.map { LeftOverApp(cgroup: $0) }
+            ended += cgroups.populated(except: known).map { LeftOverApp(cgroup: $0) }
         }
         guard !ended.isEmpty else { return }
         leftOver += ended

@@ -108,7 +108,8 @@ extension Supervisor {
             pidfd = inheritance.take(HeldName.process(app.name)).first ?? (try? leader.open())
             if let pidfd { adopt(app, leader, pidfd) }
         }
-        app.tree = tree(of: app, tag, leader, pidfd, isOurs: entry.map { !$0.isAdopted } ?? !isUnknown)
+        let cgroup = record.hasCgroup ? cgroups?.path(of: app.name) : nil
+        app.tree = tree(tag, leader, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? !isUnknown)
         if let main = record.main, main != leader { app.tree?.restoreMain(main) }
         if let cause = machine.exitCause {
             app.exitRecord = MainExit(pid: leader.pid, status: Self.status(of: cause))
@@ -119,17 +120,17 @@ extension Supervisor {
 
     /// The processes of an incarnation that somebody else launched. `isOurs`: our keeper is their parent.
     func tree(
-        of app: AppRuntime,
         _ tag: AppTag,
         _ main: Identity,
         _ pidfd: Descriptor?,
+        _ cgroup: String?,
         isOurs: Bool
     ) -> ProcessTree {
         return ProcessTree(
             tag: tag,
             main: main,
             pidfd: pidfd,
-            cgroupPath: cgroup(of: app),
+            cgroupPath: cgroup,
             table: processes,
             adopter: isOurs ? ThisProcess.parent : nil
         )
@@ -167,7 +168,7 @@ extension Supervisor {
             let state: AppState = stat.state == "T" ? .suspended : running
             coordinator.adopt(app.id, in: state, incarnation: tag.incarnation, now: loop.now)
             if entry == nil { adopt(app, main, pidfd) }
-            app.tree = tree(of: app, tag, main, pidfd, isOurs: entry.map { !$0.isAdopted } ?? false)
+            app.tree = tree(tag, main, pidfd, cgroup(of: app), isOurs: entry.map { !$0.isAdopted } ?? false)
             app.launchedAt = loop.now
             app.logged = state
             app.lastState = state
