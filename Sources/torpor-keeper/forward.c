@@ -6,7 +6,7 @@
 
 // Signals that the keeper gets are meant for torpord. One that comes while torpord is being replaced waits for the next
 // one to say SETTLED; so does a SIGTERM or SIGINT whose torpord died of something else before it had finished. With no
-// torpord at all, and none about to be started, the keeper itself ends the apps.
+// torpord at all, and none that is started at once, the keeper itself ends the apps.
 
 static uint64_t pending;      // 1 << number
 static uint64_t passed_on;    // to the torpord that lives
@@ -57,6 +57,24 @@ static bool is_zombie(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
 }
 
+static void shut_down(int signo)
+{
+    keeper_log("asked to end while there is no torpord: the apps get SIGTERM");
+    shutdown_signal = signo;
+    signal_children(SIGTERM);
+    torpord_set_delay(SHUTDOWN_GRACE);
+    forward_child_ended();
+}
+
+/// What torpord was asked and has not done, when torpords die one after the other.
+bool forward_end_without_torpord(void)
+{
+    if ((pending & stops) == 0)
+        return false;
+    shut_down(SIGTERM);
+    return true;
+}
+
 void forward_signal(int signo)
 {
     if (torpord_pid > 0) {
@@ -70,11 +88,7 @@ void forward_signal(int signo)
     }
     if ((signo != SIGTERM && signo != SIGINT && signo != SIGQUIT) || shutdown_signal != 0)
         return;
-    keeper_log("asked to end while there is no torpord: the apps get SIGTERM");
-    shutdown_signal = signo;
-    signal_children(SIGTERM);
-    torpord_set_delay(SHUTDOWN_GRACE);
-    forward_child_ended();
+    shut_down(signo);
 }
 
 /// SETTLED: it listens now.

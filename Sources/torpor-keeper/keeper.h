@@ -96,6 +96,7 @@ void watch_fired(void);
 // forward.c
 void forward_signal(int signo);
 void forward_settled(void);
+bool forward_end_without_torpord(void);  // false: nobody has asked for an end
 void forward_torpord_ended(void);
 void forward_child_ended(void);  // a child was reaped: a shutdown may be over
 void forward_shutdown_over(void);

@@ -88,6 +88,8 @@ static void start_later(void)
         next_delay = delay_cap;
     if (delay == 0) {
         torpord_start();
+    } else if (forward_end_without_torpord()) {
+        return;
     } else {
         keeper_log("starting it again in %llu ms", (unsigned long long)delay);
         torpord_set_delay(delay);

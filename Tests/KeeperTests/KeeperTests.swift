@@ -188,6 +188,21 @@ struct KeeperTests {
         }
     }
 
+    @Test("a SIGTERM is not forgotten when one torpord after the other dies")
+    func endsAtLast() throws {
+        try withBench { bench in
+            let one = try bench.launch(bench.shell("exec sleep 60")).get()
+            try bench.settle()
+            try Signal.send(Signal.terminate, to: bench.process.processIdentifier)
+            #expect(try Descriptor.wait(bench.standIn.connection.raw, timeout: .seconds(10)))
+            try bench.killTorpord()
+            try bench.becomeTorpord()
+            try bench.killTorpord()
+            #expect(try bench.status() == 0)
+            #expect(Pidfd.hasEnded(one.pidfd.raw))
+        }
+    }
+
     @Test("without a torpord, SIGTERM ends the apps and the keeper")
     func termination() throws {
         try withBench { bench in
