@@ -85,9 +85,9 @@ public final class CgroupTree {
 
     /// A name that cannot be taken for a control file (those have a dot) or another directory.
     static func fileName(_ name: String) -> String {
-        let bytes = name.utf8
-        let isSafe = !bytes.contains { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: ".") }
-        if isSafe, let first = bytes.first, first != UInt8(ascii: "_") { return name }
-        return "_" + String(name.map { $0 == "/" ? "_" : $0 })
+        let slash = UInt8(ascii: "/")
+        let safe = name.utf8.contains(slash) ? String(name.map { $0 == "/" ? "_" : $0 }) : name
+        let isPlain = !safe.utf8.contains(UInt8(ascii: ".")) && safe.utf8.first.map { $0 != UInt8(ascii: "_") } ?? false
+        return isPlain ? safe : "_" + safe
     }
 }
