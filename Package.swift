@@ -40,7 +40,7 @@ let package = Package(
             name: "Supervisor",
             dependencies: [
                 "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Processes", "Recovery",
-                "TorporAPI", "Varlink", "VarlinkServer",
+                "Store", "TorporAPI", "Varlink", "VarlinkServer",
             ]
         ),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),

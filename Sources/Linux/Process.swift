@@ -106,6 +106,14 @@ public enum ThisProcess {
         (try? File.readString("/proc/sys/kernel/random/boot_id").split(separator: "\n").first.map(String.init)) ?? ""
     }
 
+    /// The machine's identity (machine-id(5)); empty where it has none, as in many containers.
+    public static var machineID: String {
+        for path in ["/etc/machine-id", "/var/lib/dbus/machine-id"] {
+            if let id = try? File.readString(path).split(separator: "\n").first, !id.isEmpty { return String(id) }
+        }
+        return ""
+    }
+
     /// Names of resources as `[apps.NAME.limits]` has them, with their numbers.
     public static let resources: [(name: String, number: Int32)] = [
         ("cpu", 0), ("fsize", 1), ("data", 2), ("stack", 3), ("core", 4), ("rss", 5), ("nproc", 6), ("nofile", 7),

@@ -56,9 +56,9 @@ public struct StoredExit: Sendable, Hashable {
 
 /// Something that happened.
 public struct StoredEvent: Sendable, Hashable {
-    /// Its place in the order of all events, given by ``Store/append(_:)``: grows from event to event, also across
-    /// boots and databases. It is the time in microseconds since 1970, or one more than the last where the clock
-    /// stands still or was set back; so it is never less than `at`.
+    /// Its place in the order of all events; 0 until ``Store/append(_:)`` gives it one. It grows from event to event,
+    /// also across boots and databases. It is the time in microseconds since 1970, or one more than the last where the
+    /// clock stands still or was set back; so it is never less than `at`.
     public var sequence: Int64 = 0
     /// Microseconds since 1970.
     public var at: Int64

@@ -96,11 +96,11 @@ public final class Store {
         push { $0.remove(app: app, now: now) }
     }
 
-    /// Keeps an event, and returns the sequence that it gets.
+    /// Keeps an event, and returns the sequence that it gets: its own if that is later than all before it.
     @discardableResult
     public func append(_ event: StoredEvent) -> Int64 {
         var event = event
-        lastSequence = max(lastSequence &+ 1, event.at)
+        lastSequence = max(lastSequence &+ 1, event.at, event.sequence)
         event.sequence = lastSequence
         let now = loop.now
         let numbered = event
@@ -227,20 +227,22 @@ public final class Store {
     /// The writer has rung.
     private func answered() {
         doorbell?.drain()
-        let (answers, notices, busySince) = queue.withLock { queue in
+        let (answers, notices) = queue.withLock { queue in
             defer {
                 queue.answers = []
                 queue.notices = []
             }
-            return (queue.answers, queue.notices, queue.busySince)
+            return (queue.answers, queue.notices)
         }
         for notice in notices {
-            if case .available = notice.kind { isHanging = false }
+            switch notice.kind {
+            case .available: isHanging = false
+            // Nobody was told of a wait that ended before anything else came.
+            case .answers where !isHanging: continue
+            case .answers: isHanging = false
+            case .setAside, .setAsideNewer, .unavailable, .hangs, .otherMachine: break
+            }
             onNotice?(notice)
-        }
-        if isHanging, busySince == nil {
-            isHanging = false
-            onNotice?(StoreNotice(.available(lost: 0), "\(place.path): the disk answers again"))
         }
         let taken = answers.compactMap { entry in
             pending.removeValue(forKey: entry.ticket).map { ($0.completion, entry.answer) }
@@ -253,14 +255,19 @@ public final class Store {
 
     /// Has what waits written and the file closed. Blocks, at most for `limit`: false when that was not enough, or
     /// something could not be written. Questions that wait get no answer any more. A second call only waits.
+    ///
+    /// - Parameter quickly: the write-ahead log is not taken into the file, which takes a sync or two.
     @discardableResult
-    public func close(within limit: Duration = .seconds(1)) -> Bool {
+    public func close(within limit: Duration = .seconds(1), quickly: Bool = false) -> Bool {
         guard doorbell != nil else { return true }
         isClosed = true
         source?.cancel()
         timer?.cancel()
         pending = [:]
-        queue.withLock { $0.isClosing = true }
+        queue.withLock {
+            $0.leavesLog = quickly
+            $0.isClosing = true
+        }
         queue.wake()
         let isClean = queue.wait(until: Clock.monotonic() + limit) { (queue, _) -> Bool? in
             queue.isFinished ? queue.work.isEmpty : nil

@@ -59,6 +59,8 @@ struct StoreQueue: Sendable {
     var isUntidy = false
     var retention: Retention
     var isClosing = false
+    /// The log is left beside the file: whoever comes next takes it in.
+    var leavesLog = false
     /// What the writer is at, and since when; nil while it waits.
     var busySince: Duration?
     var isFinished = false
@@ -201,6 +203,8 @@ public struct StoreNotice: Sendable, Hashable, CustomStringConvertible {
         case unavailable
         /// The disk has not answered for a while.
         case hangs
+        /// The disk answers again.
+        case answers
         /// It is written again; so many events and reports were lost.
         case available(lost: Int64)
         /// The file was written on another machine.

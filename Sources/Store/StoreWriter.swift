@@ -37,9 +37,10 @@ final class StoreWriter {
                 defer { queue.busySince = nil }
                 return queue.busySince.map { Clock.monotonic() - $0 >= Store.patience } ?? false
             }
-            if hung { doorbell.signal() }
+            if hung { tell(.answers, "\(place.path): the disk answers again") }
             if turn.isLast { break }
         }
+        if queue.withLock({ $0.leavesLog }) { file?.database.keepLogOnClose(true) }
         file?.database.close()
         file = nil
         queue.withLock { $0.isFinished = true }

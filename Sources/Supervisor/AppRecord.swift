@@ -18,11 +18,13 @@ struct AppRecord {
     var token: UInt64 = 0
     var lastExit: LastExit?
     var missedDeadline: Deadline?
+    /// The goal that a person set.
+    var goalOfPerson: Goal?
     var status: String?
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
-        356 + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
+        372 + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
     init(of app: AppRuntime) {
@@ -36,6 +38,7 @@ struct AppRecord {
         token = app.lastToken
         lastExit = app.lastExit
         missedDeadline = app.missedDeadline
+        goalOfPerson = app.kept.goalOfPerson
         status = app.statusText
     }
 
@@ -44,7 +47,12 @@ struct AppRecord {
         Self.put(main, into: &record)
         record.put(launchedAt)
         record.put(errno ?? 0)
-        record.put(UInt8((isReloading ? 1 : 0) | (foundStopped ? 2 : 0) | (status == nil ? 0 : 4) | (hasCgroup ? 8 : 0)))
+        var flags: UInt8 = isReloading ? 1 : 0
+        if foundStopped { flags |= 2 }
+        if status != nil { flags |= 4 }
+        if hasCgroup { flags |= 8 }
+        if goalOfPerson != nil { flags |= 16 }
+        record.put(flags)
         record.put(token)
         record.put(lastExit != nil)
         if let lastExit {
@@ -54,6 +62,7 @@ struct AppRecord {
             record.put(lastExit.at ?? 0)
         }
         record.put(missedDeadline)
+        if let goalOfPerson { record.put(goalOfPerson.rawValue) }
         // The only one that may be long: last, and cut to what room there is.
         if let status { record.put(status) }
     }
@@ -80,6 +89,7 @@ struct AppRecord {
             lastExit = exit
         }
         missedDeadline = record.takeDeadline()
+        if flags & 16 != 0 { goalOfPerson = Goal(rawValue: record.takeText()) }
         if flags & 4 != 0 { status = record.takeText() }
     }
 
@@ -92,6 +102,7 @@ struct AppRecord {
         app.lastToken = token
         app.lastExit = lastExit
         app.missedDeadline = missedDeadline
+        app.kept.goalOfPerson = goalOfPerson
         app.statusText = status
     }
 

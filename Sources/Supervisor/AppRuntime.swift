@@ -50,6 +50,9 @@ final class AppRuntime {
     /// Exits of this incarnation that the keeper keeps until its ending is recorded.
     var keptExits: [ExitRecord] = []
 
+    /// What outlives the boot.
+    var kept = KeptApp()
+
     var launchedAt: Duration?
     var usage = Usage.none
     var statusText: String?

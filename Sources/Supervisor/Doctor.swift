@@ -11,8 +11,19 @@ struct Doctor {
     func checks() -> [DoctorCheck] {
         let freezes = supervisor.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
         return [
-            cgroups, MachineChecks.freezer(freezes), MachineChecks.controllers(supervisor.cgroups?.controllers ?? []),
+            cgroups, store, MachineChecks.freezer(freezes),
+            MachineChecks.controllers(supervisor.cgroups?.controllers ?? []),
         ] + MachineChecks(apps: supervisor.apps.count).all
+    }
+
+    private var store: DoctorCheck {
+        let path = supervisor.runtime.state + "/torpor.db"
+        return DoctorCheck(
+            name: "store",
+            ok: supervisor.storeTrouble == nil,
+            value: path,
+            message: supervisor.storeTrouble
+        )
     }
 
     private var cgroups: DoctorCheck {

@@ -32,7 +32,8 @@ final class RuntimeDirectory {
         socket = path + "/io.torpor"
         logs = specification.logDirectory
         state = specification.stateDirectory
-        for directory in [path, apps, logs, state] { try Self.make(directory) }
+        // The state directory is the store's to make: without it the supervisor goes on.
+        for directory in [path, apps, logs] { try Self.make(directory) }
         if let held, Self.isAt(path + "/lock", held) {
             lock = held
             isLockInherited = true

@@ -3,6 +3,7 @@ import EventLoop
 import Lifecycle
 import Linux
 import Processes
+import Store
 import SystemPackage
 import TorporAPI
 
@@ -205,7 +206,7 @@ extension Supervisor {
         note(app, kind: "notice", text: text)
     }
 
-    /// Adds to the event log.
+    /// Adds to the event log, and to the store.
     func note(
         _ app: AppRuntime? = nil,
         kind: String,
@@ -215,7 +216,7 @@ extension Supervisor {
         reason: String? = nil
     ) {
         let incarnation = app.map { Int64(coordinator.machine($0.id).incarnation) }
-        events.append(
+        let record = events.append(
             EventRecord(
                 at: Clock.realtimeMicroseconds(),
                 app: app?.name,
@@ -227,5 +228,6 @@ extension Supervisor {
                 reason: reason
             )
         )
+        store.append(StoredEvent(record))
     }
 }

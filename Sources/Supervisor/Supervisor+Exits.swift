@@ -141,6 +141,7 @@ extension Supervisor {
         if app.tree?.cgroupPath != nil { try? cgroups?.remove(app.name) }
         app.tree = nil
         lastEndings[app.id] = (ending, text)
+        forgetGoal(of: app, after: ending)
     }
 
     /// What the app requires and is not there, nor on its way.
@@ -150,11 +151,6 @@ extension Supervisor {
             let machine = coordinator.machine(id)
             return !machine.isUp && !machine.isAlive && !machine.isWaitingToLaunch
         }
-    }
-
-    private func file(_ report: Report, _ app: AppRuntime) {
-        app.reports.append(report)
-        if app.reports.count > 10 { app.reports.removeFirst() }
     }
 
     private func makeReport(_ app: AppRuntime, _ ending: Ending, _ exit: LastExit, _ text: String) -> Report {

@@ -18,6 +18,7 @@ extension Supervisor {
             return loop.stop()
         }
         log.error("torpor-keeper is gone: torpord becomes the keeper, and starts another torpord below it")
+        closeStore(quickly: true)
         let reason = Keeper.become(arguments: arguments, holding: allHeld(), lost: keeper)
         log.error("\(reason); nothing can be launched any more: ending every app, then torpord")
         note(kind: "supervisor", text: "torpor-keeper is gone: ending every app")

@@ -201,8 +201,12 @@ extension Supervisor {
         let state = runtime.state + "/apps/" + app.name
         do throws(Errno) {
             try File.makeDirectories(app.directory)
-            try File.makeDirectories(state, mode: 0o755)
-            if let user, Users.isRoot { try File.setOwner(state, uid: user.uid, gid: user.gid) }
+            // Asked first: on a disk that hangs, reading does not wait.
+            let there = try? File.status(state)
+            if there?.kind != .directory { try File.makeDirectories(state, mode: 0o755) }
+            if let user, Users.isRoot, there?.uid != user.uid || there?.gid != user.gid {
+                try File.setOwner(state, uid: user.uid, gid: user.gid)
+            }
         } catch {
             throw LaunchTrouble("cannot make the directories of \(app.name) (\(app.directory), \(state)): \(error)")
         }

@@ -43,7 +43,7 @@ extension Supervisor {
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
                 if let name = request.app { _ = try selection.one(name) }
-                follow(request, reply)
+                History(self, request, reply).begin()
             case .reports(let name):
                 let chosen = try name.map { name throws(Selection.Unknown) in [try selection.one(name)] } ?? apps
                 reply.send(Replies.reports(chosen.flatMap(\.reports).sorted { $0.at > $1.at }))
@@ -221,23 +221,6 @@ extension Supervisor {
             app?.logFollowers.removeAll { $0 === follower }
         }
         if page.more { follower.step() }
-    }
-
-    private func follow(_ request: EventsRequest, _ reply: Reply) {
-        let past = events.records(app: request.app, since: request.since, after: request.after)
-        let isBounded = request.follow && request.since == nil && request.after == nil
-        let first = Replies.events(isBounded ? past.suffix(20) : past, sequence: events.sequence)
-        reply.send(first, continues: request.follow)
-        guard request.follow, reply.more else { return }
-        let name = request.app
-        let token = events.follow { [weak reply] record in
-            guard name == nil || record.app == name else { return }
-            reply?.send(Replies.events([record], sequence: record.sequence), continues: true)
-        }
-        reply.onClosed = { [weak self, reply] in
-            _ = reply
-            self?.events.unfollow(token)
-        }
     }
 }
 

@@ -6,6 +6,7 @@ import Notify
 import Output
 import Processes
 import Recovery
+import Store
 import SystemPackage
 import TorporAPI
 import Varlink
@@ -28,6 +29,12 @@ public final class Supervisor {
     var recovery: RecoveryFile
     /// What the one before this one left in the keeper.
     let inheritance: Inheritance
+    /// What outlives the boot.
+    let store: Store
+    /// What was remembered is with the apps: from now on it is kept up to date.
+    var isRemembered = false
+    /// Why nothing can be stored now.
+    var storeTrouble: String?
     /// The texts of the configuration in force, for the next torpord.
     var configurationFile: Descriptor?
     /// What torpord was called with.
@@ -89,6 +96,7 @@ public final class Supervisor {
         runtime = try RuntimeDirectory(configuration.supervisor, lock: inheritance.take(HeldName.lock).first)
         recovery = try Self.openRecovery(runtime, inheritance, configuration, log)
         batch = try Self.openBatch(runtime, inheritance, configuration, log)
+        store = Self.openStore(configuration, startup)
         do throws(DependencyError) {
             coordinator = try Coordinator(configuration.apps.map(Self.definition))
         } catch {
@@ -169,30 +177,28 @@ public final class Supervisor {
         repairRuntimeDirectory()
         watchRuntimeDirectory()
         keeper.settled()
+        store.releaseWrites()
         if keeper.isFallback {
             log.error("the torpord on disk did not come up: the one from before the upgrade goes on")
             note(kind: "supervisor", text: "the upgrade failed: the torpord on disk did not come up")
         }
-        whenLeftOverIsGone { [weak self] in self?.launchAtStart(fresh) }
+        remember(fresh) { [weak self] in
+            self?.whenLeftOverIsGone { self?.launchAtStart(fresh) }
+        }
         do {
             try loop.run()
         } catch {
             throw StartError("the event loop failed: \(error)")
         }
+        closeStore(quickly: handsOver != nil)
         cleanUp()
     }
 
     private func launchAtStart(_ fresh: [AppRuntime]) {
-        var first: [(app: AppID, foreground: Bool)] = []
-        for app in fresh {
-            switch app.specification.launch {
-            case .foreground: first.append((app.id, true))
-            case .background: first.append((app.id, false))
-            case .onDemand: break
-            }
-        }
+        let first = fresh.compactMap { launchAtStart($0) }
         if recovery.isShuttingDown { isFinishing = true }
         perform(coordinator.launch(first, now: loop.now))
+        suspendAsBefore(first)
         log.info("torpord \(Supervisor.version) with \(apps.count) apps, control socket \(runtime.socket)")
         note(kind: "supervisor", text: "torpord \(Supervisor.version) supervises \(apps.count) apps")
         keeper.tellManager("READY=1\nSTATUS=\(apps.count) apps")
@@ -239,6 +245,7 @@ public final class Supervisor {
         for id in touched {
             announceTransition(apps[id])
             armDeadline(apps[id])
+            keep(apps[id])
         }
         if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
         if isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) {

@@ -62,6 +62,7 @@ extension Supervisor {
                 continue
             }
             let before = coordinator.machine(app.id)
+            let goalOfPerson = app.kept.goalOfPerson
             // They take the token too: asked again for them in the same call, they are not stopped a second time.
             let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
             for app in [app] + along {
@@ -70,6 +71,7 @@ extension Supervisor {
             }
             var item: Waiter.Item
             do throws(RequestError) {
+                personAsks(request, of: app, goal: before.goal)
                 if let asked = Self.request(for: request) { try self.request(asked, of: app.id) }
                 if request.token != nil { for app in [app] + along { keepTokens(of: app) } }
                 let machine = coordinator.machine(app.id)
@@ -81,6 +83,7 @@ extension Supervisor {
                 )
             } catch {
                 app.tokens.giveBack(request.token)
+                app.kept.goalOfPerson = goalOfPerson
                 item = Waiter.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
                 item.result = VerbResult(
                     app: app.name,

@@ -180,9 +180,12 @@ public enum ManagerInterface {
         method Logs(app: string, lines: ?int, follow: ?bool, since: ?int, grep: ?string, cursor: ?string) ->
           (lines: []LogLine, cursor: string)
 
-        # What happened; with follow (and "more") what happens from now on as well. "after" leaves out what is not
-        # later than that sequence number; the reply's is that of the newest event of all.
-        method Events(app: ?string, follow: ?bool, since: ?int, after: ?int) -> (events: []Event, sequence: int)
+        # What happened, over restarts and boots; with follow (and "more") what happens from now on as well. Only what
+        # is not before "since" and before "until", and behind the sequence number "after"; of that the newest "limit".
+        # Called with "more", the past may come in several replies. A reply's sequence number is that of the newest
+        # event that it looked at; "incomplete" says why older events are missing.
+        method Events(app: ?string, follow: ?bool, since: ?int, until: ?int, after: ?int, limit: ?int) ->
+          (events: []Event, sequence: int, incomplete: ?string)
 
         # Termination reports, the newest first.
         method Reports(app: ?string) -> (reports: []Report)

@@ -119,8 +119,12 @@ public struct EventsRequest: Hashable, Sendable {
     public var follow = false
     /// Microseconds since 1970.
     public var since: Int64?
+    /// Microseconds since 1970: only what is before it.
+    public var until: Int64?
     /// Only events with a later sequence number than this.
     public var after: Int64?
+    /// The newest so many; nil for the daemon's choice.
+    public var limit: Int64?
 
     /// An empty one.
     public init() {}
@@ -129,7 +133,10 @@ public struct EventsRequest: Hashable, Sendable {
         app = try fields.optionalString("app")
         follow = try fields.optionalBool("follow") ?? false
         since = try fields.optionalInt("since")
+        until = try fields.optionalInt("until")
         after = try fields.optionalInt("after")
+        limit = try fields.optionalInt("limit")
+        if let limit, limit < 0 { throw FieldError(field: "limit", problem: "must not be negative") }
     }
 
     var parameters: JSON {
@@ -137,7 +144,9 @@ public struct EventsRequest: Hashable, Sendable {
         if let app { object["app"] = .string(app) }
         if follow { object["follow"] = true }
         if let since { object["since"] = .int(since) }
+        if let until { object["until"] = .int(until) }
         if let after { object["after"] = .int(after) }
+        if let limit { object["limit"] = .int(limit) }
         return .object(object)
     }
 }

@@ -174,9 +174,10 @@ public enum Replies {
     public static func logs(_ lines: [LogLine], cursor: String) -> JSON {
         ["lines": .array(lines.map(\.json)), "cursor": .string(cursor)]
     }
-    /// A reply of Events; `sequence` is that of the newest event of all.
-    public static func events(_ events: [EventRecord], sequence: Int64) -> JSON {
-        ["events": .array(events.map(\.json)), "sequence": .int(sequence)]
+    /// A reply of Events; `sequence` is that of the newest event that was looked at, `incomplete` says why older ones
+    /// are missing.
+    public static func events(_ events: [EventRecord], sequence: Int64, incomplete: String? = nil) -> JSON {
+        ["events": .array(events.map(\.json)), "sequence": .int(sequence), "incomplete": .optional(incomplete)]
     }
     /// The reply of Reports.
     public static func reports(_ reports: [Report]) -> JSON { ["reports": .array(reports.map(\.json))] }

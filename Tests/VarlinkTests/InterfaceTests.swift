@@ -29,6 +29,8 @@ import VarlinkServer
         var events = EventsRequest()
         requests.append(.events(events))
         events.after = 7
+        events.until = 8
+        events.limit = 9
         requests.append(.events(events))
         for request in requests {
             #expect(methods.contains(request.call.member))

@@ -70,12 +70,26 @@ struct TimeLimit: ExpressibleByArgument {
     }
 }
 
-/// A point in time: a duration (so long ago) or `2026-01-31T12:34:56Z`.
+/// A point in time: a duration (so long ago), `2 hours ago`, `boot`, or `2026-01-31T12:34:56Z`.
 struct PointInTime: ExpressibleByArgument {
+    /// Since 1970.
     let microseconds: Int64
 
+    /// The forms, for the help of options.
+    static let help = "so long ago (10min, '2 hours ago'), boot, or 2026-01-31T12:34:56Z."
+
+    private static let units = ["second": "s", "minute": "min", "hour": "h", "day": "d"]
+
     init?(argument: String) {
-        if let limit = TimeLimit(argument: argument) {
+        if argument == "boot" {
+            microseconds = Times.now - Clock.boot().microseconds
+        } else if argument.hasSuffix(" ago") {
+            let words = argument.dropLast(4).split(separator: " ").map { word in
+                Self.units.first { word == $0.key || word == $0.key + "s" }?.value ?? String(word)
+            }
+            guard let limit = TimeLimit(argument: words.joined()) else { return nil }
+            microseconds = Times.now - limit.milliseconds * 1000
+        } else if let limit = TimeLimit(argument: argument) {
             microseconds = Times.now - limit.milliseconds * 1000
         } else if let time = Times.parse(argument) {
             microseconds = time

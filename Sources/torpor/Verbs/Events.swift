@@ -15,9 +15,7 @@ struct Events: ParsableCommand {
     @Flag(name: .shortAndLong, help: "Go on with what happens from now on.")
     var follow = false
 
-    @Option(
-        help: ArgumentHelp("From that time: so long ago (10min), or 2026-01-31T12:34:56Z.", valueName: "time")
-    )
+    @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
     var since: PointInTime?
     @OptionGroup var options: GlobalOptions
 
@@ -42,9 +40,10 @@ struct Events: ParsableCommand {
             } else if let event = try? EventRecord(json: event) {
                 text += Terminal.coloured(Times.timestamp(event.at), .dim) + " "
                 if let app = event.app { text += Terminal.coloured(Terminal.harmless(app), .bold) + ": " }
-                text += Terminal.harmless(event.text) + "\n"
+                text += EventText.sentence(event) + "\n"
             }
         }
+        EventText.warn(of: reply)
         if !ThisProcess.write(text) { ThisProcess.exit(0) }
     }
 }

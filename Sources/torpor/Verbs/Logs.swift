@@ -13,9 +13,7 @@ struct Logs: ParsableCommand {
     @Option(name: [.customShort("n"), .long], help: "So many of the last lines.")
     var lines: Int64?
 
-    @Option(
-        help: ArgumentHelp("From that time: so long ago (10min), or 2026-01-31T12:34:56Z.", valueName: "time")
-    )
+    @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
     var since: PointInTime?
 
     @Option(help: ArgumentHelp("Only lines that contain this.", valueName: "text"))

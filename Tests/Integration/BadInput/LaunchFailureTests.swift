@@ -29,7 +29,8 @@ import TorporAPI
                 #expect(message.contains(word), "\(message)", sourceLocation: location)
             }
             #expect(try daemon.summary("bad").lastExit?.reason == "launch-failed", sourceLocation: location)
-            #expect(try daemon.reports("bad").count == 1, sourceLocation: location)
+            let reports = try daemon.reports("bad")
+            #expect(reports.count == 1, "\(reports)", sourceLocation: location)
             #expect(daemon.processes(of: "bad").isEmpty, sourceLocation: location)
             try daemon.waitFor("good", "active", at: location)
         }

@@ -43,6 +43,8 @@ import TorporAPI
             try daemon.call(signal)
             try daemon.eventually("the signal came") { daemon.records("web").contains("SIGUSR1") }
             try daemon.call(signal)
+            // Two that wait at once would be one.
+            try daemon.eventually("one signal came") { daemon.records("web").contains("SIGUSR1") }
             try daemon.call(.signal(app: "web", signal: "USR1"))
             try daemon.eventually("another one came") { daemon.records("web").count { $0 == "SIGUSR1" } == 2 }
             let sent = try daemon.events("web").count { $0.text.hasPrefix("sent SIGUSR1") }

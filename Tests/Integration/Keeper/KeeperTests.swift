@@ -88,7 +88,7 @@ import TorporAPI
             }
             for _ in 0..<20 {
                 _ = try daemon.list()
-                try daemon.eventually("it is at work") { Truth.states(old) == "R" }
+                try daemon.eventually("it is at work") { Truth.states(old).first == "R" }
                 kill(old, SIGSTOP)
                 let end = Clock.monotonic() + .seconds(1)
                 while Clock.monotonic() < end, !daemon.log.contains("has not moved") { usleep(10_000) }

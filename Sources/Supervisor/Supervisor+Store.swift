@@ -1,0 +1,250 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import Store
+import TorporAPI
+import Varlink
+
+/// What the store has of an app, or will have in a moment.
+struct KeptApp {
+    /// The goal that a person set; nil while the configuration decides.
+    var goalOfPerson: Goal?
+    /// As it was last saved, or found.
+    var row: AppRow?
+    /// The ledger that the row's was made of: times of the wall clock would be a little different each time.
+    fileprivate var ledger: [Duration] = []
+}
+
+/// What must outlive the boot, from and to the store. Nothing here waits for it but the first launches.
+extension Supervisor {
+    static func openStore(_ configuration: TorporConfiguration, _ startup: Startup) -> Store {
+        Store(
+            path: configuration.supervisor.stateDirectory + "/torpor.db",
+            machine: ThisProcess.machineID,
+            boot: ThisProcess.bootID,
+            retention: Retention(configuration.supervisor),
+            // Until this torpord is in charge the one before it may have to go on with the file.
+            holdsWrites: startup.keeper.instance > 1,
+            loop: startup.loop
+        )
+    }
+
+    /// Asks for what is remembered, and gives it to the apps that were not found running or in the recovery file.
+    func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
+        store.onNotice = { [weak self] in self?.storeSays($0) }
+        store.load { [weak self] contents in
+            guard let self else { return }
+            self.events.sequence = max(self.events.sequence, contents.lastSequence)
+            if contents.lastSequence == 0, contents.origin == .nobody { self.events.isWhole = self.events.isUnbroken }
+            let isFresh = Set(fresh.map(\.id))
+            for app in self.apps {
+                guard let row = contents.apps[app.name] else { continue }
+                if isFresh.contains(app.id) { self.remember(app, row) } else { app.kept.row = row }
+            }
+            self.isRemembered = true
+            for app in self.apps { self.keep(app) }
+            completion()
+        }
+        store.reports { [weak self] in self?.takeReports($0) }
+    }
+
+    private func remember(_ app: AppRuntime, _ row: AppRow) {
+        let now = loop.now
+        let wallClock = Clock.realtimeMicroseconds()
+        var row = row
+        row.ledger = row.ledger(at: wallClock, window: app.specification.rules.backoff.window.microseconds)
+        var known = RememberedApp()
+        known.incarnation = UInt32(clamping: row.incarnation)
+        known.restarts = Int(clamping: max(0, row.restarts))
+        known.attempt = Int(clamping: max(0, row.attempt))
+        known.failed = row.isFailed
+        known.ledger = row.ledger.map { now - .microseconds(wallClock - $0) }
+        let reason = row.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
+        // A force quit of an earlier boot keeps the app down, and events from it no more.
+        known.lastEnding =
+            row.isForceQuit ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit ? nil : reason
+        coordinator.remember(app.id, known)
+        app.kept.row = row
+        app.kept.ledger = known.ledger
+        if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
+        if app.lastExit == nil {
+            app.lastExit = row.lastExit.map {
+                LastExit(reason: $0.reason, code: $0.code, signal: $0.signal, at: $0.at)
+            }
+        }
+    }
+
+    // MARK: The first launches
+
+    /// How the supervisor's start launches an app: as a person wanted it last, else as the configuration says; nil for
+    /// not at all.
+    func launchAtStart(_ app: AppRuntime) -> (app: AppID, foreground: Bool)? {
+        let machine = coordinator.machine(app.id)
+        // Somebody was quicker.
+        guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
+        if let reason = staysDown(app, machine) {
+            log.info("\(app.name) is not launched: \(reason)")
+            note(app, kind: "goal", text: "is not launched at the start: \(reason)")
+            return nil
+        }
+        switch app.kept.goalOfPerson {
+        case .active, .inactive: return (app.id, true)
+        case .background, .suspended: return (app.id, false)
+        case .notRunning: return nil
+        case nil: break
+        }
+        switch app.specification.launch {
+        case .foreground: return (app.id, true)
+        case .background: return (app.id, false)
+        case .onDemand: return nil
+        }
+    }
+
+    private func staysDown(_ app: AppRuntime, _ machine: AppMachine) -> String? {
+        if machine.failed { return "it was restarted too often; start or reset it" }
+        guard let row = app.kept.row else { return nil }
+        if row.isForceQuit || (app.kept.goalOfPerson == .notRunning && row.lastExit?.reason == "force-quit") {
+            return "it was force-quit"
+        }
+        return row.isStopped || app.kept.goalOfPerson == .notRunning ? "it was stopped" : nil
+    }
+
+    /// After the launches: those that a person had suspended go on to there.
+    func suspendAsBefore(_ launched: [(app: AppID, foreground: Bool)]) {
+        for (id, _) in launched where apps[id].kept.goalOfPerson == .suspended {
+            try? request(.suspend, of: id)
+        }
+    }
+
+    // MARK: What changes
+
+    /// A person asks for something; `goal` is that before. To be called before it is carried out: what comes of it at
+    /// once counts later.
+    func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
+        switch request.verb {
+        case .start: app.kept.goalOfPerson = request.background ? (goal == .notRunning ? .background : goal) : .active
+        case .foreground: app.kept.goalOfPerson = .active
+        case .background, .resume: app.kept.goalOfPerson = .background
+        case .suspend: app.kept.goalOfPerson = .suspended
+        case .stop, .kill: app.kept.goalOfPerson = .notRunning
+        case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
+        case .interrupt, .reset, .wait: return
+        }
+        // Sent away, such an app ends: what it is at the next start is the configuration's to say.
+        if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
+            app.kept.goalOfPerson = nil
+        }
+    }
+
+    /// An incarnation ended. What a person wanted is over when the app ended by itself, with nothing more to do.
+    func forgetGoal(of app: AppRuntime, after ending: Ending) {
+        guard case .rest = ending.next, app.kept.goalOfPerson != .notRunning else { return }
+        switch ending.reason {
+        case .evicted, .shutdown, .dependencyFailed, .stopped, .forceQuit: break
+        default: app.kept.goalOfPerson = nil
+        }
+    }
+
+    /// Saves what is to outlive the boot, if it has changed.
+    func keep(_ app: AppRuntime) {
+        guard isRemembered else { return }
+        let machine = coordinator.machine(app.id)
+        let known = machine.remembered
+        var row = AppRow(name: app.name)
+        row.incarnation = Int64(known.incarnation)
+        // Launched after all, for another app that requires it.
+        if let old = app.kept.row, row.incarnation > old.incarnation, app.kept.goalOfPerson == .notRunning,
+            machine.goal != .notRunning
+        {
+            app.kept.goalOfPerson = nil
+        }
+        row.goal = app.kept.goalOfPerson?.rawValue
+        row.isStopped = machine.isStopped
+        row.isForceQuit = machine.isForceQuit
+        row.isFailed = known.failed
+        row.restarts = Int64(known.restarts)
+        row.attempt = Int64(known.attempt)
+        row.lastExit = app.lastExit.map {
+            StoredExit(reason: $0.reason, code: $0.code, signal: $0.signal, at: $0.at ?? 0)
+        }
+        if known.ledger == app.kept.ledger, let old = app.kept.row {
+            row.ledger = old.ledger
+        } else {
+            let now = loop.now
+            let wallClock = Clock.realtimeMicroseconds()
+            row.ledger = known.ledger.map { wallClock - (now - $0).microseconds }
+        }
+        guard row != app.kept.row ?? AppRow(name: app.name) else { return }
+        app.kept.row = row
+        app.kept.ledger = known.ledger
+        store.save(row)
+    }
+
+    // MARK: Reports and news
+
+    /// Keeps a termination report, in memory for those who ask and in the store for later.
+    func file(_ report: Report, _ app: AppRuntime) {
+        app.reports.append(report)
+        if app.reports.count > 10 { app.reports.removeFirst() }
+        store.append(
+            StoredReport(
+                app: report.app,
+                incarnation: report.incarnation,
+                at: report.at,
+                json: report.json.description
+            )
+        )
+    }
+
+    private func takeReports(_ stored: Result<[StoredReport], Store.Unavailable>) {
+        guard case .success(let reports) = stored else { return }
+        for stored in reports {
+            guard let id = coordinator.id(of: stored.app), apps[id].reports.count < 10,
+                !apps[id].reports.contains(where: { $0.at == stored.at && $0.incarnation == stored.incarnation }),
+                let json = try? JSON.parse(stored.json), let report = try? Report(json: json)
+            else { continue }
+            // The newest come first.
+            apps[id].reports.insert(report, at: 0)
+        }
+    }
+
+    private func storeSays(_ notice: StoreNotice) {
+        switch notice.kind {
+        case .available, .answers:
+            storeTrouble = nil
+            log.info(notice.description)
+        case .unavailable, .hangs:
+            storeTrouble = notice.description
+            log.error(notice.description)
+        case .setAside, .setAsideNewer, .otherMachine:
+            log.warning(notice.description)
+        }
+        note(kind: "store", text: notice.description)
+    }
+
+    /// Has everything written, and ends the store's thread; waits for the disk a moment at most. `quickly`: another
+    /// torpord is waiting to take over.
+    func closeStore(quickly: Bool) {
+        if !isRemembered {
+            // The end came first. What a person asked for meanwhile, or the recovery file told of, counts all the same.
+            isRemembered = true
+            for app in apps where app.kept.goalOfPerson != nil { keep(app) }
+        }
+        store.releaseWrites()
+        if !store.close(within: quickly ? .milliseconds(250) : .seconds(1), quickly: quickly) {
+            log.error("the disk did not take everything: some history is lost")
+        }
+    }
+}
+
+extension Retention {
+    /// As the configuration has it.
+    init(_ supervisor: SupervisorSpecification) {
+        self.init(
+            maxAge: supervisor.historyMaxAge?.microseconds,
+            maxCount: Int64(clamping: supervisor.historyMaxCount)
+        )
+    }
+}

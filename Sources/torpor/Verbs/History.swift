@@ -1,0 +1,90 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct History: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Shows what happened to an app and why, over restarts and boots; the newest last."
+    )
+    @OptionGroup var app: AppArgument
+
+    @Option(name: [.customShort("n"), .long], help: "So many of the last events; 100, if nothing says where to begin.")
+    var lines: Int64?
+
+    @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
+    var since: PointInTime?
+
+    @Option(help: ArgumentHelp("Before that time.", valueName: "time"))
+    var until: PointInTime?
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if let lines, lines < 0 { throw ValidationError("-n wants a number from 0") }
+        if let since, let until, since.microseconds > until.microseconds {
+            throw ValidationError("--since is later than --until")
+        }
+    }
+
+    func run() throws {
+        var request = EventsRequest()
+        request.app = app.app
+        request.since = since?.microseconds
+        request.until = until?.microseconds
+        request.limit = lines ?? (since == nil ? 100 : nil)
+        var events: [JSON] = []
+        func take(_ reply: JSON) {
+            events += reply["events"]?.arrayValue ?? []
+            request.after = reply["sequence"]?.intValue
+            EventText.warn(of: reply)
+        }
+        take(try Manager(options).call(.events(request), onReply: take))
+        if options.json { return Output.document(.array(events)) }
+        ThisProcess.write(events.isEmpty ? "nothing is known of it\n" : text(events))
+    }
+
+    private func text(_ events: [JSON]) -> String {
+        var text = ""
+        for json in events {
+            guard let event = try? EventRecord(json: json) else { continue }
+            text += Terminal.coloured(Times.timestamp(event.at), .dim)
+            let run = event.incarnation.map { $0 > 0 ? "run \($0)" : "-" } ?? "-"
+            text += "  " + run + String(repeating: " ", count: max(0, 8 - run.count))
+            text += EventText.sentence(event) + "\n"
+        }
+        return text
+    }
+}
+
+/// Events in words.
+enum EventText {
+    static func sentence(_ event: EventRecord) -> String {
+        var text = Terminal.coloured(Terminal.harmless(event.text), Terminal.colour(ofEvent: event))
+        // A reason that the sentence does not have in it already.
+        if let reason = event.reason, !event.text.contains(reason) { text += " (\(Terminal.harmless(reason)))" }
+        return text
+    }
+
+    /// Says why events are missing.
+    static func warn(of reply: JSON) {
+        if let reason = reply["incomplete"]?.stringValue {
+            ThisProcess.complain("torpor: \(Terminal.harmless(reason))")
+        }
+    }
+}
+
+extension Terminal {
+    /// Endings that nobody asked for stand out.
+    fileprivate static func colour(ofEvent event: EventRecord) -> Colour? {
+        switch event.kind {
+        case "state": colour(ofState: event.to ?? "")
+        case "exit":
+            switch event.reason {
+            case "stopped", "exit-success", "shutdown", "evicted", "exits-on-suspend", "replaced": .dim
+            default: .red
+            }
+        case "notice": .yellow
+        default: nil
+        }
+    }
+}
