@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -381,4 +382,12 @@ const void *tlx_memrchr(const void *bytes, int byte, size_t count) { return memr
 void tlx_store_release(uint32_t *to, uint32_t value)
 {
     __atomic_store_n(to, value, __ATOMIC_RELEASE);
+}
+
+int tlx_is_memory(const char *path)
+{
+    struct statfs fs;
+    if (statfs(path, &fs) < 0)
+        return -1;
+    return fs.f_type == 0x01021994 || fs.f_type == (__typeof__(fs.f_type))0x858458f6;  // TMPFS_MAGIC, RAMFS_MAGIC
 }

@@ -294,6 +294,9 @@ public enum File {
         if error != 0 { throw Errno(rawValue: error) }
     }
 
+    /// Whether a path is on a filesystem that lives in memory (tmpfs, ramfs): nothing there waits for a disk.
+    public static func isInMemory(_ path: String) throws(Errno) -> Bool { try call { tlx_is_memory(path) } == 1 }
+
     /// Waits until the content is on the disk. It blocks: not for the loop's thread.
     public static func synchronise(_ descriptor: Int32) throws(Errno) { try call { fdatasync(descriptor) } }
 

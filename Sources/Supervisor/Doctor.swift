@@ -11,7 +11,7 @@ struct Doctor {
     func checks() -> [DoctorCheck] {
         let freezes = supervisor.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
         return [
-            cgroups, store, MachineChecks.freezer(freezes),
+            cgroups, runtimeDirectory, store, MachineChecks.freezer(freezes),
             MachineChecks.controllers(supervisor.cgroups?.controllers ?? []),
         ] + MachineChecks(apps: supervisor.apps.count).all
     }
@@ -23,6 +23,20 @@ struct Doctor {
             ok: supervisor.storeTrouble == nil,
             value: path,
             message: supervisor.storeTrouble
+        )
+    }
+
+    private var runtimeDirectory: DoctorCheck {
+        let path = supervisor.runtime.path
+        guard (try? File.isInMemory(path)) == false else {
+            return DoctorCheck(name: "runtime directory", ok: true, value: path)
+        }
+        return DoctorCheck(
+            name: "runtime directory",
+            ok: false,
+            value: path,
+            message: "\(path) is on a disk, which each step of an app then may have to wait for: choose a "
+                + "runtime_directory on a tmpfs, such as one below /run"
         )
     }
 

@@ -3,6 +3,7 @@ import EventLoop
 import Lifecycle
 import Linux
 import Processes
+import Recovery
 import Store
 import SystemPackage
 import TorporAPI
@@ -229,5 +230,6 @@ extension Supervisor {
             )
         )
         store.append(StoredEvent(record))
+        recovery.nextEvent = UInt64(clamping: events.sequence)
     }
 }

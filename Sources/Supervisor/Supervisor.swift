@@ -97,6 +97,8 @@ public final class Supervisor {
         recovery = try Self.openRecovery(runtime, inheritance, configuration, log)
         batch = try Self.openBatch(runtime, inheritance, configuration, log)
         store = Self.openStore(configuration, startup)
+        // Numbers go on where they were, also when the clock was set back.
+        events.sequence = Int64(clamping: recovery.nextEvent)
         do throws(DependencyError) {
             coordinator = try Coordinator(configuration.apps.map(Self.definition))
         } catch {
