@@ -39,6 +39,14 @@ public enum ConfigurationLoader {
             groupID: Users.effectiveGID
         )
         return load(sources.path, environment: environment, userID: system.effectiveUserID, system: system)
+            .map { configuration in
+                var configuration = configuration
+                configuration.sources = sources
+                for (key, path) in sources.directories {
+                    SupervisorKeyEffects.setDirectory(key, path, &configuration.supervisor)
+                }
+                return configuration
+            }
     }
 
     private static func load(

@@ -21,6 +21,10 @@ public struct ConfigurationSources: Sendable, Hashable {
     /// All files in the order in which they were read, the one that includes the others first.
     public var files: [File]
 
+    /// Directories in use that win over what the texts say, by their keys of `[supervisor]`: a running supervisor does
+    /// not move.
+    public var directories: [String: String] = [:]
+
     /// Sources from texts at hand; the first file is the one that includes the others.
     public init(workingDirectory: String, files: [File]) {
         self.workingDirectory = workingDirectory
@@ -34,8 +38,9 @@ public struct ConfigurationSources: Sendable, Hashable {
 extension ConfigurationSources {
     /// `TORPCONF`, read as a little-endian number.
     private static let magic: UInt64 = 0x464e_4f43_5052_4f54
-    /// 1: magic, version, working directory, number of files, each file's path and text, checksum. Numbers are
-    /// little-endian, of 8 bytes magic and checksum, of 4 bytes all others; a text is its length and its bytes.
+    /// 1: magic, version, working directory, number of files, each file's path and text, number of directories, each
+    /// one's key and path, checksum. Numbers are little-endian, of 8 bytes magic and checksum, of 4 bytes all others; a
+    /// text is its length and its bytes.
     private static let version: UInt32 = 1
 
     /// The sources as bytes that ``init(decoding:)`` understands.
@@ -49,6 +54,11 @@ extension ConfigurationSources {
         for file in files {
             bytes.append(text: file.path.utf8)
             bytes.append(text: file.text)
+        }
+        bytes.append(number: UInt32(directories.count))
+        for (key, path) in directories.sorted(by: { $0.key < $1.key }) {
+            bytes.append(text: key.utf8)
+            bytes.append(text: path.utf8)
         }
         bytes.append(number: Self.checksum(bytes[...]))
         return bytes
@@ -70,8 +80,14 @@ extension ConfigurationSources {
             guard let path = reader.text(), let text = reader.text() else { return nil }
             files.append(File(path: String(decoding: path, as: UTF8.self), text: Array(text)))
         }
+        var directories: [String: String] = [:]
+        for _ in 0..<(reader.number(as: UInt32.self) ?? 0) {
+            guard let key = reader.text(), let path = reader.text() else { return nil }
+            directories[String(decoding: key, as: UTF8.self)] = String(decoding: path, as: UTF8.self)
+        }
         guard reader.rest.isEmpty else { return nil }
         self.init(workingDirectory: String(decoding: workingDirectory, as: UTF8.self), files: files)
+        self.directories = directories
     }
 
     /// FNV-1a of 64 bits.

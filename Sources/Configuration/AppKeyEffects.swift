@@ -1,0 +1,205 @@
+import Lifecycle
+import Linux
+
+/// What a change of each key of an app does to an app that runs; in step with `AppKeys`, which a test compares.
+enum AppKeyEffects {
+    typealias AppKey = ComparedKey<AppSpecification>
+
+    static let all: [AppKey] = (program + start + stop + deadlines + background + memory + output).sorted {
+        $0.name < $1.name
+    }
+
+    /// Given to a process at its launch, and its own from then on.
+    private static let program: [AppKey] = [
+        .value("exec", \.exec, .restart),
+        .value("directory", \.directory, .restart),
+        .value("user", \.user, .restart),
+        .value("group", \.group, .restart),
+        .value("supplementary_groups", \.supplementaryGroups, .restart),
+        .table("environment", \.environment, .restart) { $0 },
+        .value("environment_file", \.environmentFiles, .restart),
+        .table("umask", \.umask, .restart) { $0.map { ["": Write.octal($0)] } ?? [:] },
+        .value("nice", \.nice, .restart),
+        .table("limits", \.limits, .restart) { limits in
+            Dictionary(limits.map { ($0.name, Write.limit($0)) }, uniquingKeysWith: { $1 })
+        },
+        .value("tags", \.tags, .live),
+        // Names say which instance it is: another number of them is other apps.
+        AppKey(
+            name: "instances",
+            effect: { _, _ in .apps },
+            isSame: { _, _ in true },
+            written: { _ in [:] },
+            copy: { _, _ in }
+        ),
+    ]
+
+    private static let start: [AppKey] = [
+        // An incarnation that runs is no job that ends, and the other way round.
+        .table("type", \.rules.isOneshot, .restart) { ["": ($0 ? AppType.oneshot : .service).rawValue] },
+        // What happens when the supervisor starts, or another app brings it along.
+        .value("launch", \.launch, .live),
+        AppKey(
+            name: "ready",
+            effect: { _, _ in .launch },
+            isSame: { $0.ready == $1.ready },
+            written: { $0.ready.written.map { ["": $0] } ?? [:] },
+            copy: { specification, new in
+                specification.ready = new.ready
+                specification.rules.readiness = new.rules.readiness
+            }
+        ),
+        .value("requires", \.requires, .live),
+        .value("after", \.after, .live),
+        .value("before_start", \.beforeStart, .launch),
+        .value("after_stop", \.afterStop, .live),
+        .value("restart", \.rules.restart, .live),
+        AppKey(
+            name: "restart_backoff",
+            effect: { _, _ in .live },
+            isSame: { backoff($0) == backoff($1) },
+            written: { members(of: backoff($0)) },
+            copy: { specification, new in
+                let stableAfter = specification.rules.backoff.stableAfter
+                specification.rules.backoff = new.rules.backoff
+                specification.rules.backoff.stableAfter = stableAfter
+            }
+        ),
+        .value("stable_after", \.rules.backoff.stableAfter, .live),
+        AppKey(
+            name: "success_exit_status",
+            effect: { _, _ in .live },
+            isSame: {
+                $0.rules.successExitCodes == $1.rules.successExitCodes
+                    && $0.rules.successSignals == $1.rules.successSignals
+            },
+            written: { specification in
+                let codes = specification.rules.successExitCodes.sorted().map { "\($0)" }
+                let signals = specification.rules.successSignals.sorted().map(Signal.name)
+                return ["": "[" + (codes + signals).joined(separator: ", ") + "]"]
+            },
+            copy: { specification, new in
+                specification.rules.successExitCodes = new.rules.successExitCodes
+                specification.rules.successSignals = new.rules.successSignals
+            }
+        ),
+    ]
+
+    private static let stop: [AppKey] = [
+        .table("stop_signal", \.stopSignal, .live) { ["": Signal.name($0)] },
+        .value("kill_mode", \.killMode, .live),
+        .table("watchdog_signal", \.watchdogSignal, .live) { ["": Signal.name($0)] },
+        // What was stopped one way is not continued another.
+        .value("suspend_with", \.suspendWith, .restart),
+        .value("exits_on_suspend", \.rules.exitsOnSuspend, .live),
+        .value("on_missed_transition", \.rules.onMissedTransition, .live),
+        AppKey(
+            name: "signals",
+            effect: { _, _ in .live },
+            isSame: { $0.signals == $1.signals },
+            written: { specification in
+                Dictionary(
+                    specification.signals.map { ($0.key.rawValue, Signal.name($0.value)) },
+                    uniquingKeysWith: { $1 }
+                )
+            },
+            copy: { specification, new in
+                specification.signals = new.signals
+                specification.rules.answeredMessages = new.rules.answeredMessages
+            }
+        ),
+        AppKey(
+            name: "answers",
+            effect: { _, _ in .live },
+            isSame: { $0.rules.answeredMessages.isEmpty == $1.rules.answeredMessages.isEmpty },
+            written: { ["": $0.rules.answeredMessages.isEmpty ? "false" : "true"] },
+            copy: { $0.rules.answeredMessages = $1.rules.answeredMessages }
+        ),
+        .value("notify_access", \.notifyAccess, .live),
+    ]
+
+    private static let deadlines: [AppKey] = [
+        .value("launch_deadline", \.rules.launchDeadline, .live),
+        .value("transition_deadline", \.rules.transitionDeadline, .live),
+        .value("background_deadline", \.rules.backgroundDeadline, .live),
+        .value("suspend_deadline", \.rules.suspendDeadline, .live),
+        .value("grace", \.rules.grace, .live),
+        .value("extension_limit", \.rules.extensionLimit, .live),
+        // The app was told its interval at the launch: it cannot be held to a shorter one.
+        .value("watchdog", \.rules.watchdog, .live) { old, new in
+            guard let new else { return .live }
+            return old.map { $0 <= new } ?? false ? .live : .restart
+        },
+    ]
+
+    private static let background: [AppKey] = [
+        .value("background_time", \.rules.backgroundTime, .live),
+        .value("event_time", \.rules.eventTime, .live),
+        .value("task_time", \.taskTime, .live),
+        .value("task_budget", \.taskBudget, .live),
+        .value("expiry_warning", \.expiryWarning, .live),
+        .value("on_lock", \.onLock, .live),
+        .value("shared_resources", \.sharedResources, .live),
+        .value("wake_after_force_quit", \.wakeAfterForceQuit, .live),
+        .value("before_first_unlock", \.beforeFirstUnlock, .live),
+    ]
+
+    private static let memory: [AppKey] = [
+        .value("evict", \.rules.eviction, .live),
+        .table("memory_limit", \.memoryLimit, .live, size),
+        .table("memory_needed", \.memoryNeeded, .live, size),
+        .value("priority", \.priority, .live),
+        .value("page_out_after", \.pageOutAfter, .live),
+        .value("last_resort", \.lastResort, .live),
+        .table("resources", \.resources, .live, members(of:)),
+    ]
+
+    private static let output: [AppKey] = [
+        // The descriptors that an app writes to are its own.
+        .value("log", \.log, .restart),
+        .table("log_max_size", \.logMaxSize, .live, size),
+        .value("log_max_files", \.logMaxFiles, .live),
+        .value("log_max_age", \.logMaxAge, .live),
+        .value("stderr", \.standardError, .restart),
+        .value("stdin", \.standardInput, .restart),
+    ]
+
+    // MARK: Members of tables
+
+    @Sendable private static func size(_ bytes: UInt64?) -> [String: String] {
+        bytes.map { ["": Write.size($0)] } ?? [:]
+    }
+
+    /// `restart_backoff` without what is a key of its own.
+    private static func backoff(_ specification: AppSpecification) -> RestartBackoff {
+        var backoff = specification.rules.backoff
+        backoff.stableAfter = .zero
+        return backoff
+    }
+
+    private static func members(of backoff: RestartBackoff) -> [String: String] {
+        [
+            "initial": Quantity.text(backoff.initial), "factor": "\(backoff.factor)",
+            "cap": Quantity.text(backoff.cap), "limit": "\(backoff.limit)", "window": Quantity.text(backoff.window),
+            "jitter": "\(backoff.jitter)",
+        ]
+    }
+
+    @Sendable private static func members(of profiles: [AppState: ResourceProfile]) -> [String: String] {
+        var members: [String: String] = [:]
+        for (state, profile) in profiles {
+            func add(_ name: String, _ value: (any Written)?) {
+                if let text = value?.written { members["\(state.rawValue).\(name)"] = text }
+            }
+            add("cpu_weight", profile.cpuWeight)
+            add("io_weight", profile.ioWeight)
+            add("oom_score_adj", profile.oomScoreAdjust)
+            add("timer_slack", profile.timerSlack)
+        }
+        return members
+    }
+}
+
+extension RestartPolicy: Written {}
+extension MissedTransition: Written {}
+extension EvictionRule: Written {}

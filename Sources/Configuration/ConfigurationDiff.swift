@@ -1,0 +1,85 @@
+/// What is different between two configurations, and what follows for apps that run.
+public struct ConfigurationDiff: Sendable, Hashable {
+    /// One app that is not what it was.
+    public struct App: Sendable, Hashable {
+        /// What happened to it.
+        public enum Kind: String, Sendable, Hashable, CaseIterable {
+            case added
+            case removed
+            case changed
+        }
+
+        /// Its name.
+        public var name: String
+        /// What happened to it.
+        public var kind: Kind
+        /// The keys that changed, sorted by name; empty unless it is changed.
+        public var changes: [KeyChange] = []
+
+        /// Whether an incarnation that runs has old values until it is launched again.
+        public var needsRestart: Bool { changes.contains { $0.effect == .restart } }
+    }
+
+    /// Apps that were added or changed in order of the new configuration, then those that were removed.
+    public var apps: [App] = []
+    /// Keys of `[supervisor]`, as `supervisor.log_level`, and of `[policies]`, as `policies.mobile.path`.
+    public var supervisor: [KeyChange] = []
+
+    /// Whether nothing is different.
+    public var isEmpty: Bool { apps.isEmpty && supervisor.isEmpty }
+
+    /// What is different in `new`.
+    public init(_ old: TorporConfiguration, _ new: TorporConfiguration) {
+        let before = Dictionary(old.apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        let after = Set(new.apps.map(\.name))
+        for app in new.apps {
+            guard let was = before[app.name] else {
+                apps.append(App(name: app.name, kind: .added))
+                continue
+            }
+            let changes = AppKeyEffects.all.flatMap { $0.changes(was, app) }
+            if !changes.isEmpty { apps.append(App(name: app.name, kind: .changed, changes: changes)) }
+        }
+        for app in old.apps where !after.contains(app.name) { apps.append(App(name: app.name, kind: .removed)) }
+        supervisor = SupervisorKeyEffects.all.flatMap {
+            $0.changes(old.supervisor, new.supervisor, prefix: "supervisor.")
+        }
+        supervisor += Self.policies(old.policies, new.policies)
+    }
+
+    private static func policies(_ old: [PolicySpecification], _ new: [PolicySpecification]) -> [KeyChange] {
+        let before = Dictionary(old.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        let after = Dictionary(new.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        return Set(before.keys).union(after.keys).sorted().flatMap { name in
+            let key = "policies.\(name)"
+            switch (before[name], after[name]) {
+            case (let was?, let now?):
+                return SupervisorKeyEffects.policy.flatMap { $0.changes(was, now, prefix: key + ".") }
+            case (let was, let now): return [KeyChange(key: key, old: was?.path, new: now?.path, effect: .live)]
+            }
+        }
+    }
+}
+
+extension AppSpecification {
+    /// What counts for an incarnation that was launched by this specification once `new` is in force: everything that
+    /// can change under it, and the rest as it is.
+    public func taking(liveKeysOf new: AppSpecification) -> AppSpecification {
+        var result = self
+        for key in AppKeyEffects.all where key.effect(self, new) == .live { key.copy(&result, new) }
+        return result
+    }
+}
+
+extension TorporConfiguration {
+    /// This configuration with the directories of another, which are in use. They stay with the sources, so that who
+    /// reads the configuration again from there has them too.
+    public func keepingDirectories(of running: TorporConfiguration) -> TorporConfiguration {
+        var result = self
+        for key in SupervisorKeyEffects.directories where !key.isSame(supervisor, running.supervisor) {
+            key.copy(&result.supervisor, running.supervisor)
+            result.sources.directories[key.name] = key.written(running.supervisor)[""]
+        }
+        return result
+    }
+}

@@ -1,0 +1,36 @@
+/// What a change of each key of `[supervisor]` and `[policies.NAME]` does to a supervisor that runs; in step with
+/// `SupervisorKeys`, which a test compares.
+enum SupervisorKeyEffects {
+    static let all: [ComparedKey<SupervisorSpecification>] =
+        [
+            .value("history_max_age", \.historyMaxAge, .live),
+            .value("history_max_count", \.historyMaxCount, .live),
+            .value("log_level", \.logLevel, .live),
+            .value("on_exit", \.onExit, .live),
+            .value("operators", \.operators, .live),
+            .value("orphans", \.orphans, .live),
+            .value("policies", \.policies, .live),
+            .value("readers", \.readers, .live),
+        ] + directories
+
+    /// Sockets, logs and what outlives a boot are there by now, and apps know of them.
+    static let directories = directoryPaths.map { name, path in
+        ComparedKey<SupervisorSpecification>.value(name, path, .supervisor)
+    }
+
+    private static let directoryPaths: [(String, any WritableKeyPath<SupervisorSpecification, String> & Sendable)] = [
+        ("log_directory", \.logDirectory), ("policy_directory", \.policyDirectory),
+        ("runtime_directory", \.runtimeDirectory), ("state_directory", \.stateDirectory),
+    ]
+
+    /// Sets the directory of that key.
+    static func setDirectory(_ key: String, _ path: String, _ specification: inout SupervisorSpecification) {
+        for (name, keyPath) in directoryPaths where name == key { specification[keyPath: keyPath] = path }
+    }
+
+    static let policy: [ComparedKey<PolicySpecification>] = [
+        .value("isolation", \.isolation, .live),
+        .table("options", \.options, .live) { $0.mapValues(Write.value) },
+        .value("path", \.path, .live),
+    ]
+}

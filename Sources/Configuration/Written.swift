@@ -1,0 +1,150 @@
+import Linux
+
+/// A value that can be shown as a configuration writes it, without the quotes of a single text.
+protocol Written {
+    /// `nil` where nothing is set, or `"none"`.
+    var written: String? { get }
+}
+
+extension String: Written {
+    var written: String? { self }
+}
+
+extension Bool: Written {
+    var written: String? { self ? "true" : "false" }
+}
+
+extension Int: Written {
+    var written: String? { "\(self)" }
+}
+
+extension Int32: Written {
+    var written: String? { "\(self)" }
+}
+
+extension Duration: Written {
+    var written: String? { Quantity.text(self) }
+}
+
+extension Optional: Written where Wrapped: Written {
+    var written: String? { flatMap(\.written) }
+}
+
+extension Array: Written where Element: Written {
+    var written: String? { "[" + map { quotedWhole($0.written ?? "none") }.joined(separator: ", ") + "]" }
+}
+
+extension Written where Self: RawRepresentable, RawValue == String {
+    var written: String? { rawValue }
+}
+
+/// The text in quotes, all of it.
+private func quotedWhole(_ text: String) -> String {
+    var result = "\""
+    for scalar in text.unicodeScalars {
+        switch scalar {
+        case "\"", "\\": result += "\\" + String(scalar)
+        case "\n": result += "\\n"
+        default: result.unicodeScalars.append(scalar)
+        }
+    }
+    return result + "\""
+}
+
+extension LaunchMode: Written {}
+extension ProcessSelection: Written {}
+extension SuspendMethod: Written {}
+extension LogTarget: Written {}
+extension LockRule: Written {}
+extension UnlockRule: Written {}
+extension ExitRule: Written {}
+extension OrphanRule: Written {}
+extension LogLevel: Written {}
+extension PolicyIsolation: Written {}
+
+extension StandardError: Written {
+    var written: String? {
+        switch self {
+        case .log: "log"
+        case .file(let path): path
+        }
+    }
+}
+
+extension StandardInput: Written {
+    var written: String? {
+        switch self {
+        case .null: "null"
+        case .file(let path): path
+        }
+    }
+}
+
+extension EnvironmentFileReference: Written {
+    var written: String? { (isOptional ? "-" : "") + path }
+}
+
+extension HookCommand: Written {
+    var written: String? {
+        let words = command.joined(separator: " ")
+        return deadline == .seconds(30) ? words : words + " (deadline \(deadline.written ?? "none"))"
+    }
+}
+
+extension ReadySpecification: Written {
+    var written: String? {
+        switch self {
+        case .exec: return "exec"
+        case .notify: return "notify"
+        case .probe(let probe):
+            var text =
+                switch probe.kind {
+                case .tcp(let host, let port): "tcp \(host):\(port)"
+                case .http(let host, let port, let path): "http://\(host):\(port)\(path)"
+                case .command(let words): "command \(words.joined(separator: " "))"
+                case .file(let path): "file \(path)"
+                }
+            let usual = Probe(probe.kind)
+            if probe.interval != usual.interval { text += ", interval \(Quantity.text(probe.interval))" }
+            if probe.timeout != usual.timeout { text += ", timeout \(Quantity.text(probe.timeout))" }
+            return text
+        }
+    }
+}
+
+/// Values that are written otherwise than they are kept.
+enum Write {
+    /// The shortest of B, KiB, MiB … that is exact.
+    static func size(_ bytes: UInt64) -> String {
+        for (unit, size) in [("TiB", UInt64(1) << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+        where bytes >= size && bytes % size == 0 {
+            return "\(bytes / size)\(unit)"
+        }
+        return "\(bytes)B"
+    }
+
+    static func octal(_ mode: UInt32) -> String {
+        let digits = String(mode, radix: 8)
+        return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+    }
+
+    static func limit(_ limit: ResourceLimit) -> String {
+        func text(_ value: UInt64) -> String { value == .max ? "unlimited" : "\(value)" }
+        return limit.soft == limit.hard ? text(limit.soft) : text(limit.soft) + ":" + text(limit.hard)
+    }
+
+    static func value(_ value: ConfigurationValue) -> String {
+        switch value {
+        case .string(let text): quotedWhole(text)
+        case .integer(let number): "\(number)"
+        case .double(let number): "\(number)"
+        case .boolean(let flag): flag ? "true" : "false"
+        case .date(let text): text
+        case .array(let elements): "[" + elements.map(Self.value).joined(separator: ", ") + "]"
+        case .table(let members):
+            "{ "
+                + members.sorted { $0.key < $1.key }.map { "\($0.key) = \(Self.value($0.value))" }
+                .joined(separator: ", ") + " }"
+        }
+    }
+}
