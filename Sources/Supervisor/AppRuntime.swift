@@ -10,7 +10,10 @@ import TorporAPI
 /// What the shell holds for one app: its place in the outside world. Its state is the coordinator's.
 final class AppRuntime {
     let id: AppID
-    let specification: AppSpecification
+    /// What it goes by: of an incarnation that lives, what it was launched with and what can change under it.
+    var specification: AppSpecification
+    /// What the configuration says, where an incarnation that lives goes by something older.
+    var next: AppSpecification?
     /// `<runtime>/apps/<name>`.
     let directory: String
 

@@ -38,7 +38,7 @@ extension ManagerRequest {
         switch self {
         case .list, .status, .logs, .events, .reports, .doctor, .describe: true
         case .verb(let request): request.verb == .wait
-        case .signal, .upgrade: false
+        case .signal, .apply, .upgrade: false
         }
     }
 }

@@ -26,6 +26,13 @@ final class LogFollower {
         reply.onRead = { [weak self] in self?.step() }
     }
 
+    /// The app is no more: what is left is sent, and nothing after it.
+    func end() {
+        guard !reply.isClosed else { return }
+        let page = reader.follow(from: position, query, limit: Self.pageBytes)
+        reply.send(Replies.logs(page.lines.map(\.forClients), cursor: page.next.text))
+    }
+
     /// Sends the next lines, if there are any and the client has read those before.
     func step() {
         guard !reply.isClosed, !reply.isUnread, !isAgain else { return }

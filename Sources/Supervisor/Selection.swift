@@ -45,7 +45,8 @@ struct Selection {
         return apps.filter { $0.specification.template == pattern && $0.specification.instance != nil }
     }
 
-    private static func matches(_ name: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
+    /// Whether a name fits a glob of `*` and `?`.
+    static func matches(_ name: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
         guard let first = pattern.first else { return name.isEmpty }
         switch first {
         case UInt8(ascii: "*"):

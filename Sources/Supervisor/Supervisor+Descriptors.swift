@@ -61,7 +61,7 @@ extension Supervisor {
         app.storeHolds[ObjectIdentifier(entry.descriptor)] = hold
     }
 
-    private func letGo(of entry: FDStore.Entry, _ app: AppRuntime) {
+    func letGo(of entry: FDStore.Entry, _ app: AppRuntime) {
         guard let hold = app.storeHolds.removeValue(forKey: ObjectIdentifier(entry.descriptor)) else { return }
         hold.source?.cancel()
         keeper.release(hold.name)

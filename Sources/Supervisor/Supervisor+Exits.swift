@@ -142,6 +142,7 @@ extension Supervisor {
         app.tree = nil
         lastEndings[app.id] = (ending, text)
         forgetGoal(of: app, after: ending)
+        takeNextSpecification(app)
     }
 
     /// What the app requires and is not there, nor on its way.

@@ -26,7 +26,7 @@ extension Supervisor {
     }
 
     private func answer(_ request: ManagerRequest, _ reply: Reply) {
-        let selection = Selection(apps: apps)
+        let selection = Selection(apps: Array(apps))
         do throws(Selection.Unknown) {
             switch request {
             case .list:
@@ -39,13 +39,15 @@ extension Supervisor {
                     return fail(reply, "there is no state \(state): choose one of \(names)")
                 }
                 carryOut(verb, try selection.resolve(verb.apps), reply)
+            case .apply(let request): apply(request, reply)
             case .signal(let name, let signal, let token): send(signal, to: try selection.one(name), token, reply)
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
                 if let name = request.app { _ = try selection.one(name) }
                 History(self, request, reply).begin()
             case .reports(let name):
-                let chosen = try name.map { name throws(Selection.Unknown) in [try selection.one(name)] } ?? apps
+                let one = try name.map { name throws(Selection.Unknown) in [try selection.one(name)] }
+                let chosen = one ?? selection.apps
                 reply.send(Replies.reports(chosen.flatMap(\.reports).sorted { $0.at > $1.at }))
             case .doctor: reply.send(Replies.doctor(Doctor(self).checks()))
             case .describe: reply.send(info.json)
@@ -59,7 +61,7 @@ extension Supervisor {
         }
     }
 
-    private func fail(_ reply: Reply, _ sentence: String) {
+    func fail(_ reply: Reply, _ sentence: String) {
         reply.fail(ManagerInterface.ErrorName.failed, ["message": .string(sentence)])
     }
 

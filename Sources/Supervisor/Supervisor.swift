@@ -17,7 +17,8 @@ import VarlinkServer
 /// Everything runs on one thread. A fact that arises while actions are carried out waits in `facts` until they are
 /// done, so that the core is never entered twice and order is that of what happened.
 public final class Supervisor {
-    let configuration: TorporConfiguration
+    /// The configuration in force.
+    var configuration: TorporConfiguration
     let loop: EventLoop
     let keeper: Keeper
     let log: DaemonLog
@@ -46,7 +47,7 @@ public final class Supervisor {
     var cgroups: CgroupTree?
     var cgroupTrouble: String?
     var coordinator: Coordinator
-    var apps: [AppRuntime] = []
+    var apps = AppTable()
     var server: VarlinkServer?
     var waiters: [Waiter] = []
     /// Commands that run for the supervisor, by process.
@@ -68,6 +69,9 @@ public final class Supervisor {
     var isFinished = false
     /// Nothing is carried out any more: all that is left is to end every process.
     var isKeeperLost = false
+    /// What waits until the start is over: requests to go by another configuration.
+    var afterStart: [() -> Void] = []
+    private(set) var isStarted = false
     /// How each app's last incarnation ended, for those who wait.
     var lastEndings: [AppID: (ending: Ending, text: String)] = [:]
 
@@ -114,7 +118,7 @@ public final class Supervisor {
         }
     }
 
-    private static func definition(_ app: AppSpecification) -> AppDefinition {
+    static func definition(_ app: AppSpecification) -> AppDefinition {
         AppDefinition(
             name: app.name,
             rules: app.rules,
@@ -160,7 +164,8 @@ public final class Supervisor {
             signals.append(
                 try loop.signal(Signal.user2) { [weak self] in self?.upgrade { (_: String?) in } }
             )
-            for number in [Signal.hangup, Signal.user1, Signal.quit] {
+            signals.append(try loop.signal(Signal.hangup) { [weak self] in self?.apply(ApplyRequest(), nil) })
+            for number in [Signal.user1, Signal.quit] {
                 signals.append(
                     try loop.signal(number) { [weak self] in
                         self?.log.info("\(Signal.name(number)) means nothing to this version: ignored")
@@ -205,6 +210,9 @@ public final class Supervisor {
         note(kind: "supervisor", text: "torpord \(Supervisor.version) supervises \(apps.count) apps")
         keeper.tellManager("READY=1\nSTATUS=\(apps.count) apps")
         settle()
+        isStarted = true
+        for work in afterStart { work() }
+        afterStart = []
     }
 
     // MARK: Facts in, actions out
@@ -219,6 +227,12 @@ public final class Supervisor {
     func request(_ request: Request, of app: AppID) throws(RequestError) {
         perform(try coordinator.request(request, of: app, now: loop.now))
         settle()
+    }
+
+    /// Does something as if it were a fact: whatever arises from it waits until it is done.
+    func uninterrupted(_ work: @escaping () -> Void) {
+        facts.append(.work(work))
+        drain()
     }
 
     private func drain() {
@@ -250,6 +264,7 @@ public final class Supervisor {
             keep(apps[id])
         }
         if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
+        forgetRemoved()
         if isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) {
             isFinished = true
             loop.stop()

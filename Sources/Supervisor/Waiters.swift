@@ -40,6 +40,8 @@ final class Waiter {
     let reply: Reply
     var items: [Item]
     var timer: TimerSource?
+    /// Makes the last reply of the results.
+    var render: ([VerbResult]) -> JSON = Replies.results
 
     init(reply: Reply, items: [Item]) {
         self.reply = reply
@@ -53,7 +55,8 @@ extension Supervisor {
     /// Carries out a verb and answers it, at once or when its apps are there.
     func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], _ reply: Reply) {
         var items: [Waiter.Item] = []
-        var stopped = StoppedAlong(of: selected, all: request.verb == .stop || request.verb == .restart ? apps : [])
+        let takesAlong = request.verb == .stop || request.verb == .restart
+        var stopped = StoppedAlong(of: selected, all: takesAlong ? Array(apps) : [])
         for app in selected {
             if app.tokens.standing(of: request.token) != .unknown {
                 items.append(repeated(request, app))
@@ -102,15 +105,19 @@ extension Supervisor {
                 items[index].result = result(apps[items[index].app], ok: true, "is on its way")
             }
         }
-        let waiter = Waiter(reply: reply, items: items)
+        start(Waiter(reply: reply, items: items), timeoutMilliseconds: request.timeoutMilliseconds)
+    }
+
+    /// Answers as soon as every item has its result.
+    func start(_ waiter: Waiter, timeoutMilliseconds: Int64?) {
         waiters.append(waiter)
         check(waiter, nil)
         guard !waiter.isDone else { return }
-        reply.onClosed = { [weak self, weak waiter] in
+        waiter.reply.onClosed = { [weak self, weak waiter] in
             guard let self, let waiter else { return }
             self.waiters.removeAll { $0 === waiter }
         }
-        if let milliseconds = request.timeoutMilliseconds {
+        if let milliseconds = timeoutMilliseconds {
             waiter.timer = try? loop.timer { [weak self, weak waiter] in
                 guard let self, let waiter else { return }
                 self.timeOut(waiter, milliseconds)
@@ -277,7 +284,18 @@ extension Supervisor {
         )
     }
 
-    private func result(_ app: AppRuntime, ok: Bool, _ text: String, _ error: String? = nil) -> VerbResult {
+    /// The app is no more: whoever still waits for it waits in vain.
+    func endWaiting(for app: AppRuntime) {
+        for waiter in waiters {
+            for index in waiter.items.indices where waiter.items[index].app == app.id {
+                guard waiter.items[index].result == nil else { continue }
+                waiter.items[index].result = result(app, ok: false, "was removed from the configuration", "removed")
+            }
+            if waiter.isDone { finish(waiter) }
+        }
+    }
+
+    func result(_ app: AppRuntime, ok: Bool, _ text: String, _ error: String? = nil) -> VerbResult {
         VerbResult(
             app: app.name,
             ok: ok,
@@ -306,6 +324,6 @@ extension Supervisor {
     private func finish(_ waiter: Waiter) {
         waiter.timer?.cancel()
         waiters.removeAll { $0 === waiter }
-        waiter.reply.send(Replies.results(waiter.items.compactMap(\.result)))
+        waiter.reply.send(waiter.render(waiter.items.compactMap(\.result)))
     }
 }

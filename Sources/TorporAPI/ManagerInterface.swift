@@ -133,6 +133,34 @@ public enum ManagerInterface {
         # Something that this machine offers or lacks; message says what the lack costs.
         type Check (name: string, ok: bool, value: ?string, message: ?string)
 
+        # A key of the configuration whose value is another one now. effect says when it counts: live (at once),
+        # next-launch (it only matters then), restart (the app runs with the old value until it is launched again) or
+        # supervisor-start.
+        type KeyChange (key: string, old: ?string, new: ?string, effect: string)
+
+        # What Apply did to an app, or would do; kind is added, removed, changed, or restarted (with what it requires).
+        # message is for a line that begins with the app's name; when ok is false, it says why and what to do.
+        type Applied (
+          app: string,
+          kind: string,
+          changes: []KeyChange,
+          ok: bool,
+          state: ?string,
+          pid: ?int,
+          message: string,
+          error: ?string
+        )
+
+        # What is wrong in a configuration; severity is error or warning.
+        type Diagnostic (
+          file: string,
+          line: int,
+          column: int,
+          path: string,
+          message: string,
+          severity: string
+        )
+
         # All apps, sorted by name.
         method List() -> (apps: []App)
 
@@ -172,6 +200,21 @@ public enum ManagerInterface {
         method Wait(apps: []string, state: string, timeout_ms: ?int) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
+        # Reads the configuration again and goes by it; only what changed is touched. With diff nothing is changed, and
+        # the reply says what would be. With restart what runs with old values is launched anew; apps limits that, and
+        # what diff shows, to some apps. Replies once for each step like the verbs, and at last with apps, supervisor
+        # (keys of [supervisor] and [policies] that changed) and warnings.
+        method Apply(diff: ?bool, restart: ?bool, apps: ?[]string, wait: ?bool, timeout_ms: ?int) ->
+          (
+            app: ?string,
+            state: ?string,
+            transition: ?string,
+            text: ?string,
+            apps: ?[]Applied,
+            supervisor: ?[]KeyChange,
+            warnings: ?[]Diagnostic
+          )
+
         # Sends a signal (SIGUSR1, USR1 or 10) to the main process. With a token, as for verbs, it is sent once.
         method Signal(app: string, signal: string, token: ?string) -> ()
 
@@ -209,6 +252,9 @@ public enum ManagerInterface {
         # It failed; message says why and what to do.
         error Failed (message: string)
 
+        # The configuration on disk is invalid, and nothing was changed.
+        error InvalidConfiguration (diagnostics: []Diagnostic)
+
         """
 
     /// The names of the interface's errors.
@@ -219,5 +265,7 @@ public enum ManagerInterface {
         public static let notPermitted = "io.torpor.Manager.NotPermitted"
         /// Parameters: `message`.
         public static let failed = "io.torpor.Manager.Failed"
+        /// Parameters: `diagnostics`.
+        public static let invalidConfiguration = "io.torpor.Manager.InvalidConfiguration"
     }
 }

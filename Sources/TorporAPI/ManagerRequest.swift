@@ -6,6 +6,8 @@ public enum ManagerRequest: Hashable, Sendable {
     case status(app: String)
     /// Every verb that takes apps and gives results.
     case verb(VerbRequest)
+    /// Go by the configuration on disk.
+    case apply(ApplyRequest)
     /// Signal: by name or number, as the user wrote it.
     case signal(app: String, signal: String, token: RequestToken? = nil)
     case logs(LogsRequest)
@@ -29,6 +31,7 @@ public enum ManagerRequest: Hashable, Sendable {
         let fields = try Fields(call.parameters)
         switch call.member {
         case "List": self = .list
+        case "Apply": self = .apply(try ApplyRequest(fields: fields))
         case "Status": self = .status(app: try fields.string("app"))
         case "Signal":
             self = .signal(
@@ -52,6 +55,7 @@ public enum ManagerRequest: Hashable, Sendable {
             switch self {
             case .list: ("List", .emptyObject, false)
             case .status(let app): ("Status", ["app": .string(app)], false)
+            case .apply(let request): ("Apply", request.parameters, true)
             case .verb(let request): (request.verb.rawValue, request.parameters, true)
             case .signal(let app, let signal, let token):
                 ("Signal", Self.signalParameters(app, signal, token), false)

@@ -19,6 +19,14 @@ import VarlinkServer
             if verb == .wait { request.state = "active" } else { request.token = .random() }
             requests.append(.verb(request))
         }
+        var apply = ApplyRequest()
+        requests.append(.apply(apply))
+        apply.restart = true
+        apply.diff = true
+        apply.apps = ["web", "tag:x"]
+        apply.wait = false
+        apply.timeoutMilliseconds = 7
+        requests.append(.apply(apply))
         var logs = LogsRequest(app: "a")
         logs.follow = true
         logs.lines = 3
@@ -66,11 +74,19 @@ import VarlinkServer
         #expect(try SupervisorInfo(json: info.json) == info)
         let upgrade = UpgradeReply(ok: false, message: "m")
         #expect(try UpgradeReply(json: upgrade.json) == upgrade)
+        let change = KeyChangeInfo(key: "grace", old: "5s", new: nil, effect: "live")
+        var applied = AppliedApp(app: "web", kind: "changed", changes: [change], ok: false, message: "m")
+        applied.error = "timeout"
+        applied.pid = 3
+        let diagnostic = DiagnosticInfo(file: "f", line: 1, column: 2, path: "p", message: "m", severity: "error")
+        let reply = ApplyReply(apps: [applied], supervisor: [change], warnings: [diagnostic])
+        #expect(try ApplyReply(json: JSON.parse(reply.json.serialised())) == reply)
         let result = VerbResult(app: "web", ok: false, state: "active", message: "m", error: "timeout")
         #expect(try VerbResult(json: result.json) == result)
         for (type, json) in [
             ("App", summary.json), ("AppStatus", status.json), ("Report", report.json), ("Event", event.json),
-            ("Result", result.json), ("LastExit", summary.lastExit!.json), ("Lock", report.locks[0].json),
+            ("Result", result.json), ("KeyChange", change.json), ("Applied", applied.json),
+            ("Diagnostic", diagnostic.json), ("LastExit", summary.lastExit!.json), ("Lock", report.locks[0].json),
             ("ThreadStack", report.threads[0].json), ("Process", status.processes[0].json),
             ("Deadline", status.deadlines[0].json), ("LogLine", status.log[0].json),
         ] {

@@ -63,12 +63,20 @@ struct Manager {
         }
     }
 
-    /// Calls once; nil when the connection is lost before the reply.
-    func callOnce(_ request: ManagerRequest, deadline: Duration? = nil) throws(Failure) -> JSON? {
+    /// Calls once; nil when the connection is lost before the reply. `onError` knows some errors of the service better.
+    func callOnce(
+        _ request: ManagerRequest,
+        deadline: Duration? = nil,
+        onError: (_ name: String, _ parameters: JSON) -> Failure? = { _, _ in nil },
+        onReply: (JSON) -> Void = { _ in }
+    ) throws(Failure) -> JSON? {
         do throws(VarlinkClientError) {
-            return try client.call(repeats: false, deadline: deadline, { request.call })
+            return try client.call(repeats: false, deadline: deadline, { request.call }, onReply: onReply)
         } catch {
             if error == .disconnected { return nil }
+            if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {
+                throw failure
+            }
             throw Self.failure(error)
         }
     }

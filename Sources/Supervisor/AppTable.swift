@@ -1,0 +1,39 @@
+import Configuration
+import Lifecycle
+
+/// The apps by their ids, and in the order in which they are listed.
+///
+/// An app that left the configuration stays in its place, unlisted, until another one gets it: what still holds its id
+/// finds it, and never another.
+struct AppTable: Sequence {
+    private var places: [AppRuntime] = []
+    private var listed: [AppRuntime] = []
+
+    /// The app in that place.
+    subscript(id: AppID) -> AppRuntime { places[id] }
+
+    /// How many there are.
+    var count: Int { listed.count }
+
+    func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }
+
+    /// Puts an app into the place of its id, a vacant one or the next.
+    mutating func append(_ app: AppRuntime) {
+        if app.id == places.count { places.append(app) } else { places[app.id] = app }
+        let key = Self.order(app)
+        // A configuration has them in order already.
+        if let last = listed.last, Self.order(last) > key {
+            listed.insert(app, at: listed.firstIndex { Self.order($0) > key } ?? listed.count)
+        } else {
+            listed.append(app)
+        }
+    }
+
+    /// Takes an app off the list.
+    mutating func remove(_ app: AppRuntime) { listed.removeAll { $0 === app } }
+
+    /// By name, instances by their numbers.
+    private static func order(_ app: AppRuntime) -> (String, Int) {
+        (app.specification.template, app.specification.instance ?? 0)
+    }
+}

@@ -1,0 +1,275 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Notify
+import Output
+import Processes
+import SystemPackage
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// Going by another configuration: what changed is touched, nothing else.
+///
+/// An apply is one step: the files are read, compared with what runs, and the core takes the new definitions, before
+/// anything else happens. So applies never overlap; what one caused may still be under way when the next one comes,
+/// and whoever waited for the first is told that its apps were asked for something else.
+extension Supervisor {
+    /// Carries out an apply and answers it; without a reply it was a SIGHUP, and the log has the answer.
+    func apply(_ request: ApplyRequest, _ reply: Reply?) {
+        guard isStarted else {
+            let waits = VerbProgress(
+                app: "torpord",
+                state: "starting",
+                text: "waits until what an earlier torpord left is gone"
+            )
+            if reply?.more == true { reply?.send(waits.json, continues: true) }
+            afterStart.append { [weak self] in self?.apply(request, reply) }
+            return
+        }
+        if let refusal = applyRefusal {
+            log.warning("the configuration is not read again: \(refusal)")
+            reply.map { fail($0, refusal) }
+            return
+        }
+        if !request.diff { keeper.tellManager("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)") }
+        switch readConfiguration() {
+        case .failure(let list): refuse(list, reply)
+        case .success(let new):
+            do throws(Selection.Unknown) {
+                let applied = Apply(request, from: runningConfiguration, to: new)
+                let chosen = try applied.chosen()
+                if request.diff {
+                    reply?.send(applied.preview(chosen).json)
+                } else {
+                    goBy(applied, chosen, reply)
+                }
+            } catch {
+                reply?.fail(
+                    ManagerInterface.ErrorName.unknownApp,
+                    ["name": .string(error.name), "nearest": .optional(error.nearest)]
+                )
+            }
+        }
+        if !request.diff { keeper.tellManager("READY=1\nSTATUS=\(apps.count) apps") }
+    }
+
+    /// Why no other configuration can be taken now, in a sentence.
+    private var applyRefusal: String? {
+        if isEnding || coordinator.isShuttingDown { return "torpord is shutting down, and no app is launched any more" }
+        if isUpgrading { return "an upgrade is under way: ask again when it is done" }
+        if isKeeperLost { return "torpor-keeper is gone, and torpord ends" }
+        return nil
+    }
+
+    /// The files that the configuration in force was read from, as they are now.
+    private func readConfiguration() -> Result<TorporConfiguration, DiagnosticList> {
+        var environment: [String: String] = [:]
+        for entry in ThisProcess.environment {
+            guard let split = entry.firstIndex(of: "=") else { continue }
+            environment[String(entry[..<split])] = String(entry[entry.index(after: split)...])
+        }
+        var system = ConfigurationSystem.live
+        system.workingDirectory = configuration.sources.workingDirectory
+        return ConfigurationLoader.load(path: configuration.sources.path, environment: environment, system: system)
+    }
+
+    /// The configuration in force, with every app as it goes by it: one that runs may have older values.
+    private var runningConfiguration: TorporConfiguration {
+        var running = configuration
+        running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map(\.specification)
+        return running
+    }
+
+    private func refuse(_ list: DiagnosticList, _ reply: Reply?) {
+        let errors = list.diagnostics.count { $0.severity == .error }
+        let text = "the configuration has \(errors == 1 ? "an error" : "\(errors) errors"): nothing was changed"
+        log.error(text)
+        for diagnostic in list.diagnostics { log.error(diagnostic.description) }
+        note(kind: "configuration", text: text)
+        reply?.fail(
+            ManagerInterface.ErrorName.invalidConfiguration,
+            ["diagnostics": .array(list.diagnostics.map { DiagnosticInfo($0).json })]
+        )
+    }
+
+    // MARK: The step
+
+    private func goBy(_ applied: Apply, _ chosen: Set<String>, _ reply: Reply?) {
+        let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
+        let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
+        let actions: [AppAction]
+        do throws(DependencyError) {
+            actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
+        } catch {
+            // The loader has looked for this already.
+            log.error("the configuration is not applied: \(error)")
+            reply.map { fail($0, "\(error)") }
+            return
+        }
+        let kept = applied.new.keepingDirectories(of: configuration)
+        configuration = kept
+        log.level = kept.supervisor.logLevel
+        configurationChanged(kept.sources)
+        for warning in kept.warnings { log.warning(warning.description) }
+        takeSpecifications(applied.new.apps, living: living)
+        let entries = entries(applied, chosen, ending: ending, living: living)
+        tell(applied, entries)
+        for entry in entries { lastEndings[entry.id] = nil }
+        uninterrupted { [weak self] in self?.perform(actions) }
+        guard let reply else { return }
+        wait(for: entries, applied, reply)
+    }
+
+    /// Every app of the new configuration, as the core takes it.
+    private func definitions(_ applied: Apply, _ chosen: Set<String>) -> [AppChange] {
+        applied.new.apps.map { app in
+            var change = AppChange(Self.definition(app))
+            switch app.launch {
+            case .foreground: change.launchesNew = true
+            case .background: change.launchesNew = false
+            case .onDemand: break
+            }
+            if let id = coordinator.id(of: app.name) {
+                change.liveRules = apps[id].specification.taking(liveKeysOf: app).rules
+                change.isReplaced = applied.isReplaced(app.name, chosen)
+            }
+            return change
+        }
+    }
+
+    private func takeSpecifications(_ specifications: [AppSpecification], living: Set<AppID>) {
+        let known = Dictionary(apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        for specification in specifications {
+            guard let id = coordinator.id(of: specification.name) else { continue }
+            guard let app = known[specification.name] else {
+                let directory = runtime.apps + "/" + specification.name
+                apps.append(AppRuntime(id: id, specification: specification, directory: directory))
+                continue
+            }
+            let old = app.specification
+            if living.contains(id) {
+                app.specification = old.taking(liveKeysOf: specification)
+                app.next = app.specification == specification ? nil : specification
+            } else {
+                app.specification = specification
+                app.next = nil
+            }
+            specificationChanged(app, from: old)
+        }
+    }
+
+    /// The incarnation is over: the next one goes by what the configuration says.
+    func takeNextSpecification(_ app: AppRuntime) {
+        guard let next = app.next else { return }
+        let old = app.specification
+        app.specification = next
+        app.next = nil
+        specificationChanged(app, from: old)
+    }
+
+    /// Brings what was made for an app into line with its specification.
+    private func specificationChanged(_ app: AppRuntime, from old: AppSpecification) {
+        app.capture?.log.limits = LogLimits(app.specification)
+        guard app.specification.user != old.user, Users.isRoot else { return }
+        // Made for the old user, and of no use to the new one.
+        let user = identity(of: app)
+        let (uid, gid) = (user?.uid ?? Users.effectiveUID, user?.gid ?? Users.effectiveGID)
+        for path in [app.notifySocket?.path, app.capture?.fifoPath].compactMap({ $0 }) {
+            do throws(Errno) {
+                try File.setOwner(path, uid: uid, gid: gid)
+            } catch {
+                log.warning("\(app.name): \(path) cannot be given to its new user: \(error)")
+            }
+        }
+    }
+
+    /// A configuration is in force from now on. What it was read from must be where the next torpord finds it before
+    /// anything is done about it: a torpord that dies in between is followed by one that finishes the apply, since it
+    /// launches what has no record yet and ends what its configuration does not name.
+    func configurationChanged(_ sources: ConfigurationSources) {
+        keepConfiguration()
+    }
+
+    // MARK: Telling and waiting
+
+    /// What happens to each app that is touched.
+    private func entries(
+        _ applied: Apply,
+        _ chosen: Set<String>,
+        ending: Set<AppID>,
+        living: Set<AppID>
+    ) -> [Apply.Entry] {
+        var entries: [Apply.Entry] = []
+        for change in applied.diff.apps {
+            guard let id = coordinator.id(of: change.name) else { continue }
+            var entry = Apply.Entry(name: change.name, id: id, change: change)
+            entry.isReplaced = applied.isReplaced(change.name, chosen) && living.contains(id)
+            entry.isAlive = living.contains(id)
+            entry.incarnation = coordinator.machine(id).incarnation
+            entry.launch = apps[id].next?.launch ?? apps[id].specification.launch
+            entries.append(entry)
+        }
+        let replaced = Set(entries.filter(\.isReplaced).map(\.id))
+        let others = apps.filter {
+            coordinator.isToEnd($0.id) && !ending.contains($0.id) && !coordinator.isLeaving($0.id)
+                && !replaced.contains($0.id)
+        }
+        let restarted = Set(others.map(\.name) + entries.filter(\.isReplaced).map(\.name))
+        for app in others {
+            var entry = Apply.Entry(name: app.name, id: app.id, change: nil)
+            entry.cause = app.specification.requires.first(where: restarted.contains)
+            entry.isAlive = true
+            entry.incarnation = coordinator.machine(app.id).incarnation
+            entries.append(entry)
+        }
+        return entries
+    }
+
+    private func tell(_ applied: Apply, _ entries: [Apply.Entry]) {
+        for change in applied.diff.supervisor { log.info(Apply.text(change, isPublic: true)) }
+        for entry in entries {
+            let text = entry.text(isWaiting: false, isPublic: true)
+            log.info("\(entry.name): \(text)")
+            note(apps[entry.id], kind: "configuration", text: text)
+        }
+        let count = entries.count
+        let summary = count == 0 ? "no app has changed" : "\(count) app\(count == 1 ? " has" : "s have") changed"
+        log.info("the configuration was read again: \(summary)")
+        note(kind: "configuration", text: "the configuration was read again: \(summary)")
+    }
+
+    private func wait(for entries: [Apply.Entry], _ applied: Apply, _ reply: Reply) {
+        let isWaiting = applied.request.wait
+        var items = entries.map { entry in
+            let machine = coordinator.machine(entry.id)
+            return Waiter.Item(
+                app: entry.id,
+                target: target(of: entry, machine),
+                incarnation: machine.incarnation,
+                generation: machine.goalGeneration
+            )
+        }
+        for index in items.indices where !isWaiting || items[index].target == .done {
+            items[index].result = result(apps[items[index].app], ok: true, "is on its way")
+        }
+        let waiter = Waiter(reply: reply, items: items)
+        waiter.render = { results in applied.reply(entries, results, isWaiting: isWaiting).json }
+        start(waiter, timeoutMilliseconds: applied.request.timeoutMilliseconds)
+    }
+
+    private func target(of entry: Apply.Entry, _ machine: AppMachine) -> Waiter.Target {
+        switch entry.change?.kind {
+        case .removed: return .gone
+        case .added:
+            switch entry.launch {
+            case .foreground: return .goal(.active)
+            case .background: return .goal(.background)
+            case .onDemand: return .done
+            }
+        case .changed where !entry.isReplaced: return .done
+        case .changed, nil: return .newIncarnation(after: entry.incarnation ?? machine.incarnation)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+import EventLoop
+import Lifecycle
+import Linux
+import Notify
+import Output
+import Processes
+import Recovery
+
+/// Apps that left the configuration and have come to rest: everything that was made for them goes, but their logs and
+/// state directories.
+extension Supervisor {
+    func forgetRemoved() {
+        for id in coordinator.takeForgotten() { forget(apps[id]) }
+    }
+
+    private func forget(_ app: AppRuntime) {
+        log.info("\(app.name) is gone: the configuration does not name it any more")
+        note(app, kind: "configuration", text: "was removed from the configuration")
+        endWaiting(for: app)
+        apps.remove(app)
+        lastEndings[app.id] = nil
+        app.deadlineTimer?.cancel()
+        app.passTimer?.cancel()
+        for timer in [app.tracerTimer, app.mainTimer] { timer?.cancel() }
+        for follower in app.logFollowers { follower.end() }
+        app.logFollowers = []
+        if let capture = app.capture {
+            keeper.release(HeldName.output(app.name))
+            capture.close(remove: true)
+            app.capture = nil
+        }
+        if let socket = app.notifySocket {
+            keeper.release(HeldName.notify(app.name))
+            app.notifySource?.cancel()
+            app.notifySource = nil
+            socket.close()
+            app.notifySocket = nil
+        }
+        for entry in app.store.entries { letGo(of: entry, app) }
+        app.store = FDStore()
+        if let slot = app.slot { recovery.remove(slot) }
+        app.slot = nil
+        do throws(Errno) {
+            try File.removeTree(app.directory)
+        } catch {
+            if error != .noSuchFileOrDirectory { log.warning("cannot remove \(app.directory): \(error)") }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+public import Varlink
+
+/// The parameters of Apply.
+public struct ApplyRequest: Hashable, Sendable {
+    /// Only say what would happen.
+    public var diff = false
+    /// Launch anew what runs with old values.
+    public var restart = false
+    /// Exact names, globs or `tag:NAME`: what `restart` concerns and `diff` shows; empty means all.
+    public var apps: [String] = []
+    /// Reply when what it caused is done; else at once.
+    public var wait = true
+    /// The longest time to wait.
+    public var timeoutMilliseconds: Int64?
+
+    /// A request to go by the configuration on disk.
+    public init() {}
+
+    init(fields: Fields) throws(FieldError) {
+        diff = try fields.optionalBool("diff") ?? false
+        restart = try fields.optionalBool("restart") ?? false
+        apps = try fields.strings("apps")
+        guard apps.isEmpty || diff || restart else {
+            throw FieldError(
+                field: "apps",
+                problem: "is for restart and diff: a configuration is applied as a whole, name no apps"
+            )
+        }
+        wait = try fields.optionalBool("wait") ?? true
+        timeoutMilliseconds = try fields.optionalInt("timeout_ms")
+        if let timeoutMilliseconds, timeoutMilliseconds < 0 {
+            throw FieldError(field: "timeout_ms", problem: "must not be negative")
+        }
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = [:]
+        if diff { object["diff"] = true }
+        if restart { object["restart"] = true }
+        if !apps.isEmpty { object["apps"] = .strings(apps) }
+        if !wait { object["wait"] = false }
+        if let timeoutMilliseconds { object["timeout_ms"] = .int(timeoutMilliseconds) }
+        return .object(object)
+    }
+}
+
+/// A key of the configuration whose value is another one now.
+public struct KeyChangeInfo: Hashable, Sendable {
+    /// The key, with its tables.
+    public var key: String
+    /// What it was; nil for none.
+    public var old: String?
+    /// What it is; nil for none.
+    public var new: String?
+    /// When it counts: `live`, `next-launch`, `restart` or `supervisor-start`.
+    public var effect: String
+
+    /// Makes one from its parts.
+    public init(key: String, old: String?, new: String?, effect: String) {
+        self.key = key
+        self.old = old
+        self.new = new
+        self.effect = effect
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        key = try fields.string("key")
+        old = try fields.optionalString("old")
+        new = try fields.optionalString("new")
+        effect = try fields.string("effect")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        ["key": .string(key), "old": .optional(old), "new": .optional(new), "effect": .string(effect)]
+    }
+}
+
+/// What an apply did to one app, or would do.
+public struct AppliedApp: Hashable, Sendable {
+    /// The name of the app.
+    public var app: String
+    /// `added`, `removed`, `changed`, or `restarted` with what it requires.
+    public var kind: String
+    /// What changed, where it is `changed`.
+    public var changes: [KeyChangeInfo]
+    /// It is done, or nothing had to be done.
+    public var ok: Bool
+    /// The state in which the app is; nil for one that is not there, or not yet.
+    public var state: String?
+    /// The number of the process.
+    public var pid: Int32?
+    /// What happened, for a line that begins with the app's name; when it failed, why.
+    public var message: String
+    /// When it failed, one word for programs: `timeout`, `overtaken`, or a termination reason.
+    public var error: String?
+
+    /// Makes one from its parts.
+    public init(app: String, kind: String, changes: [KeyChangeInfo] = [], ok: Bool = true, message: String) {
+        self.app = app
+        self.kind = kind
+        self.changes = changes
+        self.ok = ok
+        self.message = message
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        app = try fields.string("app")
+        kind = try fields.string("kind")
+        changes = try fields.list("changes") { json throws(FieldError) in try KeyChangeInfo(json: json) }
+        ok = try fields.bool("ok")
+        state = try fields.optionalString("state")
+        pid = try fields.optionalInt32("pid")
+        message = try fields.optionalString("message") ?? ""
+        error = try fields.optionalString("error")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "app": .string(app), "kind": .string(kind), "changes": .array(changes.map(\.json)), "ok": .bool(ok),
+            "state": .optional(state), "pid": .optional(pid), "message": .string(message), "error": .optional(error),
+        ]
+    }
+}
+
+/// Something that is wrong in a configuration, or hardly meant.
+public struct DiagnosticInfo: Hashable, Sendable {
+    /// The file, as it was named.
+    public var file: String
+    /// From 1; 0 where it concerns the whole file.
+    public var line: Int64
+    /// From 1; 0 where it concerns the whole file.
+    public var column: Int64
+    /// The key, with its tables; empty where it concerns none.
+    public var path: String
+    /// A sentence that says what to do.
+    public var message: String
+    /// `error` or `warning`.
+    public var severity: String
+
+    /// Makes one from its parts.
+    public init(file: String, line: Int64, column: Int64, path: String, message: String, severity: String) {
+        self.file = file
+        self.line = line
+        self.column = column
+        self.path = path
+        self.message = message
+        self.severity = severity
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        file = try fields.string("file")
+        line = try fields.int("line")
+        column = try fields.int("column")
+        path = try fields.string("path")
+        message = try fields.string("message")
+        severity = try fields.string("severity")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "file": .string(file), "line": .int(line), "column": .int(column), "path": .string(path),
+            "message": .string(message), "severity": .string(severity),
+        ]
+    }
+}
+
+/// The last reply of Apply.
+public struct ApplyReply: Hashable, Sendable {
+    /// Every app that is not what it was.
+    public var apps: [AppliedApp]
+    /// Keys of `[supervisor]` and `[policies]` that changed.
+    public var supervisor: [KeyChangeInfo]
+    /// What is allowed but hardly meant.
+    public var warnings: [DiagnosticInfo]
+
+    /// Makes one from its parts.
+    public init(apps: [AppliedApp], supervisor: [KeyChangeInfo] = [], warnings: [DiagnosticInfo] = []) {
+        self.apps = apps
+        self.supervisor = supervisor
+        self.warnings = warnings
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        apps = try fields.list("apps") { json throws(FieldError) in try AppliedApp(json: json) }
+        supervisor = try fields.list("supervisor") { json throws(FieldError) in try KeyChangeInfo(json: json) }
+        warnings = try fields.list("warnings") { json throws(FieldError) in try DiagnosticInfo(json: json) }
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "apps": .array(apps.map(\.json)), "supervisor": .array(supervisor.map(\.json)),
+            "warnings": .array(warnings.map(\.json)),
+        ]
+    }
+}

@@ -1,0 +1,125 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct Apply: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Reads the configuration again; only apps that changed are touched.",
+        discussion: """
+            New apps are launched, removed ones terminated. Keys that cannot change under a running app count from its \
+            next launch on, or now with --restart. An invalid configuration changes nothing. A SIGHUP to torpord does \
+            the same without waiting.
+
+            The configuration is applied as a whole: APP limits what --restart restarts, and what --diff shows.
+            """
+    )
+
+    @Flag(help: "Only show what would happen, and why.") var diff = false
+    @Flag(help: "Launch anew what runs with old values, in order of dependency.") var restart = false
+    @Argument(
+        help: ArgumentHelp("Names, globs or tag:NAME, with --restart or --diff.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    var apps: [String] = []
+    @OptionGroup var wait: WaitOptions
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard apps.isEmpty || diff || restart else {
+            throw ValidationError("the configuration is applied as a whole: name apps only with --restart or --diff")
+        }
+    }
+
+    func run() throws {
+        var request = ApplyRequest()
+        request.diff = diff
+        request.restart = restart
+        request.apps = apps
+        request.wait = !wait.noWait
+        request.timeoutMilliseconds = wait.timeout?.milliseconds
+        let manager = try Manager(options)
+        let showsProgress = !options.json && ThisProcess.isTerminal(2)
+        let limit = request.timeoutMilliseconds.map { Duration.milliseconds(min($0, 1 << 40)) + .seconds(5) }
+        let reply = try manager.callOnce(
+            .apply(request),
+            deadline: limit.map { Clock.monotonic() + $0 },
+            onError: invalid
+        ) { progress in
+            guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
+            ThisProcess.complain(Terminal.harmless("\(step.app): \(step.text)"))
+        }
+        guard let reply else {
+            throw Failure(
+                status: .failed,
+                message: "the supervisor was replaced meanwhile: ‘torpor apply --diff’ shows whether anything is left"
+            )
+        }
+        let applied = try Manager.read { () throws(FieldError) in try ApplyReply(json: reply) }
+        for warning in applied.warnings { ThisProcess.complain(Terminal.harmless(Self.text(warning))) }
+        if options.json { Output.document(reply) } else { show(applied) }
+        if applied.apps.contains(where: { !$0.ok }) { throw Failure(status: .failed, message: nil) }
+    }
+
+    /// Everything that is wrong, as `torpor check` says it.
+    private func invalid(_ error: String, _ parameters: JSON) -> Failure? {
+        guard error == ManagerInterface.ErrorName.invalidConfiguration,
+            let list = try? Fields(parameters).list(
+                "diagnostics",
+                { json throws(FieldError) in
+                    try DiagnosticInfo(json: json)
+                }
+            )
+        else { return nil }
+        if options.json { Output.document(["ok": false, "diagnostics": .array(list.map(\.json))]) }
+        for diagnostic in list { ThisProcess.complain(Terminal.harmless(Self.text(diagnostic))) }
+        let errors = list.count { $0.severity == "error" }
+        return Failure(
+            status: .usage,
+            message: "the configuration has \(errors == 1 ? "an error" : "\(errors) errors"), nothing was changed"
+        )
+    }
+
+    private func show(_ applied: ApplyReply) {
+        var text = ""
+        for change in applied.supervisor {
+            text += "\(change.key) \(change.old ?? "none") → \(change.new ?? "none")"
+            text += change.effect == "supervisor-start" ? ": when torpord is stopped and started again\n" : " (live)\n"
+        }
+        for app in applied.apps {
+            if diff, app.kind == "changed" {
+                text += "\(app.app): would be changed\n"
+                for change in app.changes { text += "  " + detail(change, app) + "\n" }
+            } else if app.ok {
+                text += "\(app.app): \(app.message)\n"
+            } else {
+                ThisProcess.complain(Terminal.harmless("torpor: \(app.app): \(app.message)"))
+            }
+        }
+        if applied.supervisor.isEmpty, applied.apps.isEmpty {
+            text = diff ? "nothing would change\n" : "nothing changed\n"
+        }
+        ThisProcess.write(text.split(separator: "\n").map { Terminal.harmless(String($0)) + "\n" }.joined())
+    }
+
+    private func detail(_ change: KeyChangeInfo, _ app: AppliedApp) -> String {
+        let when =
+            switch change.effect {
+            case "live": "live"
+            case "next-launch": "from the next launch on"
+            default:
+                app.message.hasSuffix("would be restarted") ? "restarted" : "at the next launch, or now with --restart"
+            }
+        return "\(change.key) \(change.old ?? "none") → \(change.new ?? "none") (\(when))"
+    }
+
+    /// As `torpor check` writes it.
+    static func text(_ diagnostic: DiagnosticInfo) -> String {
+        var text = diagnostic.file
+        if diagnostic.line > 0 { text += ":\(diagnostic.line):\(diagnostic.column)" }
+        text += ": "
+        if diagnostic.severity == "warning" { text += "warning: " }
+        if !diagnostic.path.isEmpty { text += diagnostic.path + ": " }
+        return text + diagnostic.message
+    }
+}
