@@ -105,7 +105,7 @@ let package = Package(
         .testTarget(name: "ProcessesTests", dependencies: ["EventLoop", "Linux", "Processes", "torpor-keeper"]),
         .testTarget(name: "StoreTests", dependencies: ["CSQLite", "EventLoop", "Linux", "Store", "store-writer"]),
         .testTarget(name: "RecoveryTests", dependencies: ["Linux", "Recovery"]),
-        .testTarget(name: "SupervisorTests", dependencies: ["Supervisor", "TorporAPI"]),
+        .testTarget(name: "SupervisorTests", dependencies: ["Lifecycle", "Supervisor", "TorporAPI"]),
         .testTarget(
             name: "VarlinkTests",
             dependencies: ["EventLoop", "Linux", "ScriptedServer", "TorporAPI", "Varlink", "VarlinkServer"]

@@ -15,7 +15,7 @@ struct AppRecord {
     var foundStopped = false
     /// It has a cgroup of its own.
     var hasCgroup = false
-    var token: UInt64 = 0
+    var tokens = TakenTokens()
     var lastExit: LastExit?
     var missedDeadline: Deadline?
     /// The goal that a person set.
@@ -24,7 +24,7 @@ struct AppRecord {
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
-        372 + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
+        396 + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
     init(of app: AppRuntime) {
@@ -35,7 +35,7 @@ struct AppRecord {
         isReloading = app.isReloading
         foundStopped = app.foundStopped
         hasCgroup = app.tree?.cgroupPath != nil
-        token = app.lastToken
+        tokens = app.tokens
         lastExit = app.lastExit
         missedDeadline = app.missedDeadline
         goalOfPerson = app.kept.goalOfPerson
@@ -53,7 +53,7 @@ struct AppRecord {
         if hasCgroup { flags |= 8 }
         if goalOfPerson != nil { flags |= 16 }
         record.put(flags)
-        record.put(token)
+        tokens.encode(into: &record)
         record.put(lastExit != nil)
         if let lastExit {
             record.put(lastExit.reason)
@@ -77,7 +77,7 @@ struct AppRecord {
         isReloading = flags & 1 != 0
         foundStopped = flags & 2 != 0
         hasCgroup = flags & 8 != 0
-        token = record.take(UInt64.self)
+        tokens = TakenTokens(from: &record)
         if record.takeFlag() {
             var exit = LastExit(reason: record.takeText())
             let code = record.take(Int32.self)
@@ -99,7 +99,7 @@ struct AppRecord {
         app.saidErrno = errno
         app.isReloading = isReloading
         app.foundStopped = foundStopped
-        app.lastToken = token
+        app.tokens = tokens
         app.lastExit = lastExit
         app.missedDeadline = missedDeadline
         app.kept.goalOfPerson = goalOfPerson

@@ -83,12 +83,6 @@ final class AppRuntime {
 
     var name: String { specification.name }
 
-    /// The newest of `tokens`, as the record of an app has it.
-    var lastToken: UInt64 {
-        get { tokens.newest }
-        set { tokens = TakenTokens(newest: newValue) }
-    }
-
     init(id: AppID, specification: AppSpecification, directory: String) {
         self.id = id
         self.specification = specification

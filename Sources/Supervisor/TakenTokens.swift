@@ -1,3 +1,4 @@
+import Lifecycle
 import TorporAPI
 
 /// The tokens of the last requests that an app took, the newest first: a request that is asked again because its
@@ -14,11 +15,18 @@ struct TakenTokens: Hashable {
     /// None.
     init() {}
 
-    /// Only the newest is known, as a record has it; 0 is none.
-    init(newest: UInt64) { if newest > 1 { values = [newest] } }
+    /// As a record has them; 0 is none.
+    init(from record: inout RecordReader) {
+        for _ in 0..<Self.capacity {
+            let value = record.take(UInt64.self)
+            if value > 1 { values.append(value) }
+        }
+    }
 
-    /// The newest as it is kept; 0 is none.
-    var newest: UInt64 { values.first ?? 0 }
+    /// Always of the same size.
+    func encode(into record: inout RecordWriter) {
+        for index in 0..<Self.capacity { record.put(index < values.count ? values[index] : UInt64(0)) }
+    }
 
     enum Standing: Hashable {
         /// Never seen, or so long ago that it is forgotten.

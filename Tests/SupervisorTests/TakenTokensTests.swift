@@ -1,3 +1,4 @@
+import Lifecycle
 import Testing
 import TorporAPI
 
@@ -8,14 +9,29 @@ import TorporAPI
     func standing() {
         let tokens = (0..<5).map { _ in RequestToken.random() }
         var taken = TakenTokens()
-        #expect(taken.newest == 0 && taken.standing(of: nil) == .unknown)
+        #expect(taken.standing(of: nil) == .unknown)
         for token in tokens { taken.take(token, isUncertain: token == tokens[4]) }
         #expect(tokens.map { taken.standing(of: $0) } == [.unknown, .taken, .taken, .taken, .uncertain])
         taken.take(tokens[4])
-        #expect(taken.standing(of: tokens[4]) == .taken && taken.newest == tokens[4].value)
-        #expect(taken.standing(of: tokens[1]) == .taken)
         taken.take(nil)
-        #expect(taken.newest == tokens[4].value)
+        #expect(tokens.map { taken.standing(of: $0) } == [.unknown, .taken, .taken, .taken, .taken])
+    }
+
+    @Test("the next torpord knows as many of them, in their order")
+    func recorded() {
+        var taken = TakenTokens()
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 8)
+        defer { memory.deallocate() }
+        var tokens: [RequestToken] = []
+        for count in 0..<5 {
+            var writer = RecordWriter(memory)
+            taken.encode(into: &writer)
+            #expect(writer.count == 32)
+            var reader = RecordReader(UnsafeRawBufferPointer(memory))
+            #expect(TakenTokens(from: &reader) == taken)
+            tokens.append(.random())
+            taken.take(tokens[count], isUncertain: count == 1)
+        }
     }
 
     @Test("what was refused is forgotten, and those before it are not")

@@ -173,13 +173,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|report|check|doctor|upgrade|help)
+    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|doctor|upgrade|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt kill signal reset wait logs events report check doctor upgrade help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt kill signal reset wait logs events history report check doctor upgrade help' -- "${cur}"))
         ;;
     esac
 }
@@ -605,6 +605,39 @@ _torpor_events() {
     case "${positional_number}" in
     1)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion events -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_history() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-n --lines --since --until --socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '-n'|'--lines')
+        return
+        ;;
+    '--since')
+        return
+        ;;
+    '--until')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion history -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac

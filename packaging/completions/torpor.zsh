@@ -66,6 +66,7 @@ _torpor() {
             'wait:Returns when the apps are in a state.'
             'logs:Shows what an app wrote.'
             'events:Shows what happened and why.'
+            'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
             'report:Shows termination reports: why apps ended when nobody had asked for it.'
             'check:Validates a configuration, without a supervisor.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
@@ -76,7 +77,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|report|check|doctor|upgrade|help)
+        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|doctor|upgrade|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -327,7 +328,7 @@ _torpor_logs() {
         ':app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Go on with what comes from now on.]'
         '(-n --lines)'{-n,--lines}'[So many of the last lines.]:lines:'
-        '--since[From that time\: so long ago (10min), or 2026-01-31T12\:34\:56Z.]:time:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
         '--grep[Only lines that contain this.]:text:'
         '(-t --times)'{-t,--times}'[With the time of each line, in UTC.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -346,7 +347,25 @@ _torpor_events() {
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion events -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Go on with what happens from now on.]'
-        '--since[From that time\: so long ago (10min), or 2026-01-31T12\:34\:56Z.]:time:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_history() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion history -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(-n --lines)'{-n,--lines}'[So many of the last events; 100, if nothing says where to begin.]:lines:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--until[Before that time.]:time:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
