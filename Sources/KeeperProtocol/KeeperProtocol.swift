@@ -13,7 +13,7 @@ public enum KeeperProtocol {
     /// Bytes of an app's name at most.
     public static let appNameLimit = 63
     /// Bytes of the name of held descriptors at most.
-    public static let heldNameLimit = 255
+    public static let heldNameLimit = Int(TORPOR_KEEPER_NAME_BYTES) - 1
     /// Bytes of a text for the service manager at most.
     public static let managerTextLimit = 8192
     /// Bytes of any message from the keeper at most.

@@ -21,7 +21,7 @@ public struct ResumeState: Sendable {
         self.held = held
     }
 
-    /// The state as the keeper reads it. Names that the keeper would refuse (empty, over 255 bytes, a NUL in them), and
+    /// The state as the keeper reads it. Names that the keeper would refuse (empty, too long, a NUL in them), and
     /// those without descriptors, are left out.
     public func encoded() -> [UInt8] {
         let fitting = held.filter {

@@ -118,7 +118,7 @@ public final class Keeper {
 
     // MARK: Descriptors
 
-    /// Gives the keeper duplicates of `descriptors` under `name` (1 to 255 bytes), added to what it has under it.
+    /// Gives the keeper duplicates of `descriptors` under `name` (1 to 383 bytes), added to what it has under it.
     /// With `replacing`, what it has under it is let go of, once it has the new ones. `completion` gets the error:
     /// ENOSPC when its table is full, EMFILE when it may open no more.
     public func hold(
