@@ -36,7 +36,7 @@ extension Supervisor {
         // A keeper that launched nothing, so far: whoever is there is another one's.
         var strays = left.isEmpty ? processes.strays(manager: runtime.socket) : [:]
         let waiting = Set(keeper.waitingExits.map { AppTag(app: $0.app, incarnation: $0.incarnation) })
-        var unfinished: [(AppRuntime, Unfinished)] = []
+        var unfinished: [(app: AppRuntime, incarnation: UInt32, rest: Unfinished)] = []
         var fresh: [AppRuntime] = []
         let entries = Dictionary(recovery.entries.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         for app in apps {
@@ -53,7 +53,7 @@ extension Supervisor {
             }
             app.undone = ActionMask(rawValue: entry.undone)
             let rest = restore(app, AppRecord(from: &reader), &left, &strays, waiting)
-            if let rest { unfinished.append((app, rest)) }
+            if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
         fresh = adoptFound(fresh, &left, &strays)
         forgetSlots(of: entries.keys.filter { coordinator.id(of: $0) == nil }.compactMap { entries[$0]?.slot })
@@ -61,7 +61,7 @@ extension Supervisor {
         let recovered = apps.filter { coordinator.machine($0.id).isAlive }
         for app in apps { takeOver(app) }
         keeper.deliverWaiting()
-        for (app, rest) in unfinished { finish(app, rest) }
+        for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         perform(coordinator.carryOn(shuttingDown: recovery.isShuttingDown, now: loop.now))
         for name in inheritance.remaining { keeper.release(name) }
@@ -199,13 +199,16 @@ extension Supervisor {
 
     // MARK: What was under way
 
-    private func finish(_ app: AppRuntime, _ rest: Unfinished) {
+    private func finish(_ app: AppRuntime, _ incarnation: UInt32, _ rest: Unfinished) {
         let machine = coordinator.machine(app.id)
+        // Its exit, or the failure of its launch, may have been told meanwhile, and the next one may be on its way.
+        guard machine.isAlive, machine.incarnation == incarnation else { return }
         switch rest {
-        case .launched(let process): launched(app, machine.launchOrder, .success(process), cgroupPath: cgroup(of: app))
+        case .launched(let process):
+            guard !machine.hasProcess else { break }
+            launched(app, machine.launchOrder, .success(process), cgroupPath: cgroup(of: app))
         case .launching: break
         case .nothing:
-            // Its exit, or the failure of its launch, may have been told meanwhile.
             guard !machine.hasProcess else { break }
             if machine.transition == .launching { perform(.launch(machine.launchOrder), of: app) }
             if machine.transition == .terminating { deliver(.launchFailed, to: app.id) }

@@ -51,6 +51,7 @@ void keeper_close_watched(int fd);
 uint64_t keeper_now_milliseconds(void);
 void keeper_take_milliseconds(const char *variable, uint32_t *value);
 void keeper_reset_signals(void);
+void keeper_block_forwarded(void);
 _Noreturn void keeper_exit(int status);
 extern uint64_t keeper_nofile_soft;
 extern uint64_t keeper_nofile_hard;

@@ -122,6 +122,8 @@ void torpord_start(void)
     if (pid == 0) {
         setpgid(0, 0);
         keeper_reset_signals();
+        if (greeted_ever)
+            keeper_block_forwarded();  // the first one may hang in reading its configuration, and must be stoppable
         fcntl(pair[1], F_SETFD, 0);
         if (image >= 0)
             syscall(SYS_execveat, image, "", torpord_arguments, environment, AT_EMPTY_PATH);

@@ -40,12 +40,14 @@ import TorporAPI
             Issue.record(
                 """
                 \(what), round \(round) of TORPOR_CHAOS_SEED=\(seed): \(error)
-                what was done:
+                what was done to them in the rounds before:
+                \(storm.past.filter { line in apps.contains { line.contains($0) } }.suffix(40).joined(separator: "\n"))
+                what was done in this round:
                 \(storm.history.joined(separator: "\n"))
                 events:
                 \(events.joined(separator: "\n"))
                 log of torpord:
-                \(log.suffix(60).joined(separator: "\n"))
+                \(log.suffix(40).joined(separator: "\n"))
                 """
             )
         }
@@ -55,5 +57,15 @@ import TorporAPI
     @Test("The fleet without any disaster: the checks themselves hold")
     func calm() throws {
         try run("calm", rounds: 3, Plan.Weather())
+    }
+
+    @Test("Killed at random instants, torpord, its keeper or both: nothing is lost and nothing doubled")
+    func killed() throws {
+        var weather = Plan.Weather()
+        let weights = [(Plan.Victim.torpord, weight: 76), (.keeper, weight: 12), (.both, weight: 12)]
+        let chosen = ThisProcess.environment("TORPOR_CHAOS_VICTIMS")
+        weather.kills = weights.filter { chosen?.contains($0.0.rawValue) ?? true }
+        weather.applies = true
+        try run("kills", rounds: Int(Self.number("TORPOR_CHAOS_ROUNDS") ?? 15), weather)
     }
 }

@@ -14,8 +14,11 @@ final class Storm {
     let logs: Logs
     private(set) var goals: Goals
     private(set) var tally = Tally()
-    /// What happened in this round, for the account of a failure.
+    /// What was done in this round, for the account of a failure.
     private(set) var history: [String] = []
+    /// What was done in the rounds before.
+    private(set) var past: [String] = []
+    private var round = 0
     private var asks: [String: Ask] = [:]
     /// Apps whose request's connection broke: whether it was carried out nobody knows.
     private var broken: Set<String> = []
@@ -29,7 +32,10 @@ final class Storm {
         self.seed = seed
         daemon = try Daemon(
             fleet.configuration(seed: seed),
-            environment: ["TORPOR_RESTART_DELAY_CAP_MS": "1", "TORPOR_LOOP_WATCHDOG_MS": "30000"]
+            environment: [
+                "TORPOR_RESTART_DELAY_CAP_MS": "1", "TORPOR_LOOP_WATCHDOG_MS": "30000",
+                "SWIFT_BACKTRACE": "enable=no",
+            ]
         )
         try File.makeDirectories(daemon.directory + "/t")
         census = Census(folder: daemon.directory)
@@ -47,7 +53,9 @@ final class Storm {
     }
 
     func play(_ round: Int, _ weather: Plan.Weather) throws {
+        past += history
         history = []
+        self.round = round
         began = Clock.monotonic()
         wereBothLost = false
         let plan = Plan(seed: seed, round: round, fleet: fleet, weather: weather)
@@ -80,7 +88,7 @@ final class Storm {
     // MARK: Steps
 
     private func note(_ text: String) {
-        history.append("\((Clock.monotonic() - began).microseconds) µs  \(text)")
+        history.append("\(round): \((Clock.monotonic() - began).microseconds) µs  \(text)")
     }
 
     private func take(_ action: Plan.Action, _ plan: Plan) throws {
@@ -388,6 +396,9 @@ final class Storm {
                 if !wereBothLost { wrong.append("\(event.app ?? "") \(event.text)") }
             case "background-deadline", "watchdog", "unresponsive", "launch-failed":
                 wrong.append("\(event.app ?? "") \(event.text)")
+            case "signal" where event.text.contains("SIGTERM"):
+                // Nobody sends that but torpord, and then it is why the app ended.
+                wrong.append("\(event.app ?? "") \(event.text), which nobody asked for")
             default: break
             }
         }
