@@ -19,6 +19,8 @@ final class Storm {
     /// What was done in the rounds before.
     private(set) var past: [String] = []
     private var round = 0
+    /// Requests that are not answered yet. One at a time for an app, and for apps that require each other: of two on
+    /// different connections nobody could say which came first.
     private var asks: [String: Ask] = [:]
     /// Apps whose request's connection broke: whether it was carried out nobody knows.
     private var broken: Set<String> = []
@@ -108,42 +110,48 @@ final class Storm {
 
     private func ask(_ app: String, _ verb: Verb, _ background: Bool) {
         collect()
-        guard asks[app] == nil, !broken.contains(app) else {
+        let group = group(app)
+        guard asks[group] == nil, !broken.contains(group) else {
             tally.skipped += 1
             return
         }
         // What a background start means for an app that is on its way depends on how far it is.
         let background = background && goals.of[app] == Goals.Goal.none
-        asks[app] = Ask(verb, app, background: background, socket: daemon.socket)
+        asks[group] = Ask(verb, app, background: background, socket: daemon.socket)
         note("asked \(app) to \(verb.rawValue)\(background ? " in the background" : "")")
         tally.asked += 1
     }
 
+    private func group(_ app: String) -> String {
+        fleet.apps.contains { $0.name == app && $0.sort == .link } ? "links" : app
+    }
+
     /// Takes the answers that have come.
     private func collect() {
-        for (app, ask) in asks {
+        for (group, ask) in asks {
             guard let outcome = ask.outcome() else { continue }
-            asks[app] = nil
+            asks[group] = nil
+            let app = ask.app
             switch outcome {
             case .answered(let result) where result.ok:
                 goals.acknowledged(ask.verb, app)
-                broken.remove(app)
+                broken.remove(group)
                 note("\(app) will \(ask.verb.rawValue): \(goals.of[app]?.rawValue ?? "")")
             case .answered(let result) where result.error == "refused":
                 note("\(app) refuses to \(ask.verb.rawValue): \(result.message ?? "")")
                 tally.refused += 1
-                guard broken.contains(app) else { continue }
+                guard broken.contains(group) else { continue }
                 // The first asking may have been carried out: something that cannot be refused settles it.
-                asks[app] = Ask(.start, app, background: false, socket: daemon.socket)
+                asks[group] = Ask(.start, app, background: false, socket: daemon.socket)
             case .answered(let result):
                 tally.strange.append("\(app) \(ask.verb.rawValue): \(result.message ?? "") \(result.error ?? "")")
             case .broken(let why):
                 // Asked again until it is answered.
-                if broken.insert(app).inserted {
+                if broken.insert(group).inserted {
                     note("no answer from \(app) to \(ask.verb.rawValue): \(why)")
                     tally.broken += 1
                 }
-                asks[app] = Ask(ask.verb, app, background: ask.background, socket: daemon.socket)
+                asks[group] = Ask(ask.verb, app, background: ask.background, socket: daemon.socket)
             case .failed(let why): tally.strange.append("\(app) \(ask.verb.rawValue): \(why)")
             }
         }
