@@ -37,6 +37,9 @@ import TorporAPI
             let log = storm.daemon.log.split(separator: "\n").filter { line in
                 !others.contains { line.hasPrefix($0 + " ") || line.hasPrefix($0 + ":") }
             }
+            // The folder is gone with the test.
+            let kept = "/tmp/torpor-chaos-\(seed).log"
+            try? File.write(kept, storm.daemon.log)
             Issue.record(
                 """
                 \(what), round \(round) of TORPOR_CHAOS_SEED=\(seed): \(error)
@@ -46,7 +49,7 @@ import TorporAPI
                 \(storm.history.joined(separator: "\n"))
                 events:
                 \(events.joined(separator: "\n"))
-                log of torpord:
+                log of torpord, in full in \(kept):
                 \(log.suffix(40).joined(separator: "\n"))
                 """
             )

@@ -49,7 +49,8 @@ struct Goals {
             case .running:
                 incarnations.count == 1 && members.count == app.processes && !members.contains(where: \.isStopped)
             case .stopped:
-                incarnations.count == 1 && members.count == app.processes && members.allSatisfy(\.isStopped)
+                // It may have been stopped before it had made its children.
+                incarnations.count == 1 && members.count <= app.processes && members.allSatisfy(\.isStopped)
             }
         if isRight { return nil }
         let found = members.map { "\($0.pid) of incarnation \($0.incarnation)\($0.isStopped ? ", stopped" : "")" }

@@ -61,6 +61,7 @@ final class Logs {
             let one = One(app: app, voice: voice)
             if again || finished.contains(one) {
                 problems.append("incarnation \(voice.incarnation) of \(app) was started twice")
+                for wrong in TruthFile(folder: records, name: name)?.wrongs ?? [] { problems.append("\(app) \(wrong)") }
                 continue
             }
             guard let record = TruthFile(folder: records, name: name) else {

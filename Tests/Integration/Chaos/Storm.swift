@@ -37,7 +37,8 @@ final class Storm {
             environment: [
                 "TORPOR_RESTART_DELAY_CAP_MS": "1", "TORPOR_LOOP_WATCHDOG_MS": "30000",
                 "SWIFT_BACKTRACE": "enable=no",
-            ]
+            ],
+            nested: true
         )
         try File.makeDirectories(daemon.directory + "/t")
         census = Census(folder: daemon.directory)

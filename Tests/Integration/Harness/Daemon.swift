@@ -17,7 +17,9 @@ final class Daemon {
     var socket: String { runtime + "/io.torpor" }
     /// What is started: the keeper.
     private(set) var pid: Int32
+    private let command: [String]
     private let environment: [String: String]
+    private var earlier: [Int32] = []
     private var exit: ExitStatus?
 
     /// How a process of ours ended.
@@ -27,36 +29,29 @@ final class Daemon {
     }
 
     /// Writes the configuration and starts; `@D` in it becomes the folder.
+    ///
+    /// - Parameter nested: what is started is not the keeper but a process that starts it and reaps orphans, at once and
+    ///   on every machine: for tests that kill the keeper.
     init(
         _ toml: String,
         files: [String: String] = [:],
         environment: [String: String] = [:],
-        program: String = Built.path("torpord")
+        program: String = Built.path("torpord"),
+        nested: Bool = false
     ) throws {
         directory = try Daemon.makeFolder()
         try Daemon.write(files, in: directory)
-        _ = try Daemon.writeConfiguration(toml, in: directory)
-        self.environment = environment
-        pid = try Daemon.spawn(directory, environment, program)
-    }
-
-    private static func spawn(
-        _ directory: String,
-        _ environment: [String: String],
-        _ program: String = Built.path("torpord")
-    ) throws -> Int32 {
-        try Spawn.start(
-            [program, "--config", directory + "/torpor.toml"],
-            environment: ["TPTEST": directory].merging(environment) { $1 },
-            output: directory + "/torpord.log"
-        )
+        let path = try Daemon.writeConfiguration(toml, in: directory)
+        command = (nested ? [Built.path("torpor-test-app"), "--nest"] : []) + [program, "--config", path]
+        self.environment = ["TPTEST": directory].merging(environment) { $1 }
+        pid = try Spawn.start(command, environment: self.environment, output: directory + "/torpord.log")
     }
 
     /// Starts one more in the same folders, as an init system does when the one before is gone.
     func startAgain() throws {
-        _ = reap()
+        if reap() == nil { earlier.append(pid) }
         exit = nil
-        pid = try Daemon.spawn(directory, environment)
+        pid = try Spawn.start(command, environment: environment, output: directory + "/torpord.log")
     }
 
     static func makeFolder() throws -> String {
@@ -115,6 +110,7 @@ final class Daemon {
 
     /// The exit status once it has one.
     func reap() -> ExitStatus? {
+        earlier.removeAll { waitpid($0, nil, WNOHANG) == $0 }
         if let exit { return exit }
         var status: Int32 = 0
         guard waitpid(pid, &status, WNOHANG) == pid else { return nil }

@@ -26,6 +26,7 @@
 //   --stubborn        does not hear SIGTERM
 //   --hook MS         sleeps 0 to MS and exits with 0: for before_start
 //   --decoy FILE [--name NAME] [--pid PID]
+//   --nest PROGRAM ARGUMENT…   starts a program and reaps it and all orphans, as an init does, until none is left
 
 static struct {
     uint64_t period, burst, ready, beat, life_low, life_high, slow, hook, oneshot;
@@ -148,8 +149,26 @@ static void read_options(int count, char **words)
         exit(decoy_main(decoy, name, wanted_pid));
 }
 
+/// Orphans come here and not to the machine's init, which may take its time, or never reap at all in a container.
+static int nest(char **words)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    pid_t program = fork();
+    if (program == 0) {
+        execv(words[0], words);
+        _exit(127);
+    }
+    int result = 0, status;
+    for (pid_t pid; (pid = waitpid(-1, &status, 0)) > 0 || errno == EINTR;)
+        if (pid == program)
+            result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return result;
+}
+
 int main(int count, char **words)
 {
+    if (count > 2 && strcmp(words[1], "--nest") == 0)
+        return nest(words + 2);
     read_options(count, words);
     app_name = getenv("TORPOR_APP");
     incarnation = getenv("TORPOR_INCARNATION");
