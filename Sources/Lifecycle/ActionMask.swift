@@ -80,6 +80,14 @@ extension AppMachine {
         )
     }
 
+    /// Makes a launch again of which nobody knows whether a process came of it: one may have come and gone unseen. So
+    /// the next is another incarnation, and no number is given to two runs.
+    public mutating func repeatLaunch() -> [Action] {
+        guard case .launching(let launching) = phase, !launching.hasProcess else { return [] }
+        incarnation += 1
+        return [.launch(launchOrder)]
+    }
+
     /// How the main process of the incarnation that is ending ended, once that is known.
     public var exitCause: ExitCause? {
         if case .terminating(let terminating) = phase { return terminating.cause }

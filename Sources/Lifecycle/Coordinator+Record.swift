@@ -54,6 +54,12 @@ extension Coordinator {
         touch(app)
     }
 
+    /// Makes a launch again of which nobody knows whether a process came of it.
+    public mutating func repeatLaunch(_ app: AppID, now: Duration) -> [AppAction] {
+        absorb(nodes[app].machine.repeatLaunch(), of: app, now: now)
+        return finish(now: now)
+    }
+
     /// Goes on with everything that waits, after every app is restored.
     public mutating func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown

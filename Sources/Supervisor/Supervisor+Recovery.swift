@@ -33,9 +33,17 @@ extension Supervisor {
             keeper.leftOver.map { (AppTag(app: $0.app, incarnation: $0.incarnation), $0) },
             uniquingKeysWith: { $1 }
         )
-        // A keeper that launched nothing, so far: whoever is there is another one's.
-        var strays = left.isEmpty ? processes.strays(manager: runtime.socket) : [:]
         let waiting = Set(keeper.waitingExits.map { AppTag(app: $0.app, incarnation: $0.incarnation) })
+        let known = waiting.union(left.keys)
+        var strays: [AppTag: [Identity]] = [:]
+        var hasSought = false
+        /// Whoever lives and is not in the keeper's table is another keeper's. To read all of /proc takes its time.
+        func seekStrays() {
+            guard !hasSought else { return }
+            hasSought = true
+            strays = processes.strays(manager: runtime.socket).filter { !known.contains($0.key) }
+        }
+        if left.isEmpty { seekStrays() }
         var unfinished: [(app: AppRuntime, incarnation: UInt32, rest: Unfinished)] = []
         var fresh: [AppRuntime] = []
         let entries = Dictionary(recovery.entries.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
@@ -52,6 +60,8 @@ extension Supervisor {
                 continue
             }
             app.undone = ActionMask(rawValue: entry.undone)
+            let tag = AppTag(app: app.name, incarnation: coordinator.machine(app.id).incarnation)
+            if coordinator.machine(app.id).isAlive, !known.contains(tag) { seekStrays() }
             let rest = restore(app, AppRecord(from: &reader), &left, &strays, waiting)
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
@@ -210,7 +220,7 @@ extension Supervisor {
         case .launching: break
         case .nothing:
             guard !machine.hasProcess else { break }
-            if machine.transition == .launching { perform(.launch(machine.launchOrder), of: app) }
+            if machine.transition == .launching { perform(coordinator.repeatLaunch(app.id, now: loop.now)) }
             if machine.transition == .terminating { deliver(.launchFailed, to: app.id) }
         case .ended(let main):
             if app.exitRecord == nil { mainExited(app, MainExit(pid: main.pid, status: nil)) }

@@ -29,6 +29,21 @@ struct RecordTests {
         }
     }
 
+    @Test("a launch that is made again is another incarnation; one whose process is known is not made again")
+    func repeatedLaunch() throws {
+        var machine = AppMachine(rules: AppRules())
+        #expect(machine.repeatLaunch().isEmpty)
+        _ = try machine.request(.start(background: false), now: .zero)
+        #expect(machine.repeatLaunch().isEmpty, "it waits for what it requires")
+        _ = machine.permitLaunch(now: .zero)
+        let first = machine.incarnation
+        #expect(machine.repeatLaunch() == [.launch(machine.launchOrder)])
+        #expect(machine.incarnation == first + 1 && machine.launchOrder.incarnation == first + 1)
+        #expect(machine.launchOrder.foreground)
+        _ = machine.handle(.launched, now: .zero)
+        #expect(machine.repeatLaunch().isEmpty && machine.incarnation == first + 1)
+    }
+
     @Test("a code that no writer has is refused")
     func unknownCode() {
         var bytes = Record.of(AppMachine(rules: AppRules()))

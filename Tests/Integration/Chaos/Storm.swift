@@ -28,6 +28,7 @@ final class Storm {
     private var reportsSince = Clock.realtimeMicroseconds()
     /// Keeper and torpord were taken away together in this round.
     private var wereBothLost = false
+    private var losses: UInt64 = 0
     private var configurationVersion = 0
 
     init(seed: UInt64) throws {
@@ -231,8 +232,7 @@ final class Storm {
     private func killBoth(_ plan: Plan) throws {
         guard countsKill(.both) else { return }
         wereBothLost = true
-        tally.epoch += 1
-        try File.replace(daemon.directory + "/t/epoch", Array("\(tally.epoch)\n".utf8))
+        try countLoss()
         // The keeper first, or it starts another torpord; then whatever torpord there is by then, and what it became.
         keeperSeen = nil
         if let keeper = keeper() {
@@ -250,6 +250,7 @@ final class Storm {
             _ = daemon.reap()
             usleep(2_000)
         }
+        try countLoss()
         note("killed keeper and torpord")
         for index in plan.strangers { try replaceByStranger(fleet.apps[index]) }
         usleep(UInt32(plan.absence.microseconds))
@@ -257,6 +258,12 @@ final class Storm {
         try waitForAnswer()
         logs.excuseTheDead(census.look())
         note("another one answers")
+    }
+
+    /// Told to the apps, before and after: a descriptor that one gave away before it, or in between, may be gone.
+    private func countLoss() throws {
+        losses += 1
+        try File.replace(daemon.directory + "/t/epoch", Array("\(losses)\n".utf8))
     }
 
     /// An app ends while nobody looks, and somebody else gets its pid.

@@ -12,7 +12,6 @@ struct Tally: CustomStringConvertible {
     var misses = 0
     var upgrades = 0
     var applies = 0
-    var epoch: UInt64 = 0
     var kills: [Plan.Victim: Int] = [:]
     /// How many requests were unanswered at the instant of a kill.
     var killsDuring: [Verb: Int] = [:]
