@@ -78,7 +78,7 @@ bool forward_end_without_torpord(void)
 void forward_signal(int signo)
 {
     if (torpord_pid > 0) {
-        if (torpord_is_handing_over() || is_zombie(torpord_pid)) {
+        if (!torpord_takes_signals() || is_zombie(torpord_pid)) {
             pending |= UINT64_C(1) << signo;
             return;
         }

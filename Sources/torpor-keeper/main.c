@@ -96,16 +96,6 @@ void keeper_reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/// What is forwarded to a torpord that does not listen yet must wait for that, not end it.
-void keeper_block_forwarded(void)
-{
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        sigaddset(&wanted, forwarded[i]);
-    sigprocmask(SIG_BLOCK, &wanted, NULL);
-}
-
 // Blocked and read from a descriptor: as PID 1, which has no default actions, this works as anywhere else.
 static bool take_signals(void)
 {

@@ -122,8 +122,6 @@ void torpord_start(void)
     if (pid == 0) {
         setpgid(0, 0);
         keeper_reset_signals();
-        if (greeted_ever)
-            keeper_block_forwarded();  // the first one may hang in reading its configuration, and must be stoppable
         fcntl(pair[1], F_SETFD, 0);
         if (image >= 0)
             syscall(SYS_execveat, image, "", torpord_arguments, environment, AT_EMPTY_PATH);
@@ -180,9 +178,11 @@ void torpord_said_handover(bool keeper_too)
     replacing_keeper = keeper_too;
 }
 
-bool torpord_is_handing_over(void)
+/// A signal would end one that does not listen yet. Before its HELLO it has done nothing, and may hang in reading its
+/// configuration: it can be stopped then.
+bool torpord_takes_signals(void)
 {
-    return handing_over;
+    return !handing_over && (settled || !greeted_ever);
 }
 
 void torpord_is_stuck(void)

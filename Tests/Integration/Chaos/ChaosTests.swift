@@ -57,18 +57,20 @@ import TorporAPI
         print("\(storm.tally)\nin \(Clock.monotonic() - began)")
     }
 
-    @Test("The fleet without any disaster: the checks themselves hold")
-    func calm() throws {
-        try run("calm", rounds: 3, Plan.Weather())
-    }
-
     @Test("Killed at random instants, torpord, its keeper or both: nothing is lost and nothing doubled")
     func killed() throws {
         var weather = Plan.Weather()
         let weights = [(Plan.Victim.torpord, weight: 76), (.keeper, weight: 12), (.both, weight: 12)]
-        let chosen = ThisProcess.environment("TORPOR_CHAOS_VICTIMS")
+        let chosen = ThisProcess.environment("TORPOR_CHAOS_VICTIMS").flatMap { $0.isEmpty ? nil : $0 }
         weather.kills = weights.filter { chosen?.contains($0.0.rawValue) ?? true }
         weather.applies = ThisProcess.environment("TORPOR_CHAOS_APPLY") != nil
         try run("kills", rounds: Int(Self.number("TORPOR_CHAOS_ROUNDS") ?? 15), weather)
+    }
+
+    @Test("Replaced in place, again and again: nothing is lost, nothing doubled, and nobody is cut off")
+    func upgraded() throws {
+        var weather = Plan.Weather()
+        weather.upgrades = true
+        try run("upgrades", rounds: min(50, Int(Self.number("TORPOR_CHAOS_ROUNDS") ?? 10)), weather)
     }
 }

@@ -52,7 +52,8 @@ import TorporAPI
 
     @Test("Suspend asked of a launching app waits for ready: it is not stopped before")
     func suspendWaits() throws {
-        try withDaemon(NotifyApps.head + "launch_deadline = \"30s\"\n", files: ["app.py": NotifyApps.obedient]) { daemon throws in
+        try withDaemon(NotifyApps.head + "launch_deadline = \"30s\"\n", files: ["app.py": NotifyApps.obedient]) {
+            daemon throws in
             try daemon.launch()
             _ = try daemon.verb(.suspend, "web") { $0.wait = false }
             try daemon.tell("1", "pass")
