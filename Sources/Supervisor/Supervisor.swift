@@ -344,6 +344,7 @@ public final class Supervisor {
 
     private func cleanUp() {
         if let handsOver {
+            server?.close(leavingSocket: true)
             keeper.handOver(replacingKeeper: handsOver == .withKeeper)
             return keeper.finishSending()
         }

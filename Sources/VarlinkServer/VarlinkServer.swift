@@ -114,15 +114,16 @@ public final class VarlinkServer {
     /// The number of clients.
     public var connectionCount: Int { connections.count }
 
-    /// Stops listening, removes the socket and drops all clients. A second call does nothing.
-    public func close() {
+    /// Stops listening, removes the socket and drops all clients. A second call does nothing. With `leavingSocket` it
+    /// stays for whoever takes the listening socket over: clients connect meanwhile, and wait.
+    public func close(leavingSocket: Bool = false) {
         guard let source else { return }
         source.cancel()
         self.source = nil
         pause?.cancel()
         pause = nil
         listener.close()
-        try? File.remove(path)
+        if !leavingSocket { try? File.remove(path) }
         for connection in connections.values { connection.close() }
         connections = [:]
     }

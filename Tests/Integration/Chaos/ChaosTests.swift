@@ -67,7 +67,7 @@ import TorporAPI
         try run("kills", rounds: Int(Self.number("TORPOR_CHAOS_ROUNDS") ?? 15), weather)
     }
 
-    @Test("Replaced in place, again and again: nothing is lost, nothing doubled, and nobody is cut off")
+    @Test("Replaced in place, again and again: nothing is lost and nothing doubled")
     func upgraded() throws {
         var weather = Plan.Weather()
         weather.upgrades = true

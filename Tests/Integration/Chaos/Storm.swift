@@ -1,5 +1,6 @@
 import Foundation
 import Linux
+import SystemPackage
 import Testing
 import TorporAPI
 import Varlink
@@ -148,10 +149,13 @@ final class Storm {
             case .answered(let result):
                 tally.strange.append("\(app) \(ask.verb.rawValue): \(result.message ?? "") \(result.error ?? "")")
             case .broken(let why):
+                if !wereBothLost, [Errno.noSuchFileOrDirectory, .connectionRefused].map(\.description).contains(why) {
+                    tally.strange.append("\(app): nobody listened although one of torpord and its keeper lived: \(why)")
+                }
                 // Asked again until it is answered.
                 if broken.insert(group).inserted {
                     note("no answer from \(app) to \(ask.verb.rawValue): \(why)")
-                    tally.broken += 1
+                    tally.broken[why, default: 0] += 1
                 }
                 asks[group] = Ask(ask.verb, app, background: ask.background, socket: daemon.socket)
             case .failed(let why): tally.strange.append("\(app) \(ask.verb.rawValue): \(why)")

@@ -7,7 +7,8 @@ struct Tally: CustomStringConvertible {
     var asked = 0
     var skipped = 0
     var refused = 0
-    var broken = 0
+    /// Requests without an answer, by what became of them.
+    var broken: [String: Int] = [:]
     var crashes = 0
     var misses = 0
     var upgrades = 0
@@ -51,7 +52,7 @@ struct Tally: CustomStringConvertible {
         return """
             \(rounds) rounds: torpord killed \(kills[.torpord] ?? 0) times (\(misses) times nobody was there), the keeper \
             \(kills[.keeper] ?? 0), both \(kills[.both] ?? 0); \(upgrades) upgrades, \(applies) times applied
-            \(asked) requests, \(refused) refused, \(broken) cut off, \(skipped) not made since one was open; \
+            \(asked) requests, \(refused) refused, \(broken.values.reduce(0, +)) cut off \(broken), \(skipped) not made since one was open; \
             open at the instant of a kill: \(during.joined(separator: ", "))
             \(incarnations) incarnations, \(crashes) killed from outside, \(lines) lines; \
             \(lost) lines of \(losers) processes lost with keeper and torpord
