@@ -47,6 +47,15 @@ public struct ConfigurationDiff: Sendable, Hashable {
         supervisor += Self.policies(old.policies, new.policies)
     }
 
+    /// Adds a change of an app that is in both.
+    public mutating func add(_ change: KeyChange, to name: String) {
+        if let index = apps.firstIndex(where: { $0.name == name }) {
+            if apps[index].kind == .changed { apps[index].changes.append(change) }
+        } else {
+            apps.append(App(name: name, kind: .changed, changes: [change]))
+        }
+    }
+
     private static func policies(_ old: [PolicySpecification], _ new: [PolicySpecification]) -> [KeyChange] {
         let before = Dictionary(old.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
         let after = Dictionary(new.map { ($0.name, $0) }, uniquingKeysWith: { $1 })

@@ -15,6 +15,8 @@ struct AppRecord {
     var foundStopped = false
     /// It has a cgroup of its own.
     var hasCgroup = false
+    /// It was launched by an older configuration.
+    var isOutdated = false
     var tokens = TakenTokens()
     var lastExit: LastExit?
     var missedDeadline: Deadline?
@@ -35,6 +37,7 @@ struct AppRecord {
         isReloading = app.isReloading
         foundStopped = app.foundStopped
         hasCgroup = app.tree?.cgroupPath != nil
+        isOutdated = app.isOutdated
         tokens = app.tokens
         lastExit = app.lastExit
         missedDeadline = app.missedDeadline
@@ -52,6 +55,7 @@ struct AppRecord {
         if status != nil { flags |= 4 }
         if hasCgroup { flags |= 8 }
         if goalOfPerson != nil { flags |= 16 }
+        if isOutdated { flags |= 32 }
         record.put(flags)
         tokens.encode(into: &record)
         record.put(lastExit != nil)
@@ -77,6 +81,7 @@ struct AppRecord {
         isReloading = flags & 1 != 0
         foundStopped = flags & 2 != 0
         hasCgroup = flags & 8 != 0
+        isOutdated = flags & 32 != 0
         tokens = TakenTokens(from: &record)
         if record.takeFlag() {
             var exit = LastExit(reason: record.takeText())

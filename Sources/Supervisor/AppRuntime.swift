@@ -14,6 +14,10 @@ final class AppRuntime {
     var specification: AppSpecification
     /// What the configuration says, where an incarnation that lives goes by something older.
     var next: AppSpecification?
+    /// An earlier torpord launched it by an older configuration, of which nothing more is known.
+    var isOutdatedSinceRecovery = false
+    /// Whether an incarnation that lives was launched by an older configuration.
+    var isOutdated: Bool { next != nil || isOutdatedSinceRecovery }
     /// `<runtime>/apps/<name>`.
     let directory: String
 

@@ -9,12 +9,25 @@ struct Apply {
     let diff: ConfigurationDiff
     private let old: TorporConfiguration
 
-    init(_ request: ApplyRequest, from old: TorporConfiguration, to new: TorporConfiguration) {
+    /// `outdated`: apps that were launched by an older configuration than is known.
+    init(
+        _ request: ApplyRequest,
+        from old: TorporConfiguration,
+        to new: TorporConfiguration,
+        outdated: Set<String> = []
+    ) {
         self.request = request
         self.old = old
         self.new = new
-        diff = ConfigurationDiff(old, new)
+        var diff = ConfigurationDiff(old, new)
+        for app in new.apps where outdated.contains(app.name) {
+            diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
+        }
+        self.diff = diff
     }
+
+    /// Stands for the keys that changed before torpord was replaced while the app ran on.
+    static let unknownKey = "earlier-changes"
 
     /// What happens to one app.
     struct Entry {

@@ -73,6 +73,7 @@ extension Apply {
 
     /// A change as `key old → new`, or as `key changed` where that is long or secret.
     static func text(_ change: KeyChange, isPublic: Bool = false) -> String {
+        if change.key == unknownKey { return "changed before torpord was replaced" }
         let values = "\(change.old ?? "none") → \(change.new ?? "none")"
         let isSecret = isPublic && change.key.hasPrefix("environment")
         if change.key == "exec" || isSecret || values.count > longest { return "\(change.key) changed" }

@@ -89,7 +89,8 @@ extension Supervisor {
         app.isStopping = false
         guard let tree = app.tree else { return }
         do throws(Errno) {
-            if usesFreezer(app) { try tree.thaw() }
+            // It may have been frozen as an older configuration said.
+            if usesFreezer(app) || tree.isFrozen { try tree.thaw() }
             try tree.continue()
         } catch {
             if !error.isGone { log.warning("\(app.name): could not continue every process: \(error)") }

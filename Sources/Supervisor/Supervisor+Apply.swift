@@ -5,6 +5,7 @@ import Linux
 import Notify
 import Output
 import Processes
+import Store
 import SystemPackage
 import TorporAPI
 import Varlink
@@ -38,7 +39,8 @@ extension Supervisor {
         case .failure(let list): refuse(list, reply)
         case .success(let new):
             do throws(Selection.Unknown) {
-                let applied = Apply(request, from: runningConfiguration, to: new)
+                let outdated = Set(apps.filter(\.isOutdatedSinceRecovery).map(\.name))
+                let applied = Apply(request, from: runningConfiguration, to: new, outdated: outdated)
                 let chosen = try applied.chosen()
                 if request.diff {
                     reply?.send(applied.preview(chosen).json)
@@ -98,6 +100,8 @@ extension Supervisor {
 
     private func goBy(_ applied: Apply, _ chosen: Set<String>, _ reply: Reply?) {
         let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
+        // What comes back is new: what a person wanted of the old one is over.
+        for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
         let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
         let actions: [AppAction]
         do throws(DependencyError) {
@@ -111,6 +115,7 @@ extension Supervisor {
         let kept = applied.new.keepingDirectories(of: configuration)
         configuration = kept
         log.level = kept.supervisor.logLevel
+        store.setRetention(Retention(kept.supervisor))
         configurationChanged(kept.sources)
         for warning in kept.warnings { log.warning(warning.description) }
         takeSpecifications(applied.new.apps, living: living)
@@ -149,6 +154,7 @@ extension Supervisor {
                 continue
             }
             let old = app.specification
+            let wasOutdated = app.isOutdated
             if living.contains(id) {
                 app.specification = old.taking(liveKeysOf: specification)
                 app.next = app.specification == specification ? nil : specification
@@ -157,11 +163,13 @@ extension Supervisor {
                 app.next = nil
             }
             specificationChanged(app, from: old)
+            if app.isOutdated != wasOutdated { record(app) }
         }
     }
 
     /// The incarnation is over: the next one goes by what the configuration says.
     func takeNextSpecification(_ app: AppRuntime) {
+        app.isOutdatedSinceRecovery = false
         guard let next = app.next else { return }
         let old = app.specification
         app.specification = next

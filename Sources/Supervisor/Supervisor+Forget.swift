@@ -5,12 +5,21 @@ import Notify
 import Output
 import Processes
 import Recovery
+import Store
 
 /// Apps that left the configuration and have come to rest: everything that was made for them goes, but their logs and
 /// state directories.
 extension Supervisor {
     func forgetRemoved() {
         for id in coordinator.takeForgotten() { forget(apps[id]) }
+    }
+
+    /// Removes the directories of apps that an earlier torpord could not forget any more.
+    func forgetDirectories() {
+        let known = Set(apps.map(\.name))
+        for name in (try? File.list(runtime.apps)) ?? [] where !known.contains(name) {
+            try? File.removeTree(runtime.apps + "/" + name)
+        }
     }
 
     private func forget(_ app: AppRuntime) {
@@ -40,6 +49,7 @@ extension Supervisor {
         app.store = FDStore()
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
+        store.remove(app: app.name)
         do throws(Errno) {
             try File.removeTree(app.directory)
         } catch {

@@ -165,6 +165,7 @@ extension Supervisor {
             )
         }
         status.traced = machine.isTraced
+        status.outdated = machine.isAlive && app.isOutdated
         status.cgroup = app.tree?.cgroupPath
         if let tree = app.tree {
             status.processes = tree.members().compactMap(Self.processInfo)

@@ -99,6 +99,7 @@ extension Supervisor {
         app.logged = machine.state
         app.lastState = machine.state
         guard machine.isAlive else { return nil }
+        app.isOutdatedSinceRecovery = record.isOutdated
         let tag = AppTag(app: app.name, incarnation: machine.incarnation)
         let entry = left.removeValue(forKey: tag)
         let stray = strays.removeValue(forKey: tag)?.first
@@ -201,7 +202,8 @@ extension Supervisor {
         let output = inheritance.take(HeldName.output(app.name)).first
         do throws(LaunchTrouble) {
             if isAlive || notify != nil { try prepare(app, identity(of: app), taking: notify) }
-            if app.specification.log == .file, isAlive || output != nil { _ = try capture(app, taking: output) }
+            // One that writes into it goes on doing so, whatever the configuration says by now.
+            if output != nil || (isAlive && app.specification.log == .file) { _ = try capture(app, taking: output) }
         } catch {
             log.error("\(app.name) was taken over without some of its descriptors: \(error)")
         }

@@ -180,6 +180,7 @@ public final class Supervisor {
         holdOwnFiles()
         let fresh = recover()
         for app in apps { record(app) }
+        forgetDirectories()
         if configurationFile == nil { keepConfiguration() }
         repairRuntimeDirectory()
         watchRuntimeDirectory()

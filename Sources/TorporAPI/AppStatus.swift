@@ -139,6 +139,8 @@ public struct AppStatus: Hashable, Sendable {
     public var stopped = false
     /// A debugger traces it: its deadlines are off.
     public var traced = false
+    /// It was launched by an older configuration than is in force.
+    public var outdated = false
     /// The path of its cgroup.
     public var cgroup: String?
     /// Parents before children.
@@ -167,6 +169,7 @@ public struct AppStatus: Hashable, Sendable {
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
         stopped = try fields.optionalBool("stopped") ?? false
         traced = try fields.optionalBool("traced") ?? false
+        outdated = try fields.optionalBool("outdated") ?? false
         cgroup = try fields.optionalString("cgroup")
         processes = try fields.list("processes") { json throws(FieldError) in try ProcessInfo(json: json) }
         log = try fields.list("log") { json throws(FieldError) in try LogLine(json: json) }
@@ -188,6 +191,7 @@ public struct AppStatus: Hashable, Sendable {
         object["deadlines"] = .array(deadlines.map(\.json))
         object["stopped"] = .bool(stopped)
         object["traced"] = .bool(traced)
+        object["outdated"] = .bool(outdated)
         object["cgroup"] = .optional(cgroup)
         object["processes"] = .array(processes.map(\.json))
         object["log"] = .array(log.map(\.json))

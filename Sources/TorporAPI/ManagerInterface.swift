@@ -107,6 +107,7 @@ public enum ManagerInterface {
           deadlines: []Deadline,
           stopped: bool,
           traced: bool,
+          outdated: bool,
           cgroup: ?string,
           processes: []Process,
           log: []LogLine,

@@ -30,6 +30,7 @@ struct Status: ParsableCommand {
         if app.failed { text += Terminal.coloured(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
         if status.stopped { text += ", stopped by itself or by another" }
         if status.traced { text += ", traced: its deadlines are off" }
+        if status.outdated { text += ", launched by an older configuration (‘torpor apply --diff’ says what changed)" }
         text += "\n"
         let facts = facts(status)
         let width = facts.map(\.0.count).max() ?? 0
