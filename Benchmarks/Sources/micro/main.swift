@@ -36,3 +36,20 @@ for _ in 0..<5 {
 guard machine.state == .active, actions > rounds else { fatalError("the walk went wrong: \(machine.state)") }
 let each = Double((best / (rounds * 8)).components.attoseconds) / 1e9
 print("a call of the machine: \(Int(each)) ns (best of five runs of \(rounds * 8) calls)")
+
+// What each transition pays so that the next torpord can go on from it.
+let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 512, alignment: 8)
+var bytes = 0
+best = .seconds(1_000)
+for _ in 0..<5 {
+    let clock = ContinuousClock()
+    let time = clock.measure {
+        for _ in 0..<rounds {
+            var record = RecordWriter(memory)
+            machine.encode(into: &record)
+            bytes = record.count
+        }
+    }
+    best = min(best, time)
+}
+print("its record, \(bytes) bytes: \(Int(Double((best / rounds).components.attoseconds) / 1e9)) ns")
