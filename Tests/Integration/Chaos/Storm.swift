@@ -29,6 +29,8 @@ final class Storm {
     private var reportsSince = Clock.realtimeMicroseconds()
     /// Keeper and torpord were taken away together in this round.
     private var wereBothLost = false
+    /// A torpord was killed, and the next one has not answered yet.
+    private var isTorpordNew = false
     private var losses: UInt64 = 0
     private var configurationVersion = 0
 
@@ -101,10 +103,7 @@ final class Storm {
         case .ask(let index, let verb, let background): ask(fleet.apps[index].name, verb, background)
         case .crash(let index): crash(fleet.apps[index].name)
         case .kill(.torpord, let signal): strike(signal)
-        case .kill(.keeper, _):
-            guard countsKill(.keeper), let keeper = keeper(), send(SIGKILL, to: keeper) else { return }
-            note("killed the keeper, \(keeper)")
-            try waitForAnother(keeper: keeper)
+        case .kill(.keeper, _): try killKeeper()
         case .kill(.both, _): try killBoth(plan)
         case .upgrade: try upgrade()
         case .apply: try apply()
@@ -211,6 +210,7 @@ final class Storm {
             tally.misses += 1
             return
         }
+        isTorpordNew = true
         note("signal \(signal) to torpord, \(torpord)")
     }
 
@@ -221,6 +221,21 @@ final class Storm {
         if let keeperSeen, let stat = try? ProcFS.stat(keeperSeen), !stat.hasEnded { return keeperSeen }
         keeperSeen = keeper()
         return keeperSeen
+    }
+
+    private func killKeeper() throws {
+        guard countsKill(.keeper), let old = keeper() else { return }
+        // A torpord that has just been started has nothing of its keeper's yet: this is the loss of both.
+        let losesBoth = isTorpordNew
+        if losesBoth { try countLoss() }
+        guard send(SIGKILL, to: old) else { return }
+        if losesBoth { try countLoss() }
+        note("killed the keeper, \(old)\(losesBoth ? ", of which torpord knew nothing yet" : "")")
+        try waitForAnother(keeper: old)
+        guard losesBoth else { return }
+        wereBothLost = true
+        tally.bothInTurn += 1
+        logs.excuseTheDead(census.look())
     }
 
     private func waitForAnother(keeper old: Int32) throws {
@@ -318,6 +333,7 @@ final class Storm {
 
     private func waitForAnswer() throws {
         try eventually("torpord answers") { (try? daemon.list()) != nil }
+        isTorpordNew = false
     }
 
     func eventually(_ what: String, within bound: Duration = .seconds(30), _ isSo: () throws -> Bool) throws {

@@ -11,6 +11,8 @@ struct Tally: CustomStringConvertible {
     var broken: [String: Int] = [:]
     var crashes = 0
     var misses = 0
+    /// The keeper was killed right after torpord.
+    var bothInTurn = 0
     var upgrades = 0
     var applies = 0
     var kills: [Plan.Victim: Int] = [:]
@@ -51,7 +53,7 @@ struct Tally: CustomStringConvertible {
             .map { "\($0.key) \($0.value.microseconds / 1_000 / Int64(max(1, rounds)))" }
         return """
             \(rounds) rounds: torpord killed \(kills[.torpord] ?? 0) times (\(misses) times nobody was there), the keeper \
-            \(kills[.keeper] ?? 0), both \(kills[.both] ?? 0); \(upgrades) upgrades, \(applies) times applied
+            \(kills[.keeper] ?? 0), both \(kills[.both] ?? 0) and \(bothInTurn) in turn; \(upgrades) upgrades, \(applies) times applied
             \(asked) requests, \(refused) refused, \(broken.values.reduce(0, +)) cut off \(broken), \(skipped) not made since one was open; \
             open at the instant of a kill: \(during.joined(separator: ", "))
             \(incarnations) incarnations, \(crashes) killed from outside, \(lines) lines; \
