@@ -63,7 +63,7 @@ import TorporAPI
         let weights = [(Plan.Victim.torpord, weight: 76), (.keeper, weight: 12), (.both, weight: 12)]
         let chosen = ThisProcess.environment("TORPOR_CHAOS_VICTIMS").flatMap { $0.isEmpty ? nil : $0 }
         weather.kills = weights.filter { chosen?.contains($0.0.rawValue) ?? true }
-        weather.applies = ThisProcess.environment("TORPOR_CHAOS_APPLY") != nil
+        weather.applies = true
         try run("kills", rounds: Int(Self.number("TORPOR_CHAOS_ROUNDS") ?? 15), weather)
     }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Linux
 
 /// Reads what was appended to a log since the last time, through its rotations.
@@ -14,20 +15,13 @@ struct LogTail {
     ///
     /// - Throws: `Trouble` when the file that was read last is not there any more.
     mutating func read() throws -> [UInt8] {
-        // From the current file back to the one that was read last; rotation shifts every name by one.
-        var files: [Descriptor] = []
-        var index = 0
-        while true {
-            let name = index == 0 ? path : "\(path).\(index)"
-            guard let file = try? File.open(name, .read) else {
-                if index == 0, inode == nil { return [] }
-                if inode == nil { break }
-                throw Trouble("\(path): the file that was read last is gone")
-            }
-            files.append(file)
-            if let inode, try File.status(descriptor: file.raw).inode == inode { break }
-            index += 1
+        var files = try files()
+        // In the midst of a rotation a name may be missing for a moment.
+        for _ in 0..<100 where files == nil {
+            usleep(1_000)
+            files = try self.files()
         }
+        guard let files else { throw Trouble("\(path): the file that was read last is gone") }
         var bytes: [UInt8] = []
         for file in files.reversed() {
             let status = try File.status(descriptor: file.raw)
@@ -45,5 +39,17 @@ struct LogTail {
             }
         }
         return bytes
+    }
+
+    /// From the current file back to the one that was read last; nil when that is not there.
+    private func files() throws -> [Descriptor]? {
+        var files: [Descriptor] = []
+        while true {
+            guard let file = try? File.open(files.isEmpty ? path : "\(path).\(files.count)", .read) else {
+                return inode == nil ? files : nil
+            }
+            files.append(file)
+            if let inode, try File.status(descriptor: file.raw).inode == inode { return files }
+        }
     }
 }

@@ -19,8 +19,9 @@ struct Plan {
         case kill(Victim, signal: Int32)
         /// Puts a torpord in the place of this one, as `kill -USR2` does.
         case upgrade
-        /// Reads the configuration again, with one more line of comment in it.
-        case apply
+        /// Has the configuration read again, with another grace in it; then, perhaps, breaks the file: nobody has asked
+        /// for that to be read.
+        case apply(breaking: Bool)
     }
 
     struct Step {
@@ -53,7 +54,9 @@ struct Plan {
         for index in 0..<count {
             let pause = dice.percent(40) ? 0 : Int.random(in: 0...12_000, using: &dice)
             steps.append(Step(after: .microseconds(pause), action: Self.request(fleet, &dice)))
-            if weather.applies, dice.percent(3) { steps.append(Step(after: .zero, action: .apply)) }
+            if weather.applies, dice.percent(3) {
+                steps.append(Step(after: .zero, action: .apply(breaking: dice.percent(50))))
+            }
             guard disasters.contains(index) else { continue }
             // Soon after a request, so that what was asked for is under way; sometimes in the midst of its answer.
             let instant = dice.pick([((0, 300), 30), ((0, 3_000), 40), ((0, 30_000), 30)])

@@ -106,7 +106,7 @@ final class Storm {
         case .kill(.keeper, _): try killKeeper()
         case .kill(.both, _): try killBoth(plan)
         case .upgrade: try upgrade()
-        case .apply: try apply()
+        case .apply(let breaking): try apply(breaking: breaking)
         }
     }
 
@@ -273,6 +273,8 @@ final class Storm {
         note("killed keeper and torpord")
         for index in plan.strangers { try replaceByStranger(fleet.apps[index]) }
         usleep(UInt32(plan.absence.microseconds))
+        // It is a new start: where the other files are stands in this one.
+        try writeConfiguration()
         try daemon.startAgain()
         try waitForAnswer()
         logs.excuseTheDead(census.look())
@@ -315,18 +317,27 @@ final class Storm {
         tally.upgrades += 1
     }
 
-    private func apply() throws {
+    private func apply(breaking: Bool) throws {
         configurationVersion += 1
-        let grace = configurationVersion % 2 == 0 ? "3s" : "2500ms"
-        _ = try Daemon.writeConfiguration(
-            fleet.configuration(seed: seed).replacingOccurrences(of: "grace = \"3s\"", with: "grace = \"\(grace)\""),
-            in: daemon.directory
-        )
+        try writeConfiguration()
         guard let keeper = knownKeeper(), let torpord = torpord(under: keeper), send(SIGHUP, to: torpord) else {
             return
         }
         note("asked torpord to read its configuration again")
         tally.applies += 1
+        guard breaking else { return }
+        usleep(2_000)
+        try File.replace(daemon.directory + "/torpor.toml", Array("[apps.".utf8))
+        note("broke the file")
+    }
+
+    private func writeConfiguration() throws {
+        let grace = configurationVersion % 2 == 0 ? "3s" : "2500ms"
+        let text = fleet.configuration(seed: seed).replacingOccurrences(
+            of: "grace = \"3s\"",
+            with: "grace = \"\(grace)\""
+        )
+        _ = try Daemon.writeConfiguration(text, in: daemon.directory)
     }
 
     // MARK: Calm

@@ -87,11 +87,8 @@ final class Daemon {
             log_level = "debug"
 
             """
-        try (head + toml.replacingOccurrences(of: "@D", with: directory)).write(
-            toFile: path,
-            atomically: false,
-            encoding: .utf8
-        )
+        // At once, since torpord may be reading it.
+        try File.replace(path, Array((head + toml.replacingOccurrences(of: "@D", with: directory)).utf8))
         return path
     }
 
