@@ -17,7 +17,11 @@ public final class Store {
     /// Told what a person should know, on the loop's thread.
     public var onNotice: ((StoreNotice) -> Void)?
 
+    /// How many events and reports came from the journal of a torpord that was killed.
+    public private(set) var replayed = 0
+
     private let place: StorePlace
+    private let journal: StoreJournal?
     private let loop: EventLoop
     private let queue: Monitor<StoreQueue>
     private var doorbell: EventCounter?
@@ -46,6 +50,7 @@ public final class Store {
     ///   - path: the database; it and its directory are made where they are missing.
     ///   - machine: /etc/machine-id. Of a file from another machine only what persons asked for counts.
     ///   - boot: the boot's id. Force-quit marks do not count in another boot.
+    ///   - journal: what is not in the database yet, for the next torpord; what it holds is written now.
     ///   - holdsWrites: nothing is changed in the file before ``releaseWrites()``: an older version of this program
     ///     may have to go on with it.
     public convenience init(
@@ -53,15 +58,23 @@ public final class Store {
         machine: String,
         boot: String,
         retention: Retention = Retention(),
+        journal: StoreJournal? = nil,
         holdsWrites: Bool = false,
         loop: EventLoop
     ) {
         let place = StorePlace(path: path, machine: machine, boot: boot, vfs: nil, retention: retention)
-        self.init(place, limits: StoreQueue.Limits(), holdsWrites: holdsWrites, loop: loop)
+        self.init(place, limits: StoreQueue.Limits(), journal: journal, holdsWrites: holdsWrites, loop: loop)
     }
 
-    init(_ place: StorePlace, limits: StoreQueue.Limits, holdsWrites: Bool, loop: EventLoop) {
+    init(
+        _ place: StorePlace,
+        limits: StoreQueue.Limits,
+        journal: StoreJournal?,
+        holdsWrites: Bool,
+        loop: EventLoop
+    ) {
         self.place = place
+        self.journal = journal
         self.loop = loop
         let queue = Monitor(StoreQueue(limits: limits, holds: holdsWrites, retention: place.retention))
         self.queue = queue
@@ -73,6 +86,7 @@ public final class Store {
                 StoreWriter(place, queue: queue, doorbell: doorbell).run()
             }
             self.doorbell = doorbell
+            replay()
         } catch {
             source = nil
             let notice = StoreNotice(.unavailable, "nothing is stored: no thread for it could be started (\(error))")
@@ -81,6 +95,24 @@ public final class Store {
     }
 
     deinit { close(within: .zero) }
+
+    /// Takes over what an earlier torpord could not write any more.
+    private func replay() {
+        guard let journal else { return }
+        let now = loop.now
+        let mark = journal.end
+        let items = journal.items()
+        replayed = items.count
+        push { queue in
+            for item in items {
+                switch item {
+                case .event(let event): queue.append(event, mark: mark, now: now)
+                case .report(let report): queue.append(report, mark: mark, now: now)
+                }
+            }
+        }
+        for case .event(let event) in items { lastSequence = max(lastSequence, event.sequence) }
+    }
 
     // MARK: Writing
 
@@ -104,14 +136,18 @@ public final class Store {
         event.sequence = lastSequence
         let now = loop.now
         let numbered = event
-        push { $0.append(numbered, now: now) }
+        journal?.append(event)
+        let mark = journal?.end
+        push { $0.append(numbered, mark: mark, now: now) }
         return lastSequence
     }
 
     /// Keeps a termination report; of an app the newest ten are kept.
     public func append(_ report: StoredReport) {
         let now = loop.now
-        push { $0.append(report, now: now) }
+        journal?.append(report)
+        let mark = journal?.end
+        push { $0.append(report, mark: mark, now: now) }
     }
 
     /// Changes how long events are kept.
@@ -128,11 +164,15 @@ public final class Store {
     private func push(_ change: (inout StoreQueue) -> Void) {
         guard doorbell != nil, !isClosed else { return }
         let now = loop.now
-        let busySince = queue.withLock { queue in
+        let (busySince, stored, wakes) = queue.withLock { queue in
+            // The writer that waits for the end of a batch's time need not be told of each that comes.
+            let wasGathering = queue.isGathering
             change(&queue)
-            return queue.busySince
+            defer { queue.stored = nil }
+            return (queue.busySince, queue.stored, !wasGathering || !queue.isGathering)
         }
-        queue.wake()
+        if wakes { queue.wake() }
+        if let stored { journal?.release(through: stored) }
         if let busySince, !isHanging, now - busySince >= Self.patience {
             isHanging = true
             onNotice?(
@@ -272,6 +312,7 @@ public final class Store {
         let isClean = queue.wait(until: Clock.monotonic() + limit) { (queue, _) -> Bool? in
             queue.isFinished ? queue.work.isEmpty : nil
         }
+        if isClean == true, let journal { journal.release(through: journal.end) }
         return isClean ?? false
     }
 }

@@ -141,20 +141,23 @@ final class StoreFile {
     func write(_ work: StoreWork) throws(DatabaseError) {
         if isReadOnly { throw DatabaseError(kind: .refused, "it can only be read") }
         var last = lastSequence
+        var added: Int64 = 0
         try database.transaction { () throws(DatabaseError) in
             for app in work.removed { try database.remove(app: app) }
             for row in work.rows.values { try database.save(row) }
             for var event in work.events {
+                if event.sequence <= lastSequence, try database.has(event) { continue }
                 // The clock was set back before the last sequence was known.
                 event.sequence = max(event.sequence, last + 1)
                 try database.append(event)
                 last = event.sequence
+                added += 1
             }
-            for report in work.reports { try database.append(report) }
+            for report in work.reports where try !database.has(report) { try database.append(report) }
             if !work.events.isEmpty { try database.setMeta("last_sequence", String(last)) }
         }
         lastSequence = last
-        eventCount += Int64(work.events.count)
+        eventCount += added
     }
 
     /// How many events one step of `tidy` removes at most: some milliseconds of work.

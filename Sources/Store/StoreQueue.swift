@@ -8,6 +8,9 @@ struct StoreWork: Sendable {
     var events: [StoredEvent] = []
     var reports: [StoredReport] = []
 
+    /// The journal's frames before it are in here, or were before.
+    var mark: UInt32?
+
     var isEmpty: Bool { rows.isEmpty && removed.isEmpty && events.isEmpty && reports.isEmpty }
 }
 
@@ -64,6 +67,8 @@ struct StoreQueue: Sendable {
     /// What the writer is at, and since when; nil while it waits.
     var busySince: Duration?
     var isFinished = false
+    /// The journal's frames before it are stored.
+    var stored: UInt32?
     /// For the loop's thread.
     var answers: [(ticket: Int, answer: StoreAnswer)] = []
     var notices: [StoreNotice] = []
@@ -89,14 +94,16 @@ struct StoreQueue: Sendable {
         since = since ?? now
     }
 
-    mutating func append(_ event: StoredEvent, now: Duration) {
+    mutating func append(_ event: StoredEvent, mark: UInt32? = nil, now: Duration) {
+        work.mark = mark ?? work.mark
         work.events.append(event)
         eventBytes += event.size
         since = since ?? now
         trim()
     }
 
-    mutating func append(_ report: StoredReport, now: Duration) {
+    mutating func append(_ report: StoredReport, mark: UInt32? = nil, now: Duration) {
+        work.mark = mark ?? work.mark
         work.reports.append(report)
         reportBytes += report.size
         since = since ?? now
@@ -125,6 +132,9 @@ struct StoreQueue: Sendable {
             dropped += Int64(count)
         }
     }
+
+    /// Whether the writer waits until the time of a batch is over, and knows of it.
+    var isGathering: Bool { since != nil && !isUntidy && !holds && busySince == nil && requests.isEmpty }
 
     // MARK: From the writer's thread
 
@@ -169,6 +179,7 @@ struct StoreQueue: Sendable {
             work.rows[name] = row
         }
         work.removed.formUnion(older.removed.filter { work.rows[$0] == nil })
+        work.mark = work.mark ?? older.mark
         work.events = older.events + work.events
         work.reports = older.reports.filter { !work.removed.contains($0.app) } + work.reports
         eventBytes = work.events.reduce(0) { $0 + $1.size }

@@ -74,7 +74,10 @@ final class StoreWriter {
         for _ in 0..<2 {
             do throws(DatabaseError) {
                 let file = try openFile(isPatient: turn.isLast || isLoading)
-                if !turn.work.isEmpty { try file.write(turn.work) }
+                if !turn.work.isEmpty {
+                    try file.write(turn.work)
+                    if let mark = turn.work.mark { queue.withLock { $0.stored = mark } }
+                }
                 if turn.holds { return }
                 let isUntidy = try file.tidy(
                     turn.retention,

@@ -121,6 +121,20 @@ extension Database {
         return query.prefersNewest ? events.reversed() : events
     }
 
+    /// Whether it is there: one from the journal may have been written just before its torpord was killed.
+    func has(_ event: StoredEvent) throws(DatabaseError) -> Bool {
+        let statement = try prepare(
+            "SELECT 1 FROM events WHERE sequence = ? AND at = ? AND kind = ? AND text = ? AND app IS ?"
+        )
+        defer { statement.reset() }
+        statement.bind(1, event.sequence)
+        statement.bind(2, event.at)
+        statement.bind(3, event.kind)
+        statement.bind(4, event.text)
+        statement.bind(5, event.app)
+        return try statement.step()
+    }
+
     func append(_ event: StoredEvent) throws(DatabaseError) {
         let statement = try prepare(
             """
@@ -189,6 +203,16 @@ extension Database {
             )
         }
         return reports
+    }
+
+    /// Whether it is there already.
+    func has(_ report: StoredReport) throws(DatabaseError) -> Bool {
+        let statement = try prepare("SELECT 1 FROM reports WHERE app = ? AND incarnation = ? AND at = ?")
+        defer { statement.reset() }
+        statement.bind(1, report.app)
+        statement.bind(2, report.incarnation)
+        statement.bind(3, report.at)
+        return try statement.step()
     }
 
     /// Adds one, and removes the app's oldest beyond `reportsOfApp`.

@@ -42,6 +42,7 @@ enum HeldName {
     static let lock = "lock"
     static let recovery = "recovery"
     static let batch = "output-batch"
+    static let journal = "journal"
     static let configuration = "configuration"
     static let control = "control"
     static func notify(_ app: String) -> String { "app/\(app)/notify" }

@@ -12,6 +12,7 @@ final class RuntimeDirectory {
     /// State, output and configuration for the torpord that comes after this one.
     var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }
+    var journal: String { path + "/journal" }
     var configuration: String { path + "/configuration" }
     /// Held by the keeper too, so that nobody else takes charge while torpord is replaced.
     private(set) var lock: Descriptor
@@ -100,6 +101,6 @@ final class RuntimeDirectory {
     func remove(apps directories: [String]) {
         for directory in directories { try? File.removeTree(directory) }
         try? File.removeDirectory(apps)
-        for file in [recovery, batch, configuration, path + "/lock"] { try? File.remove(file) }
+        for file in [recovery, batch, journal, configuration, path + "/lock"] { try? File.remove(file) }
     }
 }

@@ -5,6 +5,7 @@ import Linux
 import Output
 import Processes
 import Recovery
+import Store
 import SystemPackage
 import VarlinkServer
 
@@ -126,6 +127,7 @@ extension Supervisor {
         if !runtime.isLockInherited { hold(HeldName.lock, runtime.lock.raw) }
         hold(HeldName.recovery, recovery.descriptor.raw)
         hold(HeldName.batch, batch.descriptor.raw)
+        if let journal { hold(HeldName.journal, journal.descriptor.raw) }
         if let server { hold(HeldName.control, server.listener.raw) }
     }
 }

@@ -4,6 +4,7 @@ import Notify
 import Output
 import Processes
 import Recovery
+import Store
 import VarlinkServer
 
 /// The keeper is gone. torpord has all that it had: it becomes the keeper itself, and a new torpord goes on below it.
@@ -34,6 +35,7 @@ extension Supervisor {
             (HeldName.recovery, [recovery.descriptor.raw]),
             (HeldName.batch, [batch.descriptor.raw]),
         ]
+        if let journal { all.append((HeldName.journal, [journal.descriptor.raw])) }
         if let server { all.append((HeldName.control, [server.listener.raw])) }
         if let configurationFile { all.append((HeldName.configuration, [configurationFile.raw])) }
         for app in apps {

@@ -19,12 +19,29 @@ struct KeptApp {
 
 /// What must outlive the boot, from and to the store. Nothing here waits for it but the first launches.
 extension Supervisor {
-    static func openStore(_ configuration: TorporConfiguration, _ startup: Startup) -> Store {
+    /// What an earlier torpord had seen and not stored yet, or a new one; nil when there is no room for it.
+    static func openJournal(
+        _ runtime: RuntimeDirectory,
+        _ inheritance: Inheritance,
+        _ log: DaemonLog
+    ) -> StoreJournal? {
+        let there = inheritance.take(HeldName.journal).first ?? (try? File.open(runtime.journal, .readWrite))
+        if let there, let journal = StoreJournal(there) { return journal }
+        do throws(Errno) {
+            return try StoreJournal(creating: runtime.journal)
+        } catch {
+            log.warning("cannot make \(runtime.journal) (\(error)): the last events would be lost with torpord")
+            return nil
+        }
+    }
+
+    static func openStore(_ configuration: TorporConfiguration, _ startup: Startup, _ journal: StoreJournal?) -> Store {
         Store(
             path: configuration.supervisor.stateDirectory + "/torpor.db",
             machine: ThisProcess.machineID,
             boot: ThisProcess.bootID,
             retention: Retention(configuration.supervisor),
+            journal: journal,
             // Until this torpord is in charge the one before it may have to go on with the file.
             holdsWrites: startup.keeper.instance > 1,
             loop: startup.loop
@@ -37,7 +54,9 @@ extension Supervisor {
         store.load { [weak self] contents in
             guard let self else { return }
             self.events.sequence = max(self.events.sequence, contents.lastSequence)
-            if contents.lastSequence == 0, contents.origin == .nobody { self.events.isWhole = self.events.isUnbroken }
+            if contents.lastSequence == 0, contents.origin == .nobody, self.store.replayed == 0 {
+                self.events.isWhole = self.events.isUnbroken
+            }
             let isFresh = Set(fresh.map(\.id))
             for app in self.apps {
                 guard let row = contents.apps[app.name] else { continue }

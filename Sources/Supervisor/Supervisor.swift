@@ -32,6 +32,8 @@ public final class Supervisor {
     let inheritance: Inheritance
     /// What outlives the boot.
     let store: Store
+    /// What of that is not stored yet.
+    let journal: StoreJournal?
     /// What was remembered is with the apps: from now on it is kept up to date.
     var isRemembered = false
     /// Why nothing can be stored now.
@@ -100,7 +102,8 @@ public final class Supervisor {
         runtime = try RuntimeDirectory(configuration.supervisor, lock: inheritance.take(HeldName.lock).first)
         recovery = try Self.openRecovery(runtime, inheritance, configuration, log)
         batch = try Self.openBatch(runtime, inheritance, configuration, log)
-        store = Self.openStore(configuration, startup)
+        journal = Self.openJournal(runtime, inheritance, log)
+        store = Self.openStore(configuration, startup, journal)
         // Numbers go on where they were, also when the clock was set back.
         events.sequence = Int64(clamping: recovery.nextEvent)
         do throws(DependencyError) {

@@ -5,6 +5,9 @@ import Testing
 
 @testable import Store
 
+/// Suites that look at the threads of the process, or keep disks and cores busy.
+@Suite(.serialized) enum OneAtATime {}
+
 /// A folder of its own, and stores in it.
 final class Bench {
     let folder: String
@@ -33,6 +36,7 @@ final class Bench {
         vfs: String? = nil,
         retention: Retention = Retention(),
         limits: StoreQueue.Limits = StoreQueue.Limits(),
+        journal: StoreJournal? = nil,
         holdsWrites: Bool = false
     ) -> Store {
         let place = StorePlace(
@@ -42,7 +46,7 @@ final class Bench {
             vfs: vfs,
             retention: retention
         )
-        let store = Store(place, limits: limits, holdsWrites: holdsWrites, loop: loop)
+        let store = Store(place, limits: limits, journal: journal, holdsWrites: holdsWrites, loop: loop)
         stores.append(store)
         store.onNotice = { [weak self] in self?.notices.append($0) }
         return store

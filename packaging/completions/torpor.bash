@@ -173,13 +173,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|doctor|upgrade|help)
+    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|upgrade|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt kill signal reset wait logs events history report check doctor upgrade help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt kill signal reset wait logs events history report check apply doctor upgrade help' -- "${cur}"))
         ;;
     esac
 }
@@ -686,6 +686,33 @@ _torpor_check() {
     case "${positional_number}" in
     1)
         __torpor_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    esac
+}
+
+_torpor_apply() {
+    repeating_flags=()
+    non_repeating_flags=(--diff --restart --no-wait --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--timeout --socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--timeout')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion apply -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac

@@ -69,6 +69,7 @@ _torpor() {
             'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
             'report:Shows termination reports: why apps ended when nobody had asked for it.'
             'check:Validates a configuration, without a supervisor.'
+            'apply:Reads the configuration again; only apps that changed are touched.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
             'upgrade:Puts the programs on disk in charge, in place of the running supervisor.'
             'help:Show subcommand help information.'
@@ -77,7 +78,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|doctor|upgrade|help)
+        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|upgrade|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -396,6 +397,25 @@ _torpor_check() {
     local -i ret=1
     local -ar arg_specs=(
         ':file:_files -g '\''*.toml'\'''
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_apply() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--diff[Only show what would happen, and why.]'
+        '--restart[Launch anew what runs with old values, in order of dependency.]'
+        '*:app:{__torpor_custom_complete ---completion apply -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--no-wait[Return as soon as the supervisor has the request.]'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'

@@ -1,0 +1,211 @@
+public import Linux
+
+/// The events and reports that are not in the database yet, in a mapped file: a torpord that is killed loses nothing of
+/// what it has seen. The next one takes them from here.
+///
+/// Layout, in the machine's own byte order. A head:
+///
+///      0   4  "TpJ1"
+///      4   4  where the oldest frame begins, counted from the first ever written, modulo 2^32
+///      8   4  where the next one will begin
+///     16  36  boot id
+///
+/// From byte 64 on a ring of frames, each at a multiple of 8 and in one piece: 4 bytes length (all ones: go on at the
+/// ring's beginning), 1 byte kind, 3 bytes unused, the fields. A frame counts when the head says so, after it is
+/// whole. When the ring is full the oldest frames go: they are in memory all the same.
+public final class StoreJournal {
+    /// What the keeper holds.
+    public let descriptor: Descriptor
+
+    private static let magic: UInt32 = 0x314a_7054
+    private static let headSize = 64
+    private static let frameHead = 8
+    private static let goOn = UInt32.max
+
+    private let mapping: Mapping
+    private let capacity: Int
+
+    enum Item: Equatable {
+        case event(StoredEvent)
+        case report(StoredReport)
+    }
+
+    /// Makes a new file in place of whatever is at `path`. Errors: ENOSPC when there is no room for it.
+    ///
+    /// - Parameter capacity: bytes of the ring, a power of two.
+    public init(creating path: String, capacity: Int = 256 << 10, boot: String = ThisProcess.bootID) throws(Errno) {
+        let draft = path + ".new"
+        try? File.remove(draft)
+        descriptor = try File.open(draft, [.readWrite, .create, .exclusive], mode: 0o600)
+        try File.allocate(descriptor.raw, size: UInt64(Self.headSize + capacity))
+        mapping = try Mapping(descriptor: descriptor.raw, size: Self.headSize + capacity, writable: true)
+        self.capacity = capacity
+        for (i, byte) in boot.utf8.prefix(36).enumerated() { mapping.bytes[16 + i] = byte }
+        mapping.publish(Self.magic, at: 0)
+        try File.rename(draft, path)
+    }
+
+    /// Opens one that an earlier torpord wrote; nil when it is none, damaged, or of another boot.
+    public init?(_ descriptor: Descriptor, boot: String = ThisProcess.bootID) {
+        self.descriptor = descriptor
+        let size = (try? File.status(descriptor: descriptor.raw)).map { Int(clamping: $0.size) } ?? 0
+        capacity = size - Self.headSize
+        guard capacity >= 4096, capacity & (capacity - 1) == 0, capacity <= 1 << 30,
+            let mapping = try? Mapping(descriptor: descriptor.raw, size: size, writable: true)
+        else { return nil }
+        self.mapping = mapping
+        guard mapping.bytes.load(as: UInt32.self) == Self.magic,
+            mapping.bytes[16..<52].prefix(while: { $0 != 0 }).elementsEqual(boot.utf8),
+            begin % 8 == 0, end % 8 == 0, Int(end &- begin) <= capacity
+        else { return nil }
+    }
+
+    /// Where the oldest frame begins.
+    private var begin: UInt32 { mapping.bytes.load(fromByteOffset: 4, as: UInt32.self) }
+    /// Where the next one will begin; a mark of everything before it.
+    var end: UInt32 { mapping.bytes.load(fromByteOffset: 8, as: UInt32.self) }
+
+    private func place(_ offset: UInt32) -> Int { Self.headSize + Int(offset) & (capacity - 1) }
+
+    /// What is before that mark is stored.
+    func release(through mark: UInt32) {
+        // A mark that is not between the two is of frames that went already.
+        if Int(mark &- begin) <= Int(end &- begin) { mapping.publish(mark, at: 4) }
+    }
+
+    // MARK: Writing
+
+    func append(_ event: StoredEvent) {
+        let texts = [event.app, event.kind, event.from, event.to, event.text, event.reason, event.details]
+        append(kind: 1, [event.sequence, event.at, event.incarnation ?? .min], texts)
+    }
+
+    func append(_ report: StoredReport) {
+        append(kind: 2, [report.incarnation, report.at], [report.app, report.json])
+    }
+
+    private func append(kind: UInt8, _ numbers: [Int64], _ texts: [String?]) {
+        let length = texts.reduce(numbers.count * 8) { $0 + 4 + ($1?.utf8.count ?? 0) }
+        let size = (Self.frameHead + length + 7) & ~7
+        guard size <= capacity / 4 else { return }
+        let room = capacity - Int(end) & (capacity - 1)
+        if size > room {
+            free(room)
+            mapping.bytes.storeBytes(of: Self.goOn, toByteOffset: place(end), as: UInt32.self)
+            mapping.publish(end &+ UInt32(room), at: 8)
+        }
+        free(size)
+        var place = self.place(end)
+        mapping.bytes.storeBytes(of: UInt32(length), toByteOffset: place, as: UInt32.self)
+        mapping.bytes[place + 4] = kind
+        place += Self.frameHead
+        for number in numbers {
+            mapping.bytes.storeBytes(of: number, toByteOffset: place, as: Int64.self)
+            place += 8
+        }
+        for text in texts {
+            guard var text else {
+                mapping.bytes.storeBytes(of: UInt32.max, toByteOffset: place, as: UInt32.self)
+                place += 4
+                continue
+            }
+            text.withUTF8 { bytes in
+                mapping.bytes.storeBytes(of: UInt32(bytes.count), toByteOffset: place, as: UInt32.self)
+                UnsafeMutableRawBufferPointer(rebasing: mapping.bytes[(place + 4)...])
+                    .copyMemory(from: UnsafeRawBufferPointer(bytes))
+                place += 4 + bytes.count
+            }
+        }
+        mapping.publish(end &+ UInt32(size), at: 8)
+    }
+
+    /// Lets the oldest frames go until there is room for so many bytes.
+    private func free(_ size: Int) {
+        while Int(end &- begin) + size > capacity {
+            guard let frame = frame(at: begin) else { return mapping.publish(end, at: 4) }
+            mapping.publish(frame.next, at: 4)
+        }
+    }
+
+    // MARK: Reading
+
+    /// Everything in it, the oldest first; what is damaged ends it.
+    func items() -> [Item] {
+        var items: [Item] = []
+        var offset = begin
+        while offset != end, let frame = frame(at: offset) {
+            offset = frame.next
+            guard Int(offset &- begin) <= Int(end &- begin) else { break }
+            if let fields = frame.fields, let item = Self.item(kind: frame.kind, fields) { items.append(item) }
+        }
+        return items
+    }
+
+    private func frame(at offset: UInt32) -> (kind: UInt8, fields: UnsafeRawBufferPointer?, next: UInt32)? {
+        let place = self.place(offset)
+        let room = Self.headSize + capacity - place
+        let length = mapping.bytes.load(fromByteOffset: place, as: UInt32.self)
+        if length == Self.goOn { return (0, nil, offset &+ UInt32(room)) }
+        guard room >= Self.frameHead, Int(length) <= room - Self.frameHead else { return nil }
+        let start = place + Self.frameHead
+        let fields = UnsafeRawBufferPointer(rebasing: mapping.bytes[start..<(start + Int(length))])
+        return (mapping.bytes[place + 4], fields, offset &+ UInt32((Self.frameHead + Int(length) + 7) & ~7))
+    }
+
+    private static func item(kind: UInt8, _ fields: UnsafeRawBufferPointer) -> Item? {
+        var reader = Reader(fields: fields)
+        switch kind {
+        case 1:
+            let sequence = reader.number()
+            let at = reader.number()
+            let incarnation = reader.number()
+            let texts = (0..<7).map { _ in reader.text() }
+            guard !reader.isShort, let kind = texts[1], let text = texts[4] else { return nil }
+            var event = StoredEvent(at: at, app: texts[0], kind: kind, text: text)
+            event.sequence = sequence
+            event.incarnation = incarnation == .min ? nil : incarnation
+            event.from = texts[2]
+            event.to = texts[3]
+            event.reason = texts[5]
+            event.details = texts[6]
+            return .event(event)
+        case 2:
+            let incarnation = reader.number()
+            let at = reader.number()
+            guard let app = reader.text(), let json = reader.text(), !reader.isShort else { return nil }
+            return .report(StoredReport(app: app, incarnation: incarnation, at: at, json: json))
+        default: return nil
+        }
+    }
+
+    private struct Reader {
+        let fields: UnsafeRawBufferPointer
+        var place = 0
+        var isShort = false
+
+        mutating func number() -> Int64 {
+            guard fields.count - place >= 8 else {
+                isShort = true
+                return 0
+            }
+            defer { place += 8 }
+            return fields.loadUnaligned(fromByteOffset: place, as: Int64.self)
+        }
+
+        mutating func text() -> String? {
+            guard fields.count - place >= 4 else {
+                isShort = true
+                return nil
+            }
+            let count = fields.loadUnaligned(fromByteOffset: place, as: UInt32.self)
+            place += 4
+            if count == .max { return nil }
+            guard fields.count - place >= Int(count) else {
+                isShort = true
+                return nil
+            }
+            defer { place += Int(count) }
+            return String(decoding: fields[place..<(place + Int(count))], as: UTF8.self)
+        }
+    }
+}
