@@ -1,3 +1,4 @@
+import Foundation
 import Lifecycle
 import Testing
 
@@ -24,6 +25,39 @@ struct DiffTests {
         #expect(SupervisorKeyEffects.all.map(\.name).sorted() == SupervisorKeys.all.map(\.name).sorted())
         #expect(SupervisorKeyEffects.policy.map(\.name) == SupervisorKeys.policy.map(\.name))
     }
+
+    @Test("the page for users says of each key what the table says")
+    func page() throws {
+        let file = SchemaTests.folder.deletingLastPathComponent().appending(path: "docs/interfaces.md")
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
+        func keys(_ label: String) throws -> Set<String> {
+            let line = try #require(lines.first { $0.hasPrefix("| \(label) |") }, "\(label)")
+            // Every second part stands between backquotes.
+            let parts = line.split(separator: "`", omittingEmptySubsequences: false)
+            return Set(parts.enumerated().filter { $0.offset % 2 == 1 }.map { String($0.element) })
+        }
+        func names(_ effects: KeyEffect...) throws -> Set<String> {
+            let some = try #require(Self.configuration([:]).apps.first { $0.name == "a" })
+            return Set(AppKeyEffects.all.filter { effects.contains($0.effect(some, some)) }.map(\.name))
+        }
+        #expect(try keys("at once") == names(.live))
+        #expect(try keys("at the next launch") == names(.launch))
+        #expect(
+            try keys("at the next launch, or with `--restart`").subtracting(["--restart", "watchdog"])
+                == names(.restart)
+        )
+        #expect(try keys("as apps that come and go") == names(.apps))
+        let live = SupervisorKeyEffects.all.filter { $0.effect(Self.supervisor, Self.supervisor) == .live }
+        #expect(
+            try keys("of `[supervisor]`, at once").subtracting(["[supervisor]", "[policies]"]) == Set(live.map(\.name))
+        )
+        #expect(
+            try keys("of `[supervisor]`, when it is stopped and started again").subtracting(["[supervisor]"])
+                == Set(SupervisorKeyEffects.directories.map(\.name))
+        )
+    }
+
+    private static let supervisor = SupervisorSpecification(environment: [:], userID: 0)
 
     /// What a key needs beside itself to mean something.
     private static let company = ["answers": ["signals": "{ didEnterBackground = \"USR1\" }"]]
