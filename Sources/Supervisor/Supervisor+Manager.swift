@@ -19,13 +19,13 @@ extension Supervisor {
             if let refusal = Authority(configuration.supervisor).refusal(of: request, to: peer) {
                 return reply.fail(ManagerInterface.ErrorName.notPermitted, ["message": .string(refusal)])
             }
-            answer(request, reply)
+            answer(request, peer, reply)
         } catch {
             reply.fail(error)
         }
     }
 
-    private func answer(_ request: ManagerRequest, _ reply: Reply) {
+    private func answer(_ request: ManagerRequest, _ peer: Peer, _ reply: Reply) {
         let selection = Selection(apps: Array(apps))
         do throws(Selection.Unknown) {
             switch request {
@@ -38,7 +38,7 @@ extension Supervisor {
                     let names = AppState.allCases.map(\.rawValue).joined(separator: ", ")
                     return fail(reply, "there is no state \(state): choose one of \(names)")
                 }
-                carryOut(verb, try selection.resolve(verb.apps), reply)
+                carryOut(verb, try selection.resolve(verb.apps), for: peer, reply)
             case .apply(let request): apply(request, reply)
             case .signal(let name, let signal, let token): send(signal, to: try selection.one(name), token, reply)
             case .logs(let request): logs(request, try selection.one(request.app), reply)

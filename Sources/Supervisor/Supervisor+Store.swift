@@ -6,6 +6,7 @@ import Processes
 import Store
 import TorporAPI
 import Varlink
+import VarlinkServer
 
 /// What the store has of an app, or will have in a moment.
 struct KeptApp {
@@ -155,6 +156,21 @@ extension Supervisor {
         if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
             app.kept.goalOfPerson = nil
         }
+    }
+
+    /// History tells who wanted what, before it tells what came of it.
+    func noteAsked(_ request: VerbRequest, of app: AppRuntime, by peer: Peer) {
+        let what: String
+        switch request.verb {
+        case .wait: return
+        case .start: what = request.background ? "start in the background" : "start"
+        case .interrupt: what = request.end ? "end an interruption" : "be interrupted"
+        case .kill: what = "be force-quit"
+        case .foreground, .background: what = "go to the \(request.verb.rawValue.lowercased())"
+        case .reset: what = "be reset"
+        case .stop, .restart, .suspend, .resume: what = request.verb.rawValue.lowercased()
+        }
+        note(app, kind: "request", text: "is asked to \(what)", reason: peer.uid == 0 ? "root" : "uid \(peer.uid)")
     }
 
     /// An incarnation ended. What a person wanted is over when the app ended by itself, with nothing more to do.

@@ -53,7 +53,7 @@ final class Waiter {
 
 extension Supervisor {
     /// Carries out a verb and answers it, at once or when its apps are there.
-    func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], _ reply: Reply) {
+    func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], for peer: Peer, _ reply: Reply) {
         var items: [Waiter.Item] = []
         let takesAlong = request.verb == .stop || request.verb == .restart
         var stopped = StoppedAlong(of: selected, all: takesAlong ? Array(apps) : [])
@@ -75,6 +75,7 @@ extension Supervisor {
             var item: Waiter.Item
             do throws(RequestError) {
                 personAsks(request, of: app, goal: before.goal)
+                noteAsked(request, of: app, by: peer)
                 if let asked = Self.request(for: request) { try self.request(asked, of: app.id) }
                 if request.token != nil { for app in [app] + along { keepTokens(of: app) } }
                 let machine = coordinator.machine(app.id)
@@ -87,6 +88,7 @@ extension Supervisor {
             } catch {
                 app.tokens.giveBack(request.token)
                 app.kept.goalOfPerson = goalOfPerson
+                note(app, kind: "request", text: "refused: \(error)")
                 item = Waiter.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
                 item.result = VerbResult(
                     app: app.name,

@@ -45,6 +45,9 @@ import Varlink
             ]
         )
         #expect(Set(events.compactMap(\.incarnation)).isSuperset(of: [1, 2]))
+        let asked = events.filter { $0.kind == "request" }
+        #expect(asked.map(\.text) == ["is asked to suspend", "is asked to go to the foreground"])
+        #expect(asked.allSatisfy { $0.reason == (Users.isRoot ? "root" : "uid \(Users.effectiveUID)") })
         // Only what was before torpord was started again, and only since then.
         #expect(try torpor(daemon, "history", "web", "--until", stamp(between)).contains("run 2") == false)
         let later = try torpor(daemon, "history", "web", "--since", stamp(between))
