@@ -18,8 +18,13 @@ extension Supervisor {
             let left = app.undone.subtracting(ActionMask(output.action))
             guard left != app.undone else { continue }
             app.undone = left
-            if let slot = app.slot { recovery.setUndone(slot, left.rawValue) }
-            if case .ended = output.action { forgetExits(app) }
+            if case .ended = output.action {
+                // How it ended is known only now.
+                record(app)
+                forgetExits(app)
+            } else if let slot = app.slot {
+                recovery.setUndone(slot, left.rawValue)
+            }
         }
     }
 

@@ -1,0 +1,173 @@
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+/// The ways in which torpord goes and another one comes.
+enum Loss: String, CaseIterable, CustomTestStringConvertible {
+    /// SIGKILL, as the kernel's OOM killer does it.
+    case killed
+    /// SIGSEGV.
+    case crashed
+    /// It does not move any more, and its keeper takes it away.
+    case stuck
+    /// SIGKILL to the keeper.
+    case keeper
+    /// SIGKILL to both, and somebody starts torpord anew.
+    case both
+    /// It makes way for the program on disk.
+    case upgraded
+
+    var testDescription: String { rawValue }
+
+    /// Those after which somebody who knows is still there.
+    static let ofOne = allCases.filter { $0 != .both }
+    /// Those whose moment can be chosen, with something happening while nobody is there.
+    static let withAbsence = allCases.filter { $0 != .upgraded }
+}
+
+/// Runs a scenario with a daemon whose torpord and keeper may be lost, and stops it in the end.
+///
+/// In the configuration `@B` is the folder of the programs.
+func withRecovery(
+    _ toml: String,
+    files: [String: String] = [:],
+    loss: Loss? = nil,
+    environment: [String: String] = [:],
+    at location: SourceLocation = #_sourceLocation,
+    _ body: (Daemon) throws -> Void
+) throws {
+    var toml = toml.replacingOccurrences(of: "@B", with: Built.folder)
+    var environment = ["SWIFT_BACKTRACE": "enable=no"].merging(environment) { $1 }
+    if loss == .stuck {
+        // A loop at rest is not watched. An app that comes and goes keeps it at work.
+        environment["TORPOR_LOOP_WATCHDOG_MS"] = "300"
+        toml += """
+
+            [apps.tick]
+            exec = ["/bin/sleep", "0.1"]
+            restart = "always"
+            log = "null"
+            restart_backoff = { initial = "10ms", cap = "10ms", limit = 10000, window = "1s" }
+
+            """
+    }
+    let daemon = try Daemon(toml, files: files, environment: environment, nested: true)
+    try File.makeDirectories(daemon.directory + "/t")
+    try daemon.waitUntilItAnswers(at: location)
+    try body(daemon)
+    try daemon.endEverything(at: location)
+}
+
+extension Daemon {
+    /// The keeper, by /proc: it is not always the one that was started.
+    func livingKeeper() throws -> Int32 {
+        let look = Census(folder: directory).look()
+        guard let keeper = look.keepers.first(where: { one in !look.keepers.contains { $0.pid == one.parent } }) else {
+            throw Trouble("no keeper lives")
+        }
+        return keeper.pid
+    }
+
+    /// torpord, by /proc.
+    func livingTorpord() throws -> Int32 {
+        let keeper = try livingKeeper()
+        guard let torpord = Census(folder: directory).look().torpords.first(where: { $0.parent == keeper }) else {
+            throw Trouble("no torpord lives below the keeper")
+        }
+        return torpord.pid
+    }
+
+    /// Takes torpord away; `whileAway` runs while nobody is there (after an upgrade was asked for, while it goes on). Comes
+    /// back when another one answers.
+    func lose(
+        _ loss: Loss,
+        at location: SourceLocation = #_sourceLocation,
+        _ whileAway: () throws -> Void = {}
+    ) throws {
+        let keeper = try livingKeeper()
+        let torpord = try livingTorpord()
+        switch loss {
+        case .killed, .crashed:
+            // The keeper rests meanwhile, or the next one would be there at once.
+            kill(keeper, SIGSTOP)
+            kill(torpord, loss == .killed ? SIGKILL : SIGSEGV)
+            try eventually("torpord is dead", at: location) { !Truth.isAlive(torpord) }
+            try whileAway()
+            kill(keeper, SIGCONT)
+        case .stuck:
+            kill(torpord, SIGSTOP)
+            try whileAway()
+        case .keeper:
+            kill(torpord, SIGSTOP)
+            kill(keeper, SIGKILL)
+            try eventually("the keeper is dead", at: location) { !Truth.isAlive(keeper) }
+            try whileAway()
+            kill(torpord, SIGCONT)
+        case .both:
+            kill(keeper, SIGKILL)
+            kill(torpord, SIGKILL)
+            try eventually("both are dead", at: location) { !Truth.isAlive(keeper) && !Truth.isAlive(torpord) }
+            try whileAway()
+            try startAgain()
+        case .upgraded:
+            kill(torpord, SIGUSR2)
+            try whileAway()
+        }
+        try eventually("another torpord runs (\(loss))", at: location) {
+            guard let now = try? livingTorpord() else { return false }
+            return now != torpord
+        }
+        try eventually("it answers", at: location) { (try? list()) != nil }
+    }
+
+    /// SIGTERM to the keeper, and nothing may be left.
+    func endEverything(at location: SourceLocation = #_sourceLocation) throws {
+        kill(try livingKeeper(), SIGTERM)
+        try eventually("everything is gone", within: .seconds(20), at: location) {
+            _ = reap()
+            return Truth.processes(marked: directory).isEmpty
+        }
+        expectNothingLeft(at: location)
+    }
+
+    /// What torpor-test-app wrote down as a voice of an incarnation.
+    func truth(_ app: String, _ incarnation: Int = 1, voice: Character = "m") throws -> TruthFile {
+        guard let file = TruthFile(folder: directory + "/t", name: "\(app).\(incarnation).\(voice)") else {
+            throw Trouble("\(app) has no record of its incarnation \(incarnation), voice \(voice)")
+        }
+        return file
+    }
+
+    /// Every line that a torpor-test-app wrote until now stands in its log, exactly once and in order.
+    func expectWholeLog(_ app: String, _ incarnation: Int = 1, at location: SourceLocation = #_sourceLocation) throws {
+        let written = try truth(app, incarnation).accepted
+        var tail = LogTail(path: directory + "/l/\(app).log")
+        var checker = LogChecker(app: app)
+        let voice = LogChecker.Voice(incarnation: UInt64(incarnation), letter: "m")
+        try eventually("\(app)'s log has its \(written) lines", at: location) {
+            checker.take(try tail.read())
+            return checker.last[voice] ?? 0 >= written
+        }
+        #expect(checker.problems == [], sourceLocation: location)
+        #expect(written > 0, "it has written nothing that could be missing", sourceLocation: location)
+        #expect(try truth(app, incarnation).wrongs == [], sourceLocation: location)
+    }
+
+    /// Has the obedient app run this Python, without waiting for what comes of it.
+    func order(_ name: String, _ python: String) throws {
+        try File.write(directory + "/do.\(name).tmp", python)
+        try File.rename(directory + "/do.\(name).tmp", directory + "/do.\(name)")
+    }
+
+    /// What it takes from `begin` until it is so.
+    func time(
+        since begin: Duration,
+        until what: String,
+        at location: SourceLocation = #_sourceLocation,
+        _ isSo: () throws -> Bool
+    ) throws -> Duration {
+        try eventually(what, at: location, isSo)
+        return Clock.monotonic() - begin
+    }
+}
