@@ -30,7 +30,7 @@ extension Supervisor {
     func repairRuntimeDirectory() {
         let missing = runtime.essentials.filter { !File.exists($0) }
         guard !missing.isEmpty, !isFinished else { return }
-        log.error("\(missing.joined(separator: ", ")) was removed by somebody: it is made again, and nothing is lost")
+        log.error("somebody removed \(missing.joined(separator: ", ")): it is made again, and nothing is lost")
         note(kind: "supervisor", text: "its runtime directory was damaged, and is made again")
         do {
             try runtime.repair()
