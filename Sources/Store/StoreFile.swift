@@ -26,7 +26,7 @@ final class StoreFile {
     /// Whether its version is an older one, since nothing may be changed yet.
     let isBehind: Bool
     /// Everything read from it, as it counts now.
-    private(set) var contents = StoreContents()
+    private var contents = StoreContents()
     /// The greatest sequence in it.
     private(set) var lastSequence: Int64 = 0
     private let place: StorePlace
@@ -121,6 +121,12 @@ final class StoreFile {
         lastSequence = max(kept, try database.integer("SELECT max(sequence) FROM events") ?? 0)
         contents.lastSequence = lastSequence
         eventCount = try database.integer("SELECT count(*) FROM events") ?? 0
+    }
+
+    /// Gives what was read, and keeps it no longer.
+    func takeContents() -> StoreContents {
+        defer { contents.apps = [:] }
+        return contents
     }
 
     /// What can be read of the apps in a file that is not sound.

@@ -10,7 +10,7 @@ final class StoreWriter {
     private var isHeld = true
     /// The newest row of each app: what a new database begins with when the old one is damaged.
     private var rows: [String: AppRow] = [:]
-    /// What the first database that could be read held.
+    /// What the first database that could be read held; its apps only until they are asked for.
     private var contents: StoreContents?
     private var trouble: String?
     private var retryDelay = Duration.seconds(1)
@@ -102,8 +102,8 @@ final class StoreWriter {
         file = nil
         let opened = try StoreFile(place, holds: isHeld)
         isSuspect = false
-        took(opened)
-        if !isHeld, opened.contents.origin == .nobody, !rows.isEmpty {
+        let origin = took(opened)
+        if !isHeld, origin == .nobody, !rows.isEmpty {
             // In the place of one that was lost, it begins with what is known.
             var known = StoreWork()
             known.rows = rows
@@ -112,17 +112,20 @@ final class StoreWriter {
         return opened
     }
 
-    private func took(_ opened: StoreFile) {
+    @discardableResult
+    private func took(_ opened: StoreFile) -> StoreContents.Origin {
         file = opened
-        guard contents == nil else { return }
-        contents = opened.contents
-        for (name, row) in opened.contents.apps where rows[name] == nil { rows[name] = row }
-        if opened.contents.origin == .otherMachine {
+        let found = opened.takeContents()
+        guard contents == nil else { return found.origin }
+        contents = found
+        for (name, row) in found.apps where rows[name] == nil { rows[name] = row }
+        if found.origin == .otherMachine {
             tell(
                 .otherMachine,
                 "\(place.path) comes from another machine: what persons asked for of their apps is kept"
             )
         }
+        return found.origin
     }
 
     private func succeeded() {
@@ -224,7 +227,10 @@ final class StoreWriter {
             // On a disk that cannot be written there may be something to read.
             if let readable = try? StoreFile(place, mode: .immutable, holds: true) { took(readable) }
         }
-        if case .load = request { return .contents(contents ?? StoreContents()) }
+        if case .load = request {
+            defer { contents?.apps = [:] }
+            return .contents(contents ?? StoreContents())
+        }
         if case .flush = request, let trouble { return .failed(trouble) }
         guard let file else { return .failed(trouble ?? "it cannot be read") }
         if file.isBehind { return .failed("its version is changed first") }
@@ -239,7 +245,7 @@ final class StoreWriter {
 
     private func read(_ request: StoreRequest, from file: StoreFile) throws(DatabaseError) -> StoreAnswer {
         switch request {
-        case .load: .contents(contents ?? file.contents)
+        case .load: .contents(contents ?? StoreContents())
         case .events(let query): .events(try file.database.events(query))
         case .reports(let app): .reports(try file.database.reports(app: app))
         case .flush: .flushed
