@@ -48,6 +48,15 @@ public struct AppTag: Hashable, Sendable {
     /// The tag of a process; nil when it has none, its environment cannot be read, or it is another supervisor's than
     /// the one whose control socket is at `manager`.
     public init?(of pid: Int32, manager: String? = nil) {
+        var isHelper = false
+        self.init(of: pid, manager: manager, isHelper: &isHelper)
+    }
+
+    /// The variable that a command which runs for an app has beside the app's own: a hook, a probe.
+    public static let helperVariable = "TORPOR_HELPER"
+
+    /// Also tells whether it is a command that runs for the app, or was started by one.
+    init?(of pid: Int32, manager: String?, isHelper: inout Bool) {
         guard let bytes = try? File.read("/proc/\(pid)/environ", limit: 1 << 22) else { return nil }
         var app: String?
         var incarnation: UInt32?
@@ -56,6 +65,7 @@ public struct AppTag: Hashable, Sendable {
             let text = String(decoding: entry, as: UTF8.self)
             if text.hasPrefix("TORPOR_APP=") { app = String(text.dropFirst(11)) }
             if text.hasPrefix("TORPOR_INCARNATION=") { incarnation = UInt32(text.dropFirst(19)) }
+            if text.hasPrefix(Self.helperVariable + "=") { isHelper = true }
             if text.hasPrefix("TORPOR_MANAGER_SOCKET=") { itsManager = String(text.dropFirst(22)) }
         }
         guard let app, let incarnation, manager == nil || manager == itsManager else { return nil }

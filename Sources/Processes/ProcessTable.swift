@@ -46,21 +46,28 @@ public final class ProcessTable {
         return snapshot
     }
 
-    /// Processes of apps that answer to the supervisor whose control socket is at `manager`, whoever their parent is: by
-    /// the environment that they were started with. The first of each incarnation is its main process, as far as that
-    /// can be told: the leader of its session, else the oldest.
-    public func strays(manager: String) -> [AppTag: [Identity]] {
+    /// Processes that answer to the supervisor whose control socket is at `manager`, whoever their parent is: by the
+    /// environment that they were started with. The first of each incarnation is its main process, as far as that can be
+    /// told: the leader of its session, else the oldest. `helpers` are commands that ran for apps, such as hooks.
+    public func strays(manager: String) -> (apps: [AppTag: [Identity]], helpers: [Identity]) {
         var found: [AppTag: [(isLeader: Bool, stat: ProcessStat)]] = [:]
+        var helpers: [Identity] = []
         for stat in snapshot().byPid.values where !stat.hasEnded && stat.pid != ThisProcess.pid {
-            guard let tag = AppTag(of: stat.pid, manager: manager) else { continue }
-            found[tag, default: []].append((stat.session == stat.pid, stat))
+            var isHelper = false
+            guard let tag = AppTag(of: stat.pid, manager: manager, isHelper: &isHelper) else { continue }
+            if isHelper {
+                helpers.append(Identity(stat))
+            } else {
+                found[tag, default: []].append((stat.session == stat.pid, stat))
+            }
         }
-        return found.mapValues { members in
+        let apps = found.mapValues { members in
             members.sorted {
                 $0.isLeader != $1.isLeader
                     ? $0.isLeader : ($0.stat.startTime, $0.stat.pid) < ($1.stat.startTime, $1.stat.pid)
             }.map { Identity($0.stat) }
         }
+        return (apps, helpers)
     }
 
     /// The tag of a process. That it has none is not remembered: between fork and exec it does not have it yet.

@@ -22,6 +22,9 @@ final class Inheritance {
     /// Whether there is nothing.
     var isEmpty: Bool { held.isEmpty }
 
+    /// Whether there is something under a name that nobody has taken.
+    func has(_ name: String) -> Bool { held[name] != nil }
+
     /// The descriptors under a name, if they are there and nobody has taken them.
     func take(_ name: String) -> [Descriptor] { held.removeValue(forKey: name) ?? [] }
 

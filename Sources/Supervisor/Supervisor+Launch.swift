@@ -331,6 +331,7 @@ extension Supervisor {
         try prepare(app, user)
         var variables = LaunchEnvironment.inherited(ThisProcess.environment)
         for (key, value) in app.specification.environment { variables[key] = value }
+        variables[AppTag.helperVariable] = "1"
         variables["TORPOR_MANAGER_SOCKET"] = runtime.socket
         variables["TORPOR_APP"] = order.app
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"

@@ -41,7 +41,13 @@ extension Supervisor {
         func seekStrays() {
             guard !hasSought else { return }
             hasSought = true
-            strays = processes.strays(manager: runtime.socket).filter { !known.contains($0.key) }
+            let found = processes.strays(manager: runtime.socket)
+            strays = found.apps.filter { !known.contains($0.key) }
+            // Commands do not outlive their torpord: those that are still wanted are run again.
+            for helper in found.helpers {
+                guard let pidfd = try? helper.open() else { continue }
+                try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
+            }
         }
         if left.isEmpty { seekStrays() }
         var unfinished: [(app: AppRuntime, incarnation: UInt32, rest: Unfinished)] = []
@@ -69,8 +75,11 @@ extension Supervisor {
         forgetSlots(of: entries.keys.filter { coordinator.id(of: $0) == nil }.compactMap { entries[$0]?.slot })
         endLeftOver(Array(left.values), strays)
         let recovered = apps.filter { coordinator.machine($0.id).isAlive }
+        let unheard = recovered.filter { !inheritance.has(HeldName.notify($0.name)) }.map(\.id)
         for app in apps { takeOver(app) }
         keeper.deliverWaiting()
+        // The kernel had refused their heartbeats.
+        for id in unheard { deliver(.heartbeat, to: id) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         perform(coordinator.carryOn(shuttingDown: recovery.isShuttingDown, now: loop.now))
@@ -137,7 +146,7 @@ extension Supervisor {
         _ cgroup: String?,
         isOurs: Bool
     ) -> ProcessTree {
-        return ProcessTree(
+        ProcessTree(
             tag: tag,
             main: main,
             pidfd: pidfd,
@@ -155,7 +164,9 @@ extension Supervisor {
             identity: identity,
             pidfd: pidfd.raw
         ) { [weak self] error in
-            if let error, error != .fileExists { self?.log.error("the keeper cannot watch process \(identity.pid) of \(name): \(error)") }
+            if let error, error != .fileExists {
+                self?.log.error("the keeper cannot watch process \(identity.pid) of \(name): \(error)")
+            }
         }
     }
 

@@ -19,11 +19,6 @@ enum Loss: String, CaseIterable, CustomTestStringConvertible {
     case upgraded
 
     var testDescription: String { rawValue }
-
-    /// Those after which somebody who knows is still there.
-    static let ofOne = allCases.filter { $0 != .both }
-    /// Those whose moment can be chosen, with something happening while nobody is there.
-    static let withAbsence = allCases.filter { $0 != .upgraded }
 }
 
 /// Runs a scenario with a daemon whose torpord and keeper may be lost, and stops it in the end.
@@ -40,15 +35,13 @@ func withRecovery(
     var toml = toml.replacingOccurrences(of: "@B", with: Built.folder)
     var environment = ["SWIFT_BACKTRACE": "enable=no"].merging(environment) { $1 }
     if loss == .stuck {
-        // A loop at rest is not watched. An app that comes and goes keeps it at work.
+        // A loop at rest is not watched: it must have something to do.
         environment["TORPOR_LOOP_WATCHDOG_MS"] = "300"
         toml += """
 
             [apps.tick]
-            exec = ["/bin/sleep", "0.1"]
-            restart = "always"
+            exec = ["/bin/sleep", "1000"]
             log = "null"
-            restart_backoff = { initial = "10ms", cap = "10ms", limit = 10000, window = "1s" }
 
             """
     }
@@ -97,7 +90,9 @@ extension Daemon {
             kill(keeper, SIGCONT)
         case .stuck:
             kill(torpord, SIGSTOP)
+            try eventually("torpord is stopped", at: location) { Truth.isStopped(torpord) }
             try whileAway()
+            for pid in processes(of: "tick") { kill(pid, SIGKILL) }
         case .keeper:
             kill(torpord, SIGSTOP)
             kill(keeper, SIGKILL)

@@ -132,9 +132,9 @@ import TorporAPI
             let usedBefore = try asleep.map(used)
             let written = try "mcg".map { try daemon.truth("asleep", voice: $0).attempted }
             let views = try daemon.list().filter { $0.name != "dog" && $0.name != "tick" }.map(View.init)
+            let began = Clock.monotonic()
             let rest = try #require(try daemon.summary("resting").nextRestartMilliseconds)
             let reports = try daemon.reports("counted").count
-            let began = Clock.monotonic()
             try daemon.lose(loss) {
                 for _ in 0..<5 where loss != .upgraded { usleep(10_000) }
             }
