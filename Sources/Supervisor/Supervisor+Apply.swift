@@ -17,8 +17,9 @@ import VarlinkServer
 /// anything else happens. So applies never overlap; what one caused may still be under way when the next one comes,
 /// and whoever waited for the first is told that its apps were asked for something else.
 extension Supervisor {
-    /// Carries out an apply and answers it; without a reply it was a SIGHUP, and the log has the answer.
-    func apply(_ request: ApplyRequest, _ reply: Reply?) {
+    /// Carries out an apply and answers it; without a reply it was a SIGHUP, and the log has the answer. `name`: who
+    /// asks for it, as history has it.
+    func apply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {
         guard isStarted else {
             let waits = VerbProgress(
                 app: "torpord",
@@ -26,7 +27,7 @@ extension Supervisor {
                 text: "waits until what an earlier torpord left is gone"
             )
             if reply?.more == true { reply?.send(waits.json, continues: true) }
-            afterStart.append { [weak self] in self?.apply(request, reply) }
+            afterStart.append { [weak self] in self?.apply(request, by: name, reply) }
             return
         }
         if let refusal = applyRefusal {
@@ -36,7 +37,7 @@ extension Supervisor {
         }
         if !request.diff { keeper.tellManager("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)") }
         switch readConfiguration() {
-        case .failure(let list): refuse(list, reply)
+        case .failure(let list): refuse(list, by: name, reply)
         case .success(let new):
             do throws(Selection.Unknown) {
                 let outdated = Set(apps.filter(\.isOutdatedSinceRecovery).map(\.name))
@@ -45,7 +46,7 @@ extension Supervisor {
                 if request.diff {
                     reply?.send(applied.preview(chosen).json)
                 } else {
-                    goBy(applied, chosen, reply)
+                    goBy(applied, chosen, by: name, reply)
                 }
             } catch {
                 reply?.fail(
@@ -84,12 +85,12 @@ extension Supervisor {
         return running
     }
 
-    private func refuse(_ list: DiagnosticList, _ reply: Reply?) {
+    private func refuse(_ list: DiagnosticList, by name: String, _ reply: Reply?) {
         let errors = list.diagnostics.count { $0.severity == .error }
         let text = "the configuration has \(errors == 1 ? "an error" : "\(errors) errors"): nothing was changed"
         log.error(text)
         for diagnostic in list.diagnostics { log.error(diagnostic.description) }
-        note(kind: "configuration", text: text)
+        note(kind: "configuration", text: text, reason: name)
         reply?.fail(
             ManagerInterface.ErrorName.invalidConfiguration,
             ["diagnostics": .array(list.diagnostics.map { DiagnosticInfo($0).json })]
@@ -98,7 +99,7 @@ extension Supervisor {
 
     // MARK: The step
 
-    private func goBy(_ applied: Apply, _ chosen: Set<String>, _ reply: Reply?) {
+    private func goBy(_ applied: Apply, _ chosen: Set<String>, by name: String, _ reply: Reply?) {
         let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
         // What comes back is new: what a person wanted of the old one is over.
         for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
@@ -120,7 +121,7 @@ extension Supervisor {
         for warning in kept.warnings { log.warning(warning.description) }
         takeSpecifications(applied.new.apps, living: living)
         let entries = entries(applied, chosen, ending: ending, living: living)
-        tell(applied, entries)
+        tell(applied, entries, by: name)
         for entry in entries { lastEndings[entry.id] = nil }
         uninterrupted { [weak self] in self?.perform(actions) }
         guard let reply else { return }
@@ -235,17 +236,17 @@ extension Supervisor {
         return entries
     }
 
-    private func tell(_ applied: Apply, _ entries: [Apply.Entry]) {
+    private func tell(_ applied: Apply, _ entries: [Apply.Entry], by name: String) {
         for change in applied.diff.supervisor { log.info(Apply.text(change, isPublic: true)) }
         for entry in entries {
             let text = entry.text(isWaiting: false, isPublic: true)
             log.info("\(entry.name): \(text)")
-            note(apps[entry.id], kind: "configuration", text: text)
+            note(apps[entry.id], kind: "configuration", text: text, reason: name)
         }
         let count = entries.count
         let summary = count == 0 ? "no app has changed" : "\(count) app\(count == 1 ? " has" : "s have") changed"
         log.info("the configuration was read again: \(summary)")
-        note(kind: "configuration", text: "the configuration was read again: \(summary)")
+        note(kind: "configuration", text: "the configuration was read again: \(summary)", reason: name)
     }
 
     private func wait(for entries: [Apply.Entry], _ applied: Apply, _ reply: Reply) {

@@ -39,7 +39,7 @@ extension Supervisor {
                     return fail(reply, "there is no state \(state): choose one of \(names)")
                 }
                 carryOut(verb, try selection.resolve(verb.apps), for: peer, reply)
-            case .apply(let request): apply(request, reply)
+            case .apply(let request): apply(request, by: Self.name(of: peer), reply)
             case .signal(let name, let signal, let token): send(signal, to: try selection.one(name), token, reply)
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):

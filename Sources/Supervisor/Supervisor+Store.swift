@@ -170,8 +170,11 @@ extension Supervisor {
         case .reset: what = "be reset"
         case .stop, .restart, .suspend, .resume: what = request.verb.rawValue.lowercased()
         }
-        note(app, kind: "request", text: "is asked to \(what)", reason: peer.uid == 0 ? "root" : "uid \(peer.uid)")
+        note(app, kind: "request", text: "is asked to \(what)", reason: Self.name(of: peer))
     }
+
+    /// Who asks, as history has it.
+    static func name(of peer: Peer) -> String { peer.uid == 0 ? "root" : "uid \(peer.uid)" }
 
     /// An incarnation ended. What a person wanted is over when the app ended by itself, with nothing more to do.
     func forgetGoal(of app: AppRuntime, after ending: Ending) {

@@ -215,8 +215,6 @@ import Varlink
 
     @Test("SIGHUP applies the configuration with its includes, and the log says what happens")
     func hangUp() throws {
-        let toml = "include = [\"conf.d/*.toml\"]\n" + Apps.sleeper("a")
-        func wrapped(_ toml: String) -> String { toml }
         let daemon = try Daemon("")
         try daemon.waitUntilItAnswers()
         let folder = daemon.directory + "/conf.d"
@@ -229,7 +227,6 @@ import Varlink
             encoding: .utf8
         )
         try Apps.sleeper("b").write(toFile: folder + "/b.toml", atomically: true, encoding: .utf8)
-        _ = toml
         kill(daemon.pid, SIGHUP)
         for app in ["a", "b"] {
             try daemon.eventually("\(app) is there") { try daemon.list().contains { $0.name == app } }
@@ -240,6 +237,7 @@ import Varlink
         kill(daemon.pid, SIGHUP)
         try daemon.eventually("b is gone") { try daemon.list().map(\.name) == ["a"] }
         #expect(daemon.log.contains("b: removed, is being terminated"))
+        #expect(try daemon.events("b").contains { $0.kind == "configuration" && $0.reason == "SIGHUP" })
         #expect(try daemon.process(of: "a") == pid)
         try daemon.stop()
     }
