@@ -237,7 +237,7 @@ import Varlink
         kill(daemon.pid, SIGHUP)
         try daemon.eventually("b is gone") { try daemon.list().map(\.name) == ["a"] }
         #expect(daemon.log.contains("b: removed, is being terminated"))
-        #expect(try daemon.events("b").contains { $0.kind == "configuration" && $0.reason == "SIGHUP" })
+        #expect(try daemon.events().contains { $0.app == "b" && $0.kind == "configuration" && $0.reason == "SIGHUP" })
         #expect(try daemon.process(of: "a") == pid)
         try daemon.stop()
     }
