@@ -151,4 +151,28 @@ import Varlink
             }
         }
     }
+
+    @Test("events that were told in the moment before a death are there after it, each once")
+    func eventsBeforeDeath() throws {
+        try withKilledDaemon(
+            """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            """
+        ) { daemon throws in
+            for _ in 0..<10 {
+                try daemon.done(.start, "web")
+                try daemon.replaceTorpord()
+                try daemon.done(.stop, "web")
+                try daemon.replaceTorpord()
+            }
+            let states = try daemon.events("web").filter { $0.kind == "state" }
+            #expect(zip(states, states.dropFirst()).allSatisfy { $0.sequence < $1.sequence })
+            for run in 1...10 as ClosedRange<Int64> {
+                let walk = states.filter { $0.incarnation == run }.compactMap(\.to)
+                #expect(walk == ["inactive", "active", "not-running"], "run \(run)")
+            }
+        }
+    }
 }
