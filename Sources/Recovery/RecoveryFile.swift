@@ -15,6 +15,7 @@ public import Linux
 ///     20   4  flags, the owner's
 ///     24   8  number of the next event
 ///     32  36  boot id
+///     72   4  number of the keeper's process that launched the apps
 ///
 /// Then slots, each with
 ///
@@ -137,6 +138,12 @@ public final class RecoveryFile {
     public var nextEvent: UInt64 {
         get { mapping.bytes.load(fromByteOffset: 24, as: UInt64.self) }
         set { mapping.bytes.storeBytes(of: newValue, toByteOffset: 24, as: UInt64.self) }
+    }
+
+    /// The process of the keeper under which all of this was recorded; 0 for one that did not say.
+    public var keeper: Int32 {
+        get { mapping.bytes.load(fromByteOffset: 72, as: Int32.self) }
+        set { mapping.publish(UInt32(bitPattern: newValue), at: 72) }
     }
 
     // MARK: Slots

@@ -83,6 +83,7 @@ extension Supervisor {
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         perform(coordinator.carryOn(shuttingDown: recovery.isShuttingDown, now: loop.now))
+        recovery.keeper = keeper.pid
         for name in inheritance.remaining { keeper.release(name) }
         if keeper.instance > 1 || !recovered.isEmpty {
             let time = (loop.now - began).microseconds
@@ -233,7 +234,14 @@ extension Supervisor {
         case .launching: break
         case .nothing:
             guard !machine.hasProcess else { break }
-            if machine.transition == .launching { perform(coordinator.repeatLaunch(app.id, now: loop.now)) }
+            if machine.transition == .launching {
+                // The keeper that was asked knows of none, so there was none; another one cannot know.
+                if recovery.keeper == keeper.pid {
+                    perform(.launch(machine.launchOrder), of: app)
+                } else {
+                    perform(coordinator.repeatLaunch(app.id, now: loop.now))
+                }
+            }
             if machine.transition == .terminating { deliver(.launchFailed, to: app.id) }
         case .ended(let main):
             if app.exitRecord == nil { mainExited(app, MainExit(pid: main.pid, status: nil)) }

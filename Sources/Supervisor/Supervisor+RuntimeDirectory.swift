@@ -61,6 +61,7 @@ extension Supervisor {
             capacity: apps.count
         )
         recovery.flags = old.flags
+        recovery.keeper = old.keeper
         recovery.nextEvent = old.nextEvent
         for app in apps {
             app.slot = nil
