@@ -198,9 +198,13 @@ extension Supervisor {
     }
 
     private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchTrouble) {
-        let state = runtime.state + "/apps/" + app.name
         do throws(Errno) {
             try File.makeDirectories(app.directory)
+        } catch {
+            throw LaunchTrouble("cannot make the directory \(app.directory): \(error)")
+        }
+        let state = runtime.state + "/apps/" + app.name
+        do throws(Errno) {
             // Asked first: on a disk that hangs, reading does not wait.
             let there = try? File.status(state)
             if there?.kind != .directory { try File.makeDirectories(state, mode: 0o755) }
@@ -208,7 +212,9 @@ extension Supervisor {
                 try File.setOwner(state, uid: user.uid, gid: user.gid)
             }
         } catch {
-            throw LaunchTrouble("cannot make the directories of \(app.name) (\(app.directory), \(state)): \(error)")
+            // A disk that is full or cannot be written keeps no app from running that needs nothing of it.
+            log.warning("\(app.name) has no directory of its own for what it keeps: cannot make \(state) (\(error))")
+            note(app, kind: "notice", text: "has no directory of its own for what it keeps: \(state): \(error)")
         }
     }
 
