@@ -13,6 +13,8 @@ final class History {
     private let reply: Reply
     /// The sequence of the last event sent.
     private var position: Int64
+    /// The configuration does not name the app (any more): then there has to be something of it.
+    private var unknown: Selection.Unknown?
     /// What could not be had, in a sentence.
     private var incomplete: String?
 
@@ -29,6 +31,12 @@ final class History {
         self.request = request
         self.reply = reply
         position = request.after ?? 0
+        guard let app = request.app else { return }
+        do throws(Selection.Unknown) {
+            _ = try Selection(apps: Array(supervisor.apps)).one(app)
+        } catch {
+            unknown = error
+        }
     }
 
     /// Sends what there is, and goes on as the request says.
@@ -98,6 +106,7 @@ final class History {
         let recent = log.records(app: request.app, since: request.since, after: position, until: request.until)
         let all = stored + recent
         let chosen = limit.map { Array(all.suffix($0)) } ?? all
+        if let unknown, position == 0, chosen.isEmpty { return supervisor.fail(reply, unknown) }
         reply.send(
             Replies.events(chosen, sequence: log.sequence, incomplete: incomplete),
             continues: request.follow

@@ -43,7 +43,6 @@ extension Supervisor {
             case .signal(let name, let signal, let token): send(signal, to: try selection.one(name), token, reply)
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
-                if let name = request.app { _ = try selection.one(name) }
                 History(self, request, reply).begin()
             case .reports(let name):
                 let one = try name.map { name throws(Selection.Unknown) in [try selection.one(name)] }
@@ -54,11 +53,15 @@ extension Supervisor {
             case .upgrade: upgrade(reply)
             }
         } catch {
-            reply.fail(
-                ManagerInterface.ErrorName.unknownApp,
-                ["name": .string(error.name), "nearest": .optional(error.nearest)]
-            )
+            fail(reply, error)
         }
+    }
+
+    func fail(_ reply: Reply, _ unknown: Selection.Unknown) {
+        reply.fail(
+            ManagerInterface.ErrorName.unknownApp,
+            ["name": .string(unknown.name), "nearest": .optional(unknown.nearest)]
+        )
     }
 
     func fail(_ reply: Reply, _ sentence: String) {

@@ -55,6 +55,12 @@ import Varlink
         #expect(try torpor(daemon, "history", "web", "-n", "2").split(separator: "\n").count == 2)
         let all = try torpor(daemon, "events", "--since", "2 hours ago").split(separator: "\n")
         #expect(all.count { $0.contains("supervises 2 apps") } == 2)
+        // An app that is no more still has its history; one that never was has none.
+        _ = try Daemon.writeConfiguration("[apps.web]\nexec = [\"/bin/sleep\", \"1000\"]", in: daemon.directory)
+        _ = try torpor(daemon, "apply")
+        try daemon.eventually("db is gone") { try daemon.list().map(\.name) == ["web"] }
+        #expect(try torpor(daemon, "history", "db").contains("was removed from the configuration"))
+        #expect(throws: (any Error).self) { try daemon.events("dc") }
         #expect(try torpor(daemon, "events", "--since", "boot").split(separator: "\n").count >= all.count)
         try daemon.stop()
     }
