@@ -114,8 +114,9 @@ import TorporAPI
         tp.on("SIGUSR1")
         tp.notify("READY=1")
         tp.await_file("answer")
-        tp.notify("X_TORPOR_DONE=didEnterBackground")
+        # Once it has answered it may be stopped at any moment.
         tp.record("answered")
+        tp.notify("X_TORPOR_DONE=didEnterBackground")
         tp.wait()
         """
     ]
