@@ -167,7 +167,16 @@ public enum Sockets {
         let size = try callUnlessBlocked {
             count = numbers.count
             return buffer.withUnsafeMutableBytes {
-                tlx_receive(socket, $0.baseAddress, $0.count, &numbers, &count, &credentials, &truncated, leaving ? 1 : 0)
+                tlx_receive(
+                    socket,
+                    $0.baseAddress,
+                    $0.count,
+                    &numbers,
+                    &count,
+                    &credentials,
+                    &truncated,
+                    leaving ? 1 : 0
+                )
             }
         }
         guard let size else { return nil }

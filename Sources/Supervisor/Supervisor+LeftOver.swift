@@ -57,7 +57,10 @@ extension Supervisor {
     func endLeftOver(_ entries: [LeftOver], _ strays: [AppTag: [Identity]]) {
         var ended: [LeftOverApp] = []
         var trees = entries.map { entry in
-            (AppTag(app: entry.app, incarnation: entry.incarnation), Identity(pid: entry.pid, startTime: entry.startTime))
+            (
+                AppTag(app: entry.app, incarnation: entry.incarnation),
+                Identity(pid: entry.pid, startTime: entry.startTime)
+            )
         }
         for (tag, members) in strays {
             for member in members { trees.append((tag, member)) }

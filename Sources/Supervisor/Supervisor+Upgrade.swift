@@ -44,7 +44,8 @@ extension Supervisor {
                 finish(nil)
                 return self.makeWay(replacingKeeper: false)
             }
-            self.check(newKeeper, ["--accepts", String(self.keeper.resumeVersion)], passing: []) { [weak self] sentence in
+            self.check(newKeeper, ["--accepts", String(self.keeper.resumeVersion)], passing: []) {
+                [weak self] sentence in
                 if let sentence { return finish("the new torpor-keeper cannot go on from here: \(sentence)") }
                 finish(nil)
                 self?.makeWay(replacingKeeper: true)
@@ -67,7 +68,9 @@ extension Supervisor {
 
     private static func keeperProgram(beside torpord: String) -> String? {
         File.parent(of: torpord).flatMap { directory in
-            [directory + "/torpor-keeper", directory + "/../libexec/torpor/torpor-keeper"].first(where: File.isExecutable)
+            [directory + "/torpor-keeper", directory + "/../libexec/torpor/torpor-keeper"].first(
+                where: File.isExecutable
+            )
         } ?? Keeper.findProgram()
     }
 

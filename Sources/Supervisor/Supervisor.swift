@@ -167,7 +167,9 @@ public final class Supervisor {
             signals.append(
                 try loop.signal(Signal.user2) { [weak self] in self?.upgrade { (_: String?) in } }
             )
-            signals.append(try loop.signal(Signal.hangup) { [weak self] in self?.apply(ApplyRequest(), by: "SIGHUP", nil) })
+            signals.append(
+                try loop.signal(Signal.hangup) { [weak self] in self?.apply(ApplyRequest(), by: "SIGHUP", nil) }
+            )
             for number in [Signal.user1, Signal.quit] {
                 signals.append(
                     try loop.signal(number) { [weak self] in

@@ -33,7 +33,9 @@ final class RecoveryFileTests {
 
     func texts(_ file: RecoveryFile) -> [String: String] {
         var result: [String: String] = [:]
-        for entry in file.entries { result[entry.name] = entry.record.map { String(decoding: $0, as: UTF8.self) } ?? "-" }
+        for entry in file.entries {
+            result[entry.name] = entry.record.map { String(decoding: $0, as: UTF8.self) } ?? "-"
+        }
         return result
     }
 
