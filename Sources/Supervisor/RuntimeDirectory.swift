@@ -102,5 +102,9 @@ final class RuntimeDirectory {
         for directory in directories { try? File.removeTree(directory) }
         try? File.removeDirectory(apps)
         for file in [recovery, batch, journal, configuration, path + "/lock"] { try? File.remove(file) }
+        // Drafts of a torpord that was killed while it wrote one.
+        for name in (try? File.list(path)) ?? [] where name == "recovery.new" || name.hasPrefix("configuration.tmp") {
+            try? File.remove(path + "/" + name)
+        }
     }
 }

@@ -73,6 +73,7 @@ guard Keeper.isAbove, !onlyCheck else {
     }
     fail(Keeper.become(arguments: Array(CommandLine.arguments.dropFirst())), 1)
 }
+let keeper = ThisProcess.parent
 do throws(StartError) {
     let startup = try Startup(arguments: CommandLine.arguments)
     let configuration: TorporConfiguration
@@ -92,5 +93,9 @@ do throws(StartError) {
     }
     try supervisor.run()
 } catch {
+    guard ThisProcess.parent == keeper else {
+        ThisProcess.complain("torpord: torpor-keeper is gone before it could be asked anything: starting another one")
+        fail(Keeper.become(arguments: Array(CommandLine.arguments.dropFirst())), 1)
+    }
     fail(error.description, 1)
 }

@@ -227,21 +227,33 @@ final class Storm {
         guard countsKill(.keeper), let old = keeper() else { return }
         // A torpord that has just been started has nothing of its keeper's yet: this is the loss of both.
         let losesBoth = isTorpordNew
-        if losesBoth { try countLoss() }
+        if losesBoth {
+            try countLoss()
+            // A new start reads it: where the other files are stands in it.
+            try writeConfiguration()
+        }
         guard send(SIGKILL, to: old) else { return }
         if losesBoth { try countLoss() }
         note("killed the keeper, \(old)\(losesBoth ? ", of which torpord knew nothing yet" : "")")
-        try waitForAnother(keeper: old)
+        try waitForAnother(keeper: old, mayBeNobody: losesBoth)
         guard losesBoth else { return }
         wereBothLost = true
         tally.bothInTurn += 1
         logs.excuseTheDead(census.look())
     }
 
-    private func waitForAnother(keeper old: Int32) throws {
+    private func waitForAnother(keeper old: Int32, mayBeNobody: Bool) throws {
         keeperSeen = nil
         try eventually("somebody takes the lost keeper's place") {
             _ = daemon.reap()
+            if mayBeNobody {
+                let look = census.look()
+                if look.keepers.isEmpty, look.torpords.isEmpty {
+                    note("nobody is left")
+                    try daemon.startAgain()
+                    usleep(20_000)
+                }
+            }
             guard let keeper = keeper(), keeper != old else { return false }
             return torpord(under: keeper) != nil
         }
@@ -273,7 +285,6 @@ final class Storm {
         note("killed keeper and torpord")
         for index in plan.strangers { try replaceByStranger(fleet.apps[index]) }
         usleep(UInt32(plan.absence.microseconds))
-        // It is a new start: where the other files are stands in this one.
         try writeConfiguration()
         try daemon.startAgain()
         try waitForAnswer()
