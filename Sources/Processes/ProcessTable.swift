@@ -33,9 +33,12 @@ public struct ProcessSnapshot {
 /// What all apps' trees share: snapshots, and the tags that were read (an environment is read once for a process).
 public final class ProcessTable {
     private var tags: [Identity: AppTag] = [:]
+    private var untagged: Set<Identity> = []
+    /// The control socket of the supervisor whose apps these are; nil takes those of any.
+    private let manager: String?
 
     /// An empty one.
-    public init() {}
+    public init(manager: String? = nil) { self.manager = manager }
 
     /// Reads /proc now.
     public func snapshot() -> ProcessSnapshot {
@@ -70,10 +73,30 @@ public final class ProcessTable {
         return (apps, helpers)
     }
 
+    /// All processes of an incarnation in a snapshot, whoever their parents are.
+    ///
+    /// Every environment is read once. One without a tag keeps having none, but for a child of the keeper before its
+    /// exec, which still bears the keeper's name.
+    func pids(of tag: AppTag, in snapshot: ProcessSnapshot) -> [Int32] {
+        if untagged.count > 2 * snapshot.byPid.count + 64 {
+            untagged = untagged.filter { snapshot.byPid[$0.pid]?.startTime == $0.startTime }
+        }
+        return snapshot.byPid.values.compactMap { stat in
+            let identity = Identity(stat)
+            guard !stat.hasEnded, !untagged.contains(identity) else { return nil }
+            if let found = self.tag(identity) { return found == tag ? stat.pid : nil }
+            if stat.comm != Self.keeperName { untagged.insert(identity) }
+            return nil
+        }
+    }
+
+    private static let keeperName = "torpor-keeper"
+
     /// The tag of a process. That it has none is not remembered: between fork and exec it does not have it yet.
     func tag(_ identity: Identity) -> AppTag? {
         if let known = tags[identity] { return known }
-        guard let tag = AppTag(of: identity.pid) else { return nil }
+        var isHelper = false
+        guard let tag = AppTag(of: identity.pid, manager: manager, isHelper: &isHelper), !isHelper else { return nil }
         tags[identity] = tag
         return tag
     }

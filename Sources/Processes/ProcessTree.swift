@@ -4,7 +4,8 @@ public import Linux
 ///
 /// Who belongs to it: with a cgroup, who is in there. Without, four rules, each for what escapes the one before: the
 /// session that the app was launched into; descendants; who was seen to belong earlier; and orphans that the keeper
-/// has adopted (double fork and setsid) whose environment carries the app's name and incarnation. Only an orphan of a
+/// has adopted (double fork and setsid; whoever has, if that keeper is lost) whose environment carries the app's name
+/// and incarnation. Only an orphan of a
 /// session of its own that also cleared its environment before anyone looked escapes: cgroups are for that.
 ///
 /// No call waits. What takes time is a pass that the caller repeats: `stopPass`, `killPass`.
@@ -21,8 +22,8 @@ public final class ProcessTree {
     public let cgroupPath: String?
 
     let table: ProcessTable
-    /// The keeper: orphans of the app become its children.
-    let adopter: Int32
+    /// The keeper: orphans of the app become its children. nil when it was another's, by now lost: they may be anywhere.
+    let adopter: Int32?
     /// Who was found to belong, without a cgroup: number to start time.
     var known: [Int32: UInt64] = [:]
 
@@ -32,7 +33,7 @@ public final class ProcessTree {
     // Of ending, in Ending.swift.
     var killed: Set<Identity> = []
 
-    /// The tree of a launched process. `adopter`: the keeper's number; without it the process's parent is taken.
+    /// The tree of a launched process. `adopter`: the number of the keeper that launched it, while that lives.
     public init(
         tag: AppTag,
         main: Identity,
@@ -47,7 +48,7 @@ public final class ProcessTree {
         self.pidfd = pidfd
         self.cgroupPath = cgroupPath
         self.table = table
-        self.adopter = adopter ?? (try? ProcFS.stat(main.pid).parent) ?? ThisProcess.parent
+        self.adopter = adopter
         known[main.pid] = main.startTime
     }
 
@@ -91,7 +92,11 @@ public final class ProcessTree {
             else { return false }
             let identity = Identity(stat)
             if known[current] == stat.startTime || isInSession(stat) { return true }
-            if stat.parent == adopter || stat.parent == 1 { return table.tag(identity) == tag }
+            if adopter == nil {
+                if table.tag(identity) == tag { return true }
+            } else if stat.parent == adopter || stat.parent == 1 {
+                return table.tag(identity) == tag
+            }
             current = stat.parent
         }
         return false
@@ -164,10 +169,14 @@ public final class ProcessTree {
         if snapshot.byPid[leader.pid].map({ $0.startTime == leader.startTime }) ?? true {
             for pid in snapshot.sessions[leader.pid] ?? [] { add(pid) }
         }
-        for parent in Set([adopter, 1]) {
-            for pid in snapshot.children[parent] ?? [] where !found.contains(pid) {
-                if let stat = snapshot.byPid[pid], table.tag(Identity(stat)) == tag { add(pid) }
+        if let adopter {
+            for parent in Set([adopter, 1]) {
+                for pid in snapshot.children[parent] ?? [] where !found.contains(pid) {
+                    if let stat = snapshot.byPid[pid], table.tag(Identity(stat)) == tag { add(pid) }
+                }
             }
+        } else {
+            for pid in table.pids(of: tag, in: snapshot) { add(pid) }
         }
         while let pid = queue.popLast() {
             for child in snapshot.children[pid] ?? [] { add(child) }

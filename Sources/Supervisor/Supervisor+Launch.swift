@@ -67,19 +67,15 @@ extension Supervisor {
         _ app: AppRuntime,
         _ order: LaunchOrder,
         _ result: Result<Launched, LaunchFailure>,
-        cgroupPath: String?
+        cgroupPath: String?,
+        isOurs: Bool = true
     ) {
         app.notifySource?.setEvents(.readable)
         switch result {
         case .success(let launched):
-            app.tree = ProcessTree(
-                tag: AppTag(app: app.name, incarnation: order.incarnation),
-                main: Identity(pid: launched.pid, startTime: launched.startTime),
-                pidfd: launched.pidfd,
-                cgroupPath: cgroupPath,
-                table: processes,
-                adopter: ThisProcess.parent
-            )
+            let tag = AppTag(app: app.name, incarnation: order.incarnation)
+            let main = Identity(pid: launched.pid, startTime: launched.startTime)
+            app.tree = tree(tag, main, launched.pidfd, cgroupPath, isOurs: isOurs)
             note(app, kind: "launch", text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
             deliver(.launched, to: app.id)
             startProbe(app)

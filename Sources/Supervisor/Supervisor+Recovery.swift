@@ -16,8 +16,8 @@ import TorporAPI
 extension Supervisor {
     /// What one app needs after everything is restored.
     private enum Unfinished {
-        /// Its launch was under way, and its process is there.
-        case launched(Launched)
+        /// Its launch was under way, and its process is there: of this keeper, or an earlier one.
+        case launched(Launched, isOurs: Bool)
         /// Its launch was under way, and the keeper will tell of it.
         case launching
         /// Its launch was under way, and there is no process.
@@ -114,10 +114,10 @@ extension Supervisor {
         let entry = left.removeValue(forKey: tag)
         let stray = strays.removeValue(forKey: tag)?.first
         guard machine.hasProcess else {
-            if let entry { return entry.isLaunching ? .launching : .launched(entry.launched) }
+            if let entry { return entry.isLaunching ? .launching : .launched(entry.launched, isOurs: !entry.isAdopted) }
             guard let stray, let pidfd = try? stray.open() else { return .nothing }
             adopt(app, stray, pidfd)
-            return .launched(Launched(pid: stray.pid, startTime: stray.startTime, pidfd: pidfd))
+            return .launched(Launched(pid: stray.pid, startTime: stray.startTime, pidfd: pidfd), isOurs: false)
         }
         guard let leader = record.leader ?? entry.map({ Identity(pid: $0.pid, startTime: $0.startTime) }) else {
             return .ended(Identity(pid: 0, startTime: 0))
@@ -130,7 +130,7 @@ extension Supervisor {
             if let pidfd { adopt(app, leader, pidfd) }
         }
         let cgroup = record.hasCgroup ? cgroups?.path(of: app.name) : nil
-        app.tree = tree(tag, leader, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? !isUnknown)
+        app.tree = tree(tag, leader, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
         if let main = record.main, main != leader { app.tree?.restoreMain(main) }
         if let cause = machine.exitCause {
             app.exitRecord = MainExit(pid: leader.pid, status: Self.status(of: cause))
@@ -139,7 +139,7 @@ extension Supervisor {
         return pidfd == nil && isUnknown && record.main == leader ? .ended(leader) : nil
     }
 
-    /// The processes of an incarnation that somebody else launched. `isOurs`: our keeper is their parent.
+    /// The processes of an incarnation. `isOurs`: our keeper launched them, and gets their orphans.
     func tree(
         _ tag: AppTag,
         _ main: Identity,
@@ -228,9 +228,9 @@ extension Supervisor {
         // Its exit, or the failure of its launch, may have been told meanwhile, and the next one may be on its way.
         guard machine.isAlive, machine.incarnation == incarnation else { return }
         switch rest {
-        case .launched(let process):
+        case .launched(let process, let isOurs):
             guard !machine.hasProcess else { break }
-            launched(app, machine.launchOrder, .success(process), cgroupPath: cgroup(of: app))
+            launched(app, machine.launchOrder, .success(process), cgroupPath: cgroup(of: app), isOurs: isOurs)
         case .launching: break
         case .nothing:
             guard !machine.hasProcess else { break }

@@ -24,7 +24,7 @@ public final class Supervisor {
     let log: DaemonLog
     let runtime: RuntimeDirectory
     let events = EventLog()
-    let processes = ProcessTable()
+    let processes: ProcessTable
     let batch: OutputBatch
     /// What the torpord that comes after this one goes on from.
     var recovery: RecoveryFile
@@ -100,6 +100,7 @@ public final class Supervisor {
         configurationFile = inheritance.take(HeldName.configuration).first
         log = DaemonLog(level: configuration.supervisor.logLevel)
         runtime = try RuntimeDirectory(configuration.supervisor, lock: inheritance.take(HeldName.lock).first)
+        processes = ProcessTable(manager: runtime.socket)
         recovery = try Self.openRecovery(runtime, inheritance, configuration, log)
         batch = try Self.openBatch(runtime, inheritance, configuration, log)
         journal = Self.openJournal(runtime, inheritance, log)
