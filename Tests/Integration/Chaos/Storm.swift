@@ -34,14 +34,14 @@ final class Storm {
     private var losses: UInt64 = 0
     private var configurationVersion = 0
 
-    init(seed: UInt64) throws {
+    init(seed: UInt64, environment: [String: String]) throws {
         self.seed = seed
         daemon = try Daemon(
             fleet.configuration(seed: seed),
             environment: [
                 "TORPOR_RESTART_DELAY_CAP_MS": "1", "TORPOR_LOOP_WATCHDOG_MS": "30000",
                 "SWIFT_BACKTRACE": "enable=no",
-            ],
+            ].merging(environment) { $1 },
             nested: true
         )
         try File.makeDirectories(daemon.directory + "/t")

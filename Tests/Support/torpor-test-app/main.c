@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,7 +28,8 @@
 //   --stubborn        does not hear SIGTERM
 //   --hook MS         sleeps 0 to MS and exits with 0: for before_start
 //   --decoy FILE [--name NAME] [--pid PID]
-//   --nest PROGRAM ARGUMENT…   starts a program and reaps it and all orphans, as an init does, until none is left
+//   --nest PROGRAM ARGUMENT…   starts a program and reaps it and all orphans, as an init does, until none is left;
+//                              with TPNOCGROUPS=1 in the environment it sees no cgroups, where root may hide them
 
 static struct {
     uint64_t period, burst, ready, beat, life_low, life_high, slow, hook, oneshot;
@@ -149,10 +152,36 @@ static void read_options(int count, char **words)
         exit(decoy_main(decoy, name, wanted_pid));
 }
 
+/// Unmounts them for this process and those below it.
+static void hide_cgroups(void)
+{
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return;
+    for (int round = 0; round < 64; round++) {
+        FILE *mounts = fopen("/proc/self/mounts", "re");
+        char line[4096], path[2048] = "", type[64];
+        bool found = false;
+        // The last one first: others may be below it.
+        while (mounts != NULL && fgets(line, sizeof line, mounts) != NULL) {
+            char here[2048];
+            if (sscanf(line, "%*s %2047s %63s", here, type) == 2 && strncmp(type, "cgroup", 6) == 0) {
+                strcpy(path, here);
+                found = true;
+            }
+        }
+        if (mounts != NULL)
+            fclose(mounts);
+        if (!found || umount2(path, MNT_DETACH) < 0)
+            return;
+    }
+}
+
 /// Orphans come here and not to the machine's init, which may take its time, or never reap at all in a container.
 static int nest(char **words)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (getenv("TPNOCGROUPS") != NULL)
+        hide_cgroups();
     pid_t program = fork();
     if (program == 0) {
         execv(words[0], words);
