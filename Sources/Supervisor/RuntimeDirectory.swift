@@ -69,11 +69,24 @@ final class RuntimeDirectory {
         return (there.device, there.inode) == (ours.device, ours.inode)
     }
 
+    /// Takes the lock, if need be when the one who had it is dead to the last thread: one that waits for a disk keeps its
+    /// files open until the disk answers.
+    private static func isTaken(_ lock: Descriptor, _ path: String) throws(Errno) -> Bool {
+        let end = Clock.monotonic() + .seconds(5)
+        while try !Locks.tryLock(lock.raw) {
+            let holder = (try? File.readString(path))?.split(separator: "\n").first.flatMap { Int32($0) }
+            let lives = holder.flatMap { try? ProcFS.stat($0) }.map { !$0.hasEnded } ?? false
+            guard !lives, Clock.monotonic() < end else { return false }
+            ThisProcess.sleep(.milliseconds(10))
+        }
+        return true
+    }
+
     private static func takeLock(of path: String) throws(StartError) -> Descriptor {
         let lockPath = path + "/lock"
         do throws(Errno) {
             let lock = try File.open(lockPath, [.readWrite, .create], mode: 0o644)
-            guard try Locks.tryLock(lock.raw) else { throw .resourceTemporarilyUnavailable }
+            guard try isTaken(lock, lockPath) else { throw .resourceTemporarilyUnavailable }
             return lock
         } catch {
             if error == .resourceTemporarilyUnavailable {

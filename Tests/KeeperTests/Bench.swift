@@ -81,7 +81,7 @@ final class Bench {
 
     /// Takes the next stand-in's place, and greets the keeper as torpord does.
     func becomeTorpord(greet: Bool = true) throws {
-        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(20)), "no torpord was started: \(log)")
+        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(60)), "no torpord was started: \(log)")
         let connection = try #require(try Sockets.accept(listener.raw))
         _ = try Descriptor.wait(connection.raw, timeout: .seconds(5))
         let hello = try #require(try Sockets.receive(connection.raw, maximum: 65536))
