@@ -55,7 +55,7 @@ public final class ProcessTable {
     public func strays(manager: String) -> (apps: [AppTag: [Identity]], helpers: [Identity]) {
         var found: [AppTag: [(isLeader: Bool, stat: ProcessStat)]] = [:]
         var helpers: [Identity] = []
-        for stat in snapshot().byPid.values where !stat.hasEnded && stat.pid != ThisProcess.pid {
+        for stat in snapshotWithoutLaunches().byPid.values where !stat.hasEnded && stat.pid != ThisProcess.pid {
             var isHelper = false
             guard let tag = AppTag(of: stat.pid, manager: manager, isHelper: &isHelper) else { continue }
             if isHelper {
@@ -71,6 +71,23 @@ public final class ProcessTable {
             }.map { Identity($0.stat) }
         }
         return (apps, helpers)
+    }
+
+    /// A child that lost its keeper right before its exec has no tag yet: it has the keeper's name, a session of its own,
+    /// no children and no keeper above it. It is past that within microseconds, on a busy machine milliseconds.
+    private func snapshotWithoutLaunches() -> ProcessSnapshot {
+        let name = (try? ProcFS.stat(ThisProcess.parent).comm) ?? Self.keeperName
+        let pause = try? Descriptor.event()
+        for _ in 0..<200 {
+            let snapshot = snapshot()
+            let isUnderWay = snapshot.byPid.values.contains { stat in
+                stat.comm == name && !stat.hasEnded && stat.pid != ThisProcess.parent && stat.session == stat.pid
+                    && snapshot.byPid[stat.parent]?.comm != name && snapshot.children[stat.pid] == nil
+            }
+            guard isUnderWay, let pause else { return snapshot }
+            _ = try? Descriptor.wait(pause.raw, timeout: .milliseconds(1))
+        }
+        return snapshot()
     }
 
     /// All processes of an incarnation in a snapshot, whoever their parents are.

@@ -89,10 +89,12 @@ extension Daemon {
             try whileAway()
             kill(keeper, SIGCONT)
         case .stuck:
+            try waitFor("tick", "active", at: location)
+            let tick = processes(of: "tick")
             kill(torpord, SIGSTOP)
             try eventually("torpord is stopped", at: location) { Truth.isStopped(torpord) }
             try whileAway()
-            for pid in processes(of: "tick") { kill(pid, SIGKILL) }
+            for pid in tick { kill(pid, SIGKILL) }
         case .keeper:
             kill(torpord, SIGSTOP)
             kill(keeper, SIGKILL)
