@@ -61,7 +61,7 @@ final class Census {
                 look.apps[app, default: []].append(Member(pid: pid, incarnation: incarnation, isStopped: isStopped))
             case .ours:
                 if stat.comm == "torpord" {
-                    look.torpords.append((pid, stat.parent))
+                    if !Self.isCheck(pid) { look.torpords.append((pid, stat.parent)) }
                 } else {
                     look.keepers.append((pid, stat.parent))
                 }
@@ -70,6 +70,13 @@ final class Census {
         }
         known = still
         return look
+    }
+
+    /// Whether it is the new torpord that only looks whether it could take over; or one in the midst of its exec, of
+    /// which that cannot be told yet.
+    static func isCheck(_ pid: Int32) -> Bool {
+        guard let words = try? ProcFS.cmdline(pid), !words.isEmpty else { return true }
+        return words.contains("--check-upgrade")
     }
 
     private func find(_ pid: Int32, isProgram: Bool) -> Known? {

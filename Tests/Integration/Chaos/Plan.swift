@@ -17,8 +17,8 @@ struct Plan {
         case crash(app: Int)
         /// Takes torpord, the keeper or both away.
         case kill(Victim, signal: Int32)
-        /// Puts a torpord in the place of this one, as `kill -USR2` does.
-        case upgrade
+        /// Puts a torpord in the place of this one, as `kill -USR2` does; also a keeper in the place of the keeper.
+        case upgrade(withKeeper: Bool)
         /// Has the configuration read again, with another grace in it; then, perhaps, breaks the file: nobody has asked
         /// for that to be read.
         case apply(breaking: Bool)
@@ -60,10 +60,15 @@ struct Plan {
             guard disasters.contains(index) else { continue }
             // Soon after a request, so that what was asked for is under way; sometimes in the midst of its answer.
             let instant = dice.pick([((0, 300), 30), ((0, 3_000), 40), ((0, 30_000), 30)])
-            let after = Duration.microseconds(Int.random(in: instant.0...instant.1, using: &dice))
+            var after = Duration.microseconds(Int.random(in: instant.0...instant.1, using: &dice))
             if weather.upgrades {
-                steps.append(Step(after: after, action: .upgrade))
+                steps.append(Step(after: after, action: .upgrade(withKeeper: dice.percent(40))))
                 continue
+            }
+            if dice.percent(20) {
+                // Killed in the midst of an upgrade, which takes a tenth of a second.
+                steps.append(Step(after: after, action: .upgrade(withKeeper: dice.percent(40))))
+                after = .microseconds(Int.random(in: 0...150_000, using: &dice))
             }
             let victim = dice.pick(weather.kills)
             // SIGKILL, or what a crash looks like.

@@ -9,6 +9,7 @@ import Varlink
 final class Storm {
     let seed: UInt64
     let fleet = Fleet()
+    let installation: Installation
     let daemon: Daemon
     let decoys: Decoys
     let census: Census
@@ -33,15 +34,18 @@ final class Storm {
     private var isTorpordNew = false
     private var losses: UInt64 = 0
     private var configurationVersion = 0
+    private var upgrading: (keeper: Int32, torpord: Int32, withKeeper: Bool)?
 
     init(seed: UInt64, environment: [String: String]) throws {
         self.seed = seed
+        installation = try Installation()
         daemon = try Daemon(
             fleet.configuration(seed: seed),
             environment: [
                 "TORPOR_RESTART_DELAY_CAP_MS": "1", "TORPOR_LOOP_WATCHDOG_MS": "30000",
                 "SWIFT_BACKTRACE": "enable=no",
             ].merging(environment) { $1 },
+            program: installation.torpord,
             nested: true
         )
         try File.makeDirectories(daemon.directory + "/t")
@@ -105,7 +109,7 @@ final class Storm {
         case .kill(.torpord, let signal): strike(signal)
         case .kill(.keeper, _): try killKeeper()
         case .kill(.both, _): try killBoth(plan)
-        case .upgrade: try upgrade()
+        case .upgrade(let withKeeper): try upgrade(withKeeper: withKeeper)
         case .apply(let breaking): try apply(breaking: breaking)
         }
     }
@@ -182,7 +186,9 @@ final class Storm {
     private func torpord(under keeper: Int32) -> Int32? {
         // The newest child is most likely it.
         for child in ((try? ProcFS.children(keeper)) ?? []).reversed() {
-            if let stat = try? ProcFS.stat(child), stat.comm == "torpord", !stat.hasEnded { return child }
+            if let stat = try? ProcFS.stat(child), stat.comm == "torpord", !stat.hasEnded, !Census.isCheck(child) {
+                return child
+            }
         }
         return nil
     }
@@ -198,6 +204,8 @@ final class Storm {
 
     private func countsKill(_ victim: Plan.Victim) -> Bool {
         collect()
+        // An upgrade that is under way may come to nothing.
+        upgrading = nil
         for ask in asks.values { tally.killsDuring[ask.verb, default: 0] += 1 }
         tally.kills[victim, default: 0] += 1
         return true
@@ -312,20 +320,30 @@ final class Storm {
         note("\(app.name)'s process \(member.pid) ended unseen, a stranger has its pid")
     }
 
-    private func upgrade() throws {
+    /// The storm goes on meanwhile; `awaitUpgrade` sees whether it was done.
+    private func upgrade(withKeeper: Bool) throws {
         collect()
-        guard let keeper = knownKeeper(), let old = torpord(under: keeper), send(SIGUSR2, to: old) else {
-            throw Trouble("there is no torpord to upgrade")
-        }
-        note("asked torpord, \(old), to make room for another")
+        if withKeeper { try installation.replaceKeeper() }
+        guard let keeper = knownKeeper(), let old = torpord(under: keeper), send(SIGUSR2, to: old) else { return }
+        note("asked torpord, \(old), to make room for another\(withKeeper ? ", and the keeper too" : "")")
         for ask in asks.values { tally.killsDuring[ask.verb, default: 0] += 1 }
+        tally.upgrades += 1
+        upgrading = (keeper, old, withKeeper)
+    }
+
+    private func awaitUpgrade() throws {
+        guard let (keeper, old, withKeeper) = upgrading else { return }
+        upgrading = nil
         try eventually("another torpord is in charge") {
             // The keeper may have replaced itself too, but it keeps its pid.
             guard let now = torpord(under: keeper) else { return false }
             return now != old
         }
         try waitForAnswer()
-        tally.upgrades += 1
+        tally.upgradesDone += 1
+        guard withKeeper else { return }
+        tally.keeperUpgrades += 1
+        guard installation.isInstalledKeeper(keeper) else { throw Trouble("the keeper is still the old one") }
     }
 
     private func apply(breaking: Bool) throws {
@@ -368,6 +386,7 @@ final class Storm {
 
     /// No more disasters: everything must come to where it was asked to be, and nothing may be missing.
     private func settle() throws {
+        try awaitUpgrade()
         try waitForAnswer()
         try eventually("every request is answered") {
             collect()

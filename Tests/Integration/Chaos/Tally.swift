@@ -14,6 +14,8 @@ struct Tally: CustomStringConvertible {
     /// The keeper was killed right after torpord.
     var bothInTurn = 0
     var upgrades = 0
+    var upgradesDone = 0
+    var keeperUpgrades = 0
     var applies = 0
     var kills: [Plan.Victim: Int] = [:]
     /// How many requests were unanswered at the instant of a kill.
@@ -53,7 +55,7 @@ struct Tally: CustomStringConvertible {
             .map { "\($0.key) \($0.value.microseconds / 1_000 / Int64(max(1, rounds)))" }
         return """
             \(rounds) rounds: torpord killed \(kills[.torpord] ?? 0) times (\(misses) times nobody was there), the keeper \
-            \(kills[.keeper] ?? 0), both \(kills[.both] ?? 0) and \(bothInTurn) in turn; \(upgrades) upgrades, \(applies) times applied
+            \(kills[.keeper] ?? 0), both \(kills[.both] ?? 0) and \(bothInTurn) in turn; \(upgrades) upgrades, \(upgradesDone) undisturbed, \(keeperUpgrades) of those of the keeper too, \(applies) times applied
             \(asked) requests, \(refused) refused, \(broken.values.reduce(0, +)) cut off \(broken), \(skipped) not made since one was open; \
             open at the instant of a kill: \(during.joined(separator: ", "))
             \(incarnations) incarnations, \(crashes) killed from outside, \(lines) lines; \

@@ -274,6 +274,36 @@ import TorporAPI
         }
     }
 
+    @Test(
+        "An after_stop hook that was cut off runs again, before the app counts as ended",
+        arguments: [Loss.killed, .both]
+    )
+    func hookAfter(loss: Loss) throws {
+        let toml = """
+            [apps.web]
+            exec = ["@B/torpor-test-app"]
+            after_stop = ["/usr/bin/python3", "-S", "@D/hook.py"]
+            """
+        let hook = """
+            import tp
+            tp.record("hook")
+            tp.await_file("go")
+            tp.record("done")
+            """
+        try withRecovery(toml, files: ["hook.py": hook], loss: loss) { daemon throws in
+            try daemon.waitFor("web", "active")
+            _ = try daemon.verb(.stop, "web") { $0.wait = false }
+            try daemon.waitForRecord("web", "hook")
+            try daemon.lose(loss)
+            try daemon.eventually("it runs again") { daemon.records("web") == ["hook", "hook"] }
+            #expect(try daemon.summary("web").transition == "terminating")
+            File.touch(daemon.directory + "/go")
+            try daemon.eventually("it has ended") { try daemon.summary("web").state == "not-running" }
+            #expect(daemon.records("web") == ["hook", "hook", "done"])
+            #expect(try daemon.summary("web").lastExit?.reason == "stopped")
+        }
+    }
+
     // MARK: What ends meanwhile
 
     @Test(
