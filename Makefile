@@ -6,9 +6,13 @@ ARGS ?=
 FILTER ?=
 ROUNDS ?= 300
 SEED ?=
+QUICK ?=
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl
 
-.PHONY: help build release test chaos demo format lint completions deps clean
+# The supervisors and log programs that the benchmarks measure beside Torpor.
+PEERS := gcc s6 runit supervisor daemontools
+
+.PHONY: help build release test chaos demo bench format lint completions deps clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -34,11 +38,18 @@ chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEE
 demo: release ## Watch real programs go through the states (ARGS=--stay leaves it running)
 	@config/demo/demo.sh .build/release $(ARGS)
 
+bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; ARGS="--only scale --peers floor,torpor")
+	@scripts/install-packages $(PEERS)
+	$(SWIFT) build -c release --package-path Benchmarks --product bench
+	@mkdir -p .build/bench
+	Benchmarks/.build/release/bench $(if $(QUICK),--quick) --json .build/bench/results.json \
+		--svg .build/bench/results.svg --markdown .build/bench/results.md $(ARGS)
+
 format: ## Format the sources
-	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests
+	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 
 lint: ## Complain about formatting
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
 
 clean: ## Remove what was built
 	$(SWIFT) package clean

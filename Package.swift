@@ -10,6 +10,7 @@ let package = Package(
         .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
         .executable(name: "torpord", targets: ["torpord"]),
         .library(name: "Lifecycle", targets: ["Lifecycle"]),
+        .library(name: "TorporAPI", targets: ["TorporAPI", "Varlink"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

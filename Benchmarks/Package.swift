@@ -3,12 +3,13 @@
 import PackageDescription
 
 /// Measurements, apart from the product so that nothing of them is ever linked into it.
-/// `swift run -c release --package-path Benchmarks micro`
+/// `make bench`, or `swift run -c release --package-path Benchmarks micro`
 let package = Package(
     name: "torpor-benchmarks",
     dependencies: [.package(name: "torpor", path: "..")],
     targets: [
-        .executableTarget(name: "micro", dependencies: [.product(name: "Lifecycle", package: "torpor")])
+        .executableTarget(name: "bench", dependencies: [.product(name: "TorporAPI", package: "torpor")]),
+        .executableTarget(name: "micro", dependencies: [.product(name: "Lifecycle", package: "torpor")]),
     ],
     swiftLanguageModes: [.v6]
 )

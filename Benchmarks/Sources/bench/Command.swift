@@ -1,0 +1,84 @@
+import Foundation
+
+/// The command line of `bench`.
+struct Command {
+    var isQuick = false
+    var only: [String] = []
+    var peers: [String] = []
+    var json: String?
+    var svg: String?
+    var markdown: String?
+    var binaries: String?
+
+    static let usage = """
+        usage: bench [--quick] [--only MEASUREMENT]... [--peers PEER,...] [--json FILE] [--svg FILE] [--markdown FILE]
+                     [--bin DIRECTORY] [--list]
+        Measures Torpor and its peers side by side. Tables go to standard output, progress to standard error.
+        """
+
+    /// Runs it and gives the exit status.
+    static func main(_ arguments: [String]) -> Int32 {
+        do {
+            guard let command = try Command(arguments) else { return 0 }
+            return try command.run()
+        } catch is Interrupted {
+            say("interrupted: everything has been ended and removed")
+            return 130
+        } catch {
+            say("bench: \(error)")
+            return 1
+        }
+    }
+
+    /// Nil when there is nothing more to do.
+    init?(_ arguments: [String]) throws {
+        var rest = arguments[...]
+        func value(_ option: String) throws -> String {
+            guard let value = rest.popFirst() else { throw Trouble("\(option) needs a value\n\(Self.usage)") }
+            return value
+        }
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--quick": isQuick = true
+            case "--only": only += try value(argument).split(separator: ",").map(String.init)
+            case "--peers": peers += try value(argument).split(separator: ",").map(String.init)
+            case "--json": json = try value(argument)
+            case "--svg": svg = try value(argument)
+            case "--markdown": markdown = try value(argument)
+            case "--bin": binaries = try value(argument)
+            case "--list":
+                print(Registry.measurements.map(\.name).joined(separator: "\n"))
+                return nil
+            case "--help", "-h":
+                print(Self.usage)
+                return nil
+            default: throw Trouble("\(argument) is no option\n\(Self.usage)")
+            }
+        }
+        for name in only where !Registry.measurements.contains(where: { $0.name == name }) {
+            throw Trouble("there is no measurement \(name): --list shows them")
+        }
+    }
+
+    private func run() throws -> Int32 {
+        Interruption.watch()
+        let bench = try Bench(binaries: binaries, quick: isQuick)
+        defer { bench.removeAll() }
+        let all = Registry.peers(bench)
+        for name in peers where !all.contains(where: { $0.name == name }) {
+            throw Trouble("there is no peer \(name): \(all.map(\.name).joined(separator: ", "))")
+        }
+        let run = Run(bench, all.filter { peers.isEmpty || peers.contains($0.name) })
+        for peer in run.peers { if let missing = peer.missing { run.note(peer.name, "not measured: \(missing)") } }
+        let measurements = Registry.measurements.filter { only.isEmpty || only.contains($0.name) }
+        let began = now()
+        for measurement in measurements { try run.measure(measurement) }
+        say(String(format: "measured in %.0f s", now() - began))
+        let results = Results(run, measurements, seconds: now() - began)
+        print(TextTable.text(results))
+        if let json { try results.json().write(to: URL(fileURLWithPath: json)) }
+        if let markdown { try Markdown.text(results).write(toFile: markdown, atomically: true, encoding: .utf8) }
+        if let svg { try Chart.svg(results).write(toFile: svg, atomically: true, encoding: .utf8) }
+        return 0
+    }
+}

@@ -1,0 +1,115 @@
+import Foundation
+
+/// One number that a measurement gives for each peer.
+struct Figure {
+    enum Better: String { case lower, higher }
+    /// One word, unique in the run: `launch-1000`.
+    let name: String
+    /// What it is, for people: `launch of 1,000 apps`.
+    let title: String
+    let unit: String
+    var better = Better.lower
+    /// Which curve it is a point of, and where: `launch` at 1,000.
+    var curve: (name: String, apps: Int)?
+}
+
+/// A kind of work that is done by every peer in turn.
+protocol Measurement {
+    /// One word, for `--only`.
+    var name: String { get }
+    /// Under what conditions, in a sentence or two.
+    func conditions(_ bench: Bench) -> String
+    /// What it gives.
+    func figures(_ bench: Bench) -> [Figure]
+    /// Measures, by way of `Run.interleave`.
+    func measure(_ run: Run) throws
+}
+
+/// What one peer, by one way, gave for one figure.
+struct Row {
+    let peer: String
+    let way: String
+    var values: [Double] = []
+
+    var label: String { way.isEmpty ? peer : "\(peer) (\(way))" }
+}
+
+/// Something that is not in the numbers: a peer that is missing, failed, or could do only part.
+struct Note {
+    let measurement: String
+    let peer: String
+    let text: String
+}
+
+/// One run of the harness: the peers take turns, so that a machine that gets slower is slower for all.
+final class Run {
+    let bench: Bench
+    let peers: [any Peer]
+    private(set) var rows: [String: [Row]] = [:]
+    private(set) var notes: [Note] = []
+    private var measurement = ""
+
+    init(_ bench: Bench, _ peers: [any Peer]) {
+        self.bench = bench
+        self.peers = peers
+    }
+
+    func measure(_ measurement: any Measurement) throws {
+        self.measurement = measurement.name
+        say("\(measurement.name): \(measurement.figures(bench).map(\.title).joined(separator: ", "))")
+        try measurement.measure(self)
+    }
+
+    /// Calls `body` for each peer in turn, so many times over. A peer that fails is noted with the reason and left out
+    /// of the turns that follow.
+    func interleave(
+        _ what: String,
+        rounds: Int,
+        only isAsked: (any Peer) -> Bool = { _ in true },
+        _ body: (any Peer) throws -> Void
+    ) throws {
+        var left = peers.filter { $0.missing == nil && isAsked($0) }
+        for round in 1...max(1, rounds) {
+            for peer in left {
+                try Interruption.check()
+                let began = now()
+                do {
+                    try body(peer)
+                    let took = String(format: "%.1f", now() - began)
+                    say("  \(what), \(round) of \(rounds): \(peer.name) (\(took) s)")
+                } catch let error as Interrupted {
+                    throw error
+                } catch {
+                    note(peer.name, "\(what): \(error)")
+                    left.removeAll { $0.name == peer.name }
+                }
+            }
+        }
+    }
+
+    /// Runs a session to its end, whatever happens in `body`.
+    func session<Result>(_ peer: any Peer, _ load: Workload, _ body: (Session) throws -> Result) throws -> Result {
+        let session = try peer.prepare(bench, load)
+        defer { session.end() }
+        return try body(session)
+    }
+
+    func record(_ figure: String, _ peer: any Peer, way: String = "", _ values: Double...) {
+        record(figure, peer, way: way, values: values)
+    }
+
+    func record(_ figure: String, _ peer: any Peer, way: String = "", values: [Double]) {
+        var list = rows[figure] ?? []
+        if let index = list.firstIndex(where: { $0.peer == peer.name && $0.way == way }) {
+            list[index].values += values
+        } else {
+            list.append(Row(peer: peer.name, way: way, values: values))
+        }
+        rows[figure] = list
+    }
+
+    func note(_ peer: String, _ text: String) {
+        say("  \(peer): \(text)")
+        notes.append(Note(measurement: measurement, peer: peer, text: text))
+    }
+}

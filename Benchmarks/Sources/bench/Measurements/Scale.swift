@@ -1,0 +1,85 @@
+import Foundation
+
+/// From nothing to so many apps and back: launch, memory at rest, descriptors, and the end of all.
+struct Scale: Measurement {
+    let name = "scale"
+
+    /// How many apps, and how often each peer has its turn.
+    private func steps(_ bench: Bench) -> [(apps: Int, rounds: Int)] {
+        bench.quick ? [(0, 1), (100, 1), (1_000, 1)] : [(0, 3), (100, 3), (1_000, 5), (10_000, 1)]
+    }
+
+    func conditions(_ bench: Bench) -> String {
+        "Launch: from before the supervisor's start to the last worker's own report. Memory: PSS of all processes of the "
+            + "supervisor itself, two seconds after the last report. Stop: from the signal to the supervisor until no "
+            + "worker lives in /proc."
+    }
+
+    func figures(_ bench: Bench) -> [Figure] {
+        let all = steps(bench).map(\.apps)
+        let some = all.filter { $0 > 0 }
+        return some.map {
+            Figure(name: "launch-\($0)", title: "launch of \(grouped($0)) apps", unit: "s", curve: ("launch", $0))
+        }
+            + all.map {
+                Figure(
+                    name: "memory-\($0)",
+                    title: "memory with \(grouped($0)) apps",
+                    unit: "MiB",
+                    curve: ("memory", $0)
+                )
+            }
+            + [
+                Figure(name: "memory-each", title: "memory for each further app", unit: "KiB"),
+                Figure(name: "descriptors-each", title: "descriptors for each further app", unit: ""),
+            ]
+            + some.map {
+                Figure(name: "stop-\($0)", title: "stop of \(grouped($0)) apps", unit: "s", curve: ("stop", $0))
+            }
+    }
+
+    func measure(_ run: Run) throws {
+        for (apps, rounds) in steps(run.bench) {
+            if let missing = run.bench.missing(for: apps) {
+                run.note("all", missing)
+                continue
+            }
+            try run.interleave("\(grouped(apps)) apps", rounds: rounds) { peer in
+                // The form without cgroups tells what cgroups cost: once is enough.
+                if peer.name == "torpor-nocg", apps != 1_000 { return }
+                try run.session(peer, Workload(apps)) { session in try measure(run, session, peer, apps) }
+            }
+        }
+        for peer in run.peers { each(run, peer) }
+    }
+
+    private func measure(_ run: Run, _ session: Session, _ peer: any Peer, _ apps: Int) throws {
+        let took = try session.launch(seconds: apps > 1_000 ? 600 : 120)
+        if apps > 0 { run.record("launch-\(apps)", peer, took) }
+        pause(2)
+        try Interruption.check()
+        let own = session.ownProcesses()
+        run.record("memory-\(apps)", peer, try Processes.memory(own))
+        run.record("open-\(apps)", peer, Double(Processes.descriptors(own)))
+        guard apps > 0 else { return }
+        let began = now()
+        try session.askStop()
+        try session.waitForWorkersEnd(seconds: apps > 1_000 ? 600 : 120)
+        run.record("stop-\(apps)", peer, now() - began)
+    }
+
+    /// What one more app costs: the slope between 100 apps and the most that ran.
+    private func each(_ run: Run, _ peer: any Peer) {
+        let apps = steps(run.bench).map(\.apps).filter { $0 >= 100 }
+        func median(_ figure: String, _ count: Int) -> Double? {
+            run.rows["\(figure)-\(count)"]?.first { $0.peer == peer.name }.flatMap { Statistics($0.values)?.median }
+        }
+        for (figure, result, scale) in [("memory", "memory-each", 1_024.0), ("open", "descriptors-each", 1.0)] {
+            let known = apps.filter { median(figure, $0) != nil }
+            guard let few = known.first, let many = known.last, few < many, let low = median(figure, few),
+                let high = median(figure, many)
+            else { continue }
+            run.record(result, peer, (high - low) * scale / Double(many - few))
+        }
+    }
+}

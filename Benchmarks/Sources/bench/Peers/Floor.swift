@@ -1,0 +1,41 @@
+import Foundation
+
+/// What the kernel itself costs: Programs/floor.c, a bare posix_spawn loop and its like.
+struct Floor: Peer {
+    let name = "floor"
+    let title = "floor: a bare posix_spawn loop in C"
+    let missing: String? = nil
+    let conditions = "launches and reaps; watches nothing, logs nothing, answers nobody"
+
+    func prepare(_ bench: Bench, _ load: Workload) throws -> Session { try FloorSession(bench, self, load) }
+}
+
+final class FloorSession: Session {
+    override func start() throws {
+        child = try Child(
+            [bench.program("floor"), "launch", "\(load.count)", "--", bench.worker, "{}"] + load.arguments,
+            environment: environment,
+            hasInput: true,
+            errors: errors
+        )
+    }
+
+    override func askStop() throws { child?.write(line: "") }
+
+    /// Runs `floor MODE ROUNDS` to its end; the numbers that it wrote, line by line, in nanoseconds.
+    func measure(_ mode: String, rounds: Int) throws -> [[Double]] {
+        let output = folder + "/output"
+        let child = try Child(
+            [bench.program("floor"), mode, "\(rounds)", "--", bench.worker, "0"],
+            environment: environment,
+            output: output,
+            errors: errors
+        )
+        self.child = child
+        let status = try child.wait(60, "floor \(mode)")
+        guard status == 0, let text = try? String(contentsOfFile: output, encoding: .utf8) else {
+            throw Trouble("floor \(mode) failed")
+        }
+        return text.split(separator: "\n").map { $0.split(separator: " ").compactMap { Double($0) } }
+    }
+}

@@ -1,0 +1,16 @@
+/// Everything that a run can choose from, in the order of the tables.
+enum Registry {
+    static func peers(_ bench: Bench) -> [any Peer] {
+        [
+            Floor(),
+            Torpor(binaries: bench.binaries),
+            Torpor(hasCgroups: false, binaries: bench.binaries),
+        ]
+    }
+
+    static var measurements: [any Measurement] {
+        [
+            Scale()
+        ]
+    }
+}

@@ -1,0 +1,33 @@
+import Foundation
+
+/// What many values of one figure say.
+struct Statistics {
+    let count: Int
+    let median: Double
+    let minimum: Double
+    let maximum: Double
+    let percentile99: Double
+
+    /// Nil without values.
+    init?(_ values: [Double]) {
+        guard !values.isEmpty else { return nil }
+        let sorted = values.sorted()
+        count = sorted.count
+        minimum = sorted[0]
+        maximum = sorted[count - 1]
+        median = count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2
+        // The nearest rank: of a hundred values the ninety-ninth.
+        percentile99 = sorted[max(0, Int((Double(count) * 0.99).rounded(.up)) - 1)]
+    }
+
+    /// Three significant digits, never an exponent.
+    static func text(_ value: Double) -> String {
+        let magnitude = abs(value)
+        if magnitude == 0 { return "0" }
+        if magnitude >= 1_000 { return grouped(Int(value.rounded())) }
+        if magnitude >= 100 { return String(format: "%.0f", value) }
+        if magnitude >= 10 { return String(format: "%.1f", value) }
+        if magnitude >= 1 { return String(format: "%.2f", value) }
+        return String(format: "%.3f", value)
+    }
+}
