@@ -4,7 +4,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/kcmp.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -356,6 +358,41 @@ int tlx_epoll_wait(int epoll, tlx_epoll_event *events, int capacity, int timeout
         events[i].data = got[i].data.u64;
     }
     return count;
+}
+
+// MARK: Memory
+
+void tlx_heap_settings(void)
+{
+    mallopt(M_ARENA_MAX, 1);
+    // Set at all, the two no longer grow by themselves.
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    mallopt(M_TRIM_THRESHOLD, 128 << 10);
+}
+
+static int release_segments(struct dl_phdr_info *object, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        // What may have been written to is never let go of: it would be as on disk again.
+        if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W) != 0)
+            continue;
+        uintptr_t start = object->dlpi_addr + segment->p_vaddr;
+        uintptr_t end = (start + segment->p_filesz) & ~(page - 1);
+        start = (start + page - 1) & ~(page - 1);
+        if (start < end)
+            madvise((void *)start, end - start, MADV_DONTNEED);
+    }
+    return 0;
+}
+
+void tlx_release_pages(void)
+{
+    malloc_trim(0);
+    dl_iterate_phdr(release_segments, NULL);
 }
 
 // MARK: Files

@@ -10,6 +10,13 @@ public enum Memory {
         return descriptor
     }
 
+    /// Has freed memory go back to the kernel; before anything else is done.
+    public static func setUp() { tlx_heap_settings() }
+
+    /// Gives back what is free, and lets go of the pages of the program that are as on disk: the kernel brings those
+    /// back that are used again. Some milliseconds for a large heap.
+    public static func release() { tlx_release_pages() }
+
     /// The size of a page, bytes.
     public static let pageSize = Int(sysconf(Int32(_SC_PAGESIZE)))
 }

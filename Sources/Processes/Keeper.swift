@@ -264,6 +264,15 @@ public final class Keeper {
         }
     }
 
+    /// Whether something was asked for that is not answered yet.
+    public var isBusy: Bool { !launches.isEmpty || !holds.isEmpty }
+
+    /// Gives back the room of what was asked for and is answered.
+    public func trim() {
+        if launches.isEmpty { launches = [:] }
+        if holds.isEmpty { holds = [:] }
+    }
+
     /// The exit is committed: its slot in the keeper is free again. Only with `keepsExits`.
     public func forget(_ record: ExitRecord) {
         try? channel.send(KeeperRequest.freeSlot(slot: record.slot, generation: record.generation).encoded(id: 0))

@@ -44,7 +44,7 @@ final class StoreFile {
         if mode == .readWrite { try Self.makeFile(place.path) }
         database = try Database(path: place.path, mode: mode, vfs: place.vfs)
         inode = try? File.status(place.path).inode
-        try database.run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -512; PRAGMA temp_store = MEMORY")
+        try database.run("PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -128; PRAGMA temp_store = MEMORY")
         let version = try database.integer("PRAGMA user_version") ?? 0
         let isEmpty = try database.integer("SELECT count(*) FROM sqlite_schema") == 0
         let application = try database.integer("PRAGMA application_id") ?? 0

@@ -56,6 +56,7 @@ extension Supervisor {
             }
         }
         if !request.diff { keeper.tellManager("READY=1\nSTATUS=\(apps.count) apps") }
+        restSoon()
     }
 
     /// Why no other configuration can be taken now, in a sentence.

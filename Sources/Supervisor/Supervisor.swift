@@ -74,6 +74,8 @@ public final class Supervisor {
     /// What waits until the start is over: requests to go by another configuration.
     var afterStart: [() -> Void] = []
     private(set) var isStarted = false
+    /// Runs until what was begun is over, and nothing of it needs to stay in memory.
+    var restTimer: TimerSource?
     /// How each app's last incarnation ended, for those who wait.
     var lastEndings: [AppID: (ending: Ending, text: String)] = [:]
 
@@ -220,6 +222,7 @@ public final class Supervisor {
         isStarted = true
         for work in afterStart { work() }
         afterStart = []
+        restSoon()
     }
 
     // MARK: Facts in, actions out

@@ -17,6 +17,8 @@ func fail(_ sentence: String, _ code: Int32) -> Never {
     ThisProcess.exit(code)
 }
 
+Memory.setUp()
+
 var file: String?
 var onlyCheck = false
 var checkUpgrade = false

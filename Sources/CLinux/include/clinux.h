@@ -115,6 +115,12 @@ void tlx_store_release(uint32_t *to, uint32_t value);
 int tlx_is_memory(const char *path);
 /// memrchr needs _GNU_SOURCE.
 const void *tlx_memrchr(const void *bytes, int byte, size_t count);
+/// mallopt and malloc_trim are not in Swift's Glibc: one heap for all threads, large pieces always mapped for themselves,
+/// so that memory goes back to the kernel when it is freed.
+void tlx_heap_settings(void);
+/// Gives back the free pages of the heap, and lets go of the program's and its libraries' pages that are as on disk
+/// (dl_iterate_phdr needs _GNU_SOURCE): what is used again is mapped again from the page cache.
+void tlx_release_pages(void);
 /// Rename without replacement (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);
 
