@@ -7,15 +7,17 @@ FILTER ?=
 ROUNDS ?= 300
 SEED ?=
 QUICK ?=
+CHECK ?=
+WRITE ?=
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl
 
 # The supervisors and log programs that the benchmarks measure beside Torpor.
-PEERS := gcc s6 runit supervisor daemontools
+PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
 
-.PHONY: help build release test chaos demo bench format lint completions deps clean
+.PHONY: help build release test chaos demo bench bench-micro format lint completions deps clean
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
 
 deps: ## Install the packages that are missing (apt)
 	@scripts/install-packages $(PACKAGES)
@@ -42,8 +44,15 @@ bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; A
 	@scripts/install-packages $(PEERS)
 	$(SWIFT) build -c release --package-path Benchmarks --product bench
 	@mkdir -p .build/bench
+	-@Benchmarks/Scripts/systemd-container make .build/bench/systemd-root
 	Benchmarks/.build/release/bench $(if $(QUICK),--quick) --json .build/bench/results.json \
 		--svg .build/bench/results.svg --markdown .build/bench/results.md $(ARGS)
+
+bench-micro: release ## Count the instructions of the inner parts (CHECK=1 fails on a regression, WRITE=1 takes them as the baseline)
+	@scripts/install-packages gcc valgrind binutils
+	$(SWIFT) build -c release --package-path Benchmarks --product micro
+	Benchmarks/.build/release/micro --root .build/release --baseline Benchmarks/micro-baseline.json \
+		$(if $(CHECK),--check) $(if $(WRITE),--write) $(ARGS)
 
 format: ## Format the sources
 	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources

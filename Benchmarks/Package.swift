@@ -2,14 +2,18 @@
 
 import PackageDescription
 
+let innerModules = [
+    "EventLoop", "KeeperProtocol", "Lifecycle", "Linux", "Notify", "Recovery", "TorporAPI", "Varlink", "VarlinkServer",
+]
+
 /// Measurements, apart from the product so that nothing of them is ever linked into it.
-/// `make bench`, or `swift run -c release --package-path Benchmarks micro`
+/// `make bench`, `make bench-micro`
 let package = Package(
     name: "torpor-benchmarks",
     dependencies: [.package(name: "torpor", path: "..")],
     targets: [
         .executableTarget(name: "bench", dependencies: [.product(name: "TorporAPI", package: "torpor")]),
-        .executableTarget(name: "micro", dependencies: [.product(name: "Lifecycle", package: "torpor")]),
+        .executableTarget(name: "micro", dependencies: innerModules.map { .product(name: $0, package: "torpor") }),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,55 +1,48 @@
-import Lifecycle
+import Foundation
 
-/// One walk of an app through the states, from the foreground to suspended and back: eight calls of the machine.
-func walk(_ machine: inout AppMachine, _ now: inout Duration) -> Int {
-    var actions = 0
-    func count(_ list: [Action]?) { actions += list?.count ?? 0 }
-    now += .milliseconds(10)
-    count(try? machine.request(.suspend, now: now))
-    count(machine.handle(.stopConfirmed, now: now))
-    count(try? machine.request(.resume, now: now))
-    count(machine.handle(.heartbeat, now: now))
-    count(try? machine.request(.foreground, now: now))
-    count(machine.handle(.heartbeat, now: now))
-    count(try? machine.request(.interrupt(begin: true), now: now))
-    count(try? machine.request(.interrupt(begin: false), now: now))
-    return actions
-}
+// Counts the instructions of Torpor's inner parts, so that a regression shows whatever the machine's noise.
+//   micro [--root FOLDER] [--baseline FILE] [--write] [--check] [NAME...]
+//   micro run NAME COUNT       the part itself, as it runs below callgrind
 
-var rules = AppRules()
-rules.watchdog = .seconds(10)
-var machine = AppMachine(rules: rules)
-var now = Duration.seconds(1)
-_ = try? machine.request(.start(background: false), now: now)
-_ = machine.permitLaunch(now: now)
-_ = machine.handle(.launched, now: now)
-guard machine.state == .active else { fatalError("the app did not become active: \(machine.state)") }
+var arguments = Array(CommandLine.arguments.dropFirst())
 
-let rounds = 200_000
-var best = Duration.seconds(1_000)
-var actions = 0
-for _ in 0..<5 {
-    let clock = ContinuousClock()
-    let time = clock.measure { for _ in 0..<rounds { actions += walk(&machine, &now) } }
-    best = min(best, time)
-}
-guard machine.state == .active, actions > rounds else { fatalError("the walk went wrong: \(machine.state)") }
-let each = Double((best / (rounds * 8)).components.attoseconds) / 1e9
-print("a call of the machine: \(Int(each)) ns (best of five runs of \(rounds * 8) calls)")
-
-// What each transition pays so that the next torpord can go on from it.
-let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 512, alignment: 8)
-var bytes = 0
-best = .seconds(1_000)
-for _ in 0..<5 {
-    let clock = ContinuousClock()
-    let time = clock.measure {
-        for _ in 0..<rounds {
-            var record = RecordWriter(memory)
-            machine.encode(into: &record)
-            bytes = record.count
-        }
+if arguments.first == "run", arguments.count == 3, let part = Part.named(arguments[1]), let count = Int(arguments[2]) {
+    do {
+        try part.make()(count)
+        exit(0)
+    } catch {
+        FileHandle.standardError.write(Data("micro: \(part.name): \(error)\n".utf8))
+        exit(1)
     }
-    best = min(best, time)
 }
-print("its record, \(bytes) bytes: \(Int(Double((best / rounds).components.attoseconds) / 1e9)) ns")
+
+var root = ".build/release"
+var baselineFile: String?
+var isWriting = false
+var isChecking = false
+var names: [String] = []
+while !arguments.isEmpty {
+    let argument = arguments.removeFirst()
+    switch argument {
+    case "--root" where !arguments.isEmpty: root = arguments.removeFirst()
+    case "--baseline" where !arguments.isEmpty: baselineFile = arguments.removeFirst()
+    case "--write": isWriting = true
+    case "--check": isChecking = true
+    case let name where !name.hasPrefix("-"): names.append(name)
+    default:
+        FileHandle.standardError.write(
+            Data("usage: micro [--root FOLDER] [--baseline FILE] [--write] [--check] [NAME...]\n".utf8)
+        )
+        exit(2)
+    }
+}
+
+let report = MicroReport(baseline: baselineFile.map(Baseline.init(file:)))
+for part in Part.all where names.isEmpty || names.contains(part.name) {
+    report.add(part.name, part.what) { try Callgrind.instructions(of: part) }
+}
+if names.isEmpty || !WholeLaunch.names.isDisjoint(with: names) { WholeLaunch.measure(root: root, into: report) }
+Scratch.remove()
+report.finish()
+if isWriting, let baselineFile { Baseline.write(report.results, to: baselineFile) }
+exit(isChecking && report.hasRegressed ? 1 : 0)

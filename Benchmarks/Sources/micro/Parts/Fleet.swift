@@ -1,0 +1,57 @@
+import Lifecycle
+import Linux
+import Recovery
+
+/// A thousand apps as the shell has them: the coordinator, and the recovery file that each decision goes into first.
+final class Fleet {
+    static let size = 1_000
+
+    var coordinator: Coordinator
+    let recovery: RecoveryFile
+    let slots: [Int]
+    var now = Duration.seconds(1)
+
+    /// All of them active, with a watchdog.
+    init() throws {
+        var rules = AppRules()
+        rules.watchdog = .seconds(10)
+        coordinator = try Coordinator((0..<Fleet.size).map { AppDefinition(name: "app\($0)", rules: rules) })
+        let path = Scratch.path("recovery")
+        recovery = try RecoveryFile(creating: path, recordBytes: 1_024, capacity: Fleet.size)
+        let file = recovery
+        slots = try (0..<Fleet.size).map { try file.add("app\($0)") }
+        for app in 0..<Fleet.size {
+            _ = coordinator.launch(app, foreground: true, now: now)
+            take(.launched, of: app)
+            guard coordinator.machine(app).state == .active else {
+                throw WentWrong("an app did not become active: \(coordinator.machine(app).state)")
+            }
+        }
+    }
+
+    /// What happened goes to the core, what it decided into the recovery file.
+    @discardableResult
+    func take(_ event: AppEvent, of app: AppID) -> Int {
+        let actions = coordinator.handle(event, of: app, now: now)
+        record()
+        return actions.count
+    }
+
+    /// The same for what a person asks for.
+    @discardableResult
+    func ask(_ request: Request, of app: AppID) throws -> Int {
+        let actions = try coordinator.request(request, of: app, now: now)
+        record()
+        return actions.count
+    }
+
+    private func record() {
+        for app in coordinator.takeUnrecorded() {
+            recovery.write(slots[app], undone: 0) { memory in
+                var writer = RecordWriter(memory)
+                coordinator.encode(app, into: &writer)
+                return writer.count
+            }
+        }
+    }
+}
