@@ -13,6 +13,8 @@ let package = Package(
     dependencies: [.package(name: "torpor", path: "..")],
     targets: [
         .executableTarget(name: "bench", dependencies: [.product(name: "TorporAPI", package: "torpor")]),
+        // What any command in Swift costs, linked as torpor is.
+        .executableTarget(name: "hello", linkerSettings: [.unsafeFlags(["-static-stdlib"])]),
         .executableTarget(name: "micro", dependencies: innerModules.map { .product(name: $0, package: "torpor") }),
     ],
     swiftLanguageModes: [.v6]

@@ -1,6 +1,7 @@
 // The app that every supervisor runs in the benchmarks: it says that it runs, then does what its mode asks.
 //   worker [SLOT [MODE [ARGUMENT]]]
-// SLOT defaults to the digits at the end of the working directory's name (s6 and runit start `run` without arguments).
+// Of SLOT the digits at its end count (s6 gives `run` the name of the service); without it, those at the end of the
+// working directory's name (runit starts `run` without arguments).
 // BENCH_REPORT names the page on which it reports. Modes:
 //   wait                 nothing more (the default)
 //   heartbeat MS         READY=1, then WATCHDOG=1 every MS milliseconds
@@ -56,15 +57,20 @@ static struct report_page *report(const char *path, unsigned slot, uint64_t star
     return page;
 }
 
+static unsigned digits_at_end(const char *text)
+{
+    size_t begin = strlen(text);
+    while (begin > 0 && text[begin - 1] >= '0' && text[begin - 1] <= '9')
+        begin--;
+    return (unsigned)strtoul(text + begin, NULL, 10);
+}
+
 static unsigned slot_of_directory(void)
 {
     char path[PATH_MAX];
     if (getcwd(path, sizeof path) == NULL)
         fail("getcwd");
-    size_t end = strlen(path), begin = end;
-    while (begin > 0 && path[begin - 1] >= '0' && path[begin - 1] <= '9')
-        begin--;
-    return (unsigned)strtoul(path + begin, NULL, 10);
+    return digits_at_end(path);
 }
 
 static int notify_socket(struct sockaddr_un *address, socklen_t *length)
@@ -130,7 +136,7 @@ static void write_lines(size_t bytes, uint64_t total)
 int main(int argc, char **argv)
 {
     uint64_t started = now_ns();
-    unsigned slot = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : slot_of_directory();
+    unsigned slot = argc > 1 ? digits_at_end(argv[1]) : slot_of_directory();
     const char *mode = argc > 2 ? argv[2] : "wait";
     const char *path = getenv("BENCH_REPORT");
     if (slot >= REPORT_SLOTS)

@@ -5,12 +5,15 @@ enum Registry {
             Floor(),
             Torpor(binaries: bench.binaries),
             Torpor(hasCgroups: false, binaries: bench.binaries),
+            S6(),
+            Runit(),
+            Supervisord(),
         ]
     }
 
     static var measurements: [any Measurement] {
         [
-            Scale()
+            Scale(), Idle(), Restart(), Suspend(), Asking(), Recovery(),
         ]
     }
 }

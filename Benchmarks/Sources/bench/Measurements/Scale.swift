@@ -11,7 +11,7 @@ struct Scale: Measurement {
 
     func conditions(_ bench: Bench) -> String {
         "Launch: from before the supervisor's start to the last worker's own report. Memory: PSS of all processes of the "
-            + "supervisor itself, two seconds after the last report. Stop: from the signal to the supervisor until no "
+            + "supervisor itself, \(bench.quick ? "one second" : "two seconds") after the last report. Stop: from the signal to the supervisor until no "
             + "worker lives in /proc."
     }
 
@@ -44,9 +44,9 @@ struct Scale: Measurement {
                 run.note("all", missing)
                 continue
             }
-            try run.interleave("\(grouped(apps)) apps", rounds: rounds) { peer in
-                // The form without cgroups tells what cgroups cost: once is enough.
-                if peer.name == "torpor-nocg", apps != 1_000 { return }
+            // The form without cgroups tells what cgroups cost: one number of apps is enough.
+            let isAsked = { (peer: any Peer) in peer.name != "torpor-nocg" || apps == 1_000 }
+            try run.interleave("\(grouped(apps)) apps", rounds: rounds, only: isAsked) { peer in
                 try run.session(peer, Workload(apps)) { session in try measure(run, session, peer, apps) }
             }
         }
@@ -56,7 +56,7 @@ struct Scale: Measurement {
     private func measure(_ run: Run, _ session: Session, _ peer: any Peer, _ apps: Int) throws {
         let took = try session.launch(seconds: apps > 1_000 ? 600 : 120)
         if apps > 0 { run.record("launch-\(apps)", peer, took) }
-        pause(2)
+        pause(run.bench.quick ? 1 : 2)
         try Interruption.check()
         let own = session.ownProcesses()
         run.record("memory-\(apps)", peer, try Processes.memory(own))

@@ -22,6 +22,18 @@ final class FloorSession: Session {
 
     override func askStop() throws { child?.write(line: "") }
 
+    /// What the whole process of any command costs at least.
+    override var queries: [Query] {
+        [
+            Query(kind: .status, way: "hello in C") { try Child.time([self.bench.program("hello")]) },
+            Query(kind: .status, way: "hello in Swift") { try Child.time([Self.helloInSwift]) },
+        ]
+    }
+
+    /// Beside this program, built with it.
+    private static let helloInSwift =
+        URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().path + "/hello"
+
     /// Runs `floor MODE ROUNDS` to its end; the numbers that it wrote, line by line, in nanoseconds.
     func measure(_ mode: String, rounds: Int) throws -> [[Double]] {
         let output = folder + "/output"

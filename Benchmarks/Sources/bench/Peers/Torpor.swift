@@ -98,6 +98,9 @@ final class TorporSession: Session {
         }
     }
 
+    /// Ends the connection; the next question connects again.
+    func disconnect() { connection = nil }
+
     /// The pid of each app as torpord says it, by slot; nil where it says none.
     func listedPIDs() throws -> [pid_t?] {
         var pids = [pid_t?](repeating: nil, count: load.count)
@@ -149,16 +152,19 @@ final class TorporSession: Session {
         ]
     }
 
-    /// A torpord that had to be killed leaves its cgroups; those of apps that are gone can be removed.
-    override func cleanUp() {
-        connection = nil
-        guard let mount = Torpor.cgroupMount, let places = FileManager.default.enumerator(atPath: mount) else { return }
-        let name = runtime.split(separator: "/").last.map(String.init) ?? runtime
-        for case let place as String in places where place.contains("torpor-apps-") && place.contains(name) {
-            guard (mount + "/" + place).split(separator: "/").last?.hasPrefix("torpor-apps-") == true else { continue }
-            let path = mount + "/" + place
-            for app in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] { rmdir(path + "/" + app) }
-            rmdir(path)
+    /// A torpord that had to be killed leaves its cgroups: which they are, an app says while it lives.
+    override func end() {
+        let line = (Processes.read("/proc/\(worker(0))/cgroup") ?? "").split(separator: "\n").first {
+            $0.hasPrefix("0::")
         }
+        let place = line.map { $0.dropFirst(3).split(separator: "/").dropLast().joined(separator: "/") }
+        connection = nil
+        super.end()
+        guard let mount = Torpor.cgroupMount, let place,
+            place.split(separator: "/").last?.hasPrefix("torpor-apps-") == true
+        else { return }
+        let path = mount + "/" + place
+        for app in (try? FileManager.default.contentsOfDirectory(atPath: path)) ?? [] { rmdir(path + "/" + app) }
+        rmdir(path)
     }
 }

@@ -1,0 +1,7 @@
+// What the whole process of any command costs at least.
+#include <stdio.h>
+
+int main(void)
+{
+    return puts("hello") < 0;
+}

@@ -1,0 +1,41 @@
+import Foundation
+
+/// What it takes to look: the status of one app, and the list of all.
+struct Asking: Measurement {
+    let name = "commands"
+
+    private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
+    private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 3 }
+    /// Questions in a turn, and when it is enough for those that take long.
+    private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (20, 1.5) : (100, 10) }
+
+    func conditions(_ bench: Bench) -> String {
+        "With \(grouped(apps(bench))) apps. A command is timed as a whole process, output to /dev/null; a connection is "
+            + "open already. floor: programs that do nothing but say hello, in C and in Swift with a static runtime."
+    }
+
+    func figures(_ bench: Bench) -> [Figure] {
+        [
+            Figure(name: "status", title: "status of one app", unit: "ms"),
+            Figure(name: "list", title: "list of \(grouped(apps(bench))) apps", unit: "ms"),
+        ]
+    }
+
+    func measure(_ run: Run) throws {
+        try run.interleave("questions", rounds: rounds(run.bench), only: { $0.name != "torpor-nocg" }) { peer in
+            try run.session(peer, Workload(peer.name == "floor" ? 0 : apps(run.bench))) { session in
+                try session.launch()
+                pause(0.5)
+                for query in session.queries {
+                    let end = now() + times(run.bench).seconds
+                    var values: [Double] = []
+                    while values.count < 3 || (values.count < times(run.bench).most && now() < end) {
+                        try Interruption.check()
+                        values.append(try query.ask() * 1_000)
+                    }
+                    run.record(query.kind.rawValue, peer, way: query.way, values: values)
+                }
+            }
+        }
+    }
+}

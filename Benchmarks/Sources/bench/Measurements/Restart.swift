@@ -1,0 +1,60 @@
+import Foundation
+
+/// From the end of an app to its next start, where as little delay as possible is asked for.
+struct Restart: Measurement {
+    let name = "restart"
+
+    private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
+    private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 3 }
+    /// Kills in a turn, and when it is enough for those that wait a second each time.
+    private func kills(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (60, 4) : (200, 30) }
+
+    func conditions(_ bench: Bench) -> String {
+        "From SIGKILL until the next process of the app runs, by the worker's own report; one at a time, a different one "
+            + "of \(grouped(apps(bench))) apps each time, each after a run of over a second; restart delays set to the "
+            + "least that each allows."
+    }
+
+    func figures(_ bench: Bench) -> [Figure] {
+        [
+            Figure(name: "restart", title: "crash to running again", unit: "ms"),
+            Figure(name: "restart-p99", title: "crash to running again, 99th percentile of each turn", unit: "ms"),
+        ]
+    }
+
+    func measure(_ run: Run) throws {
+        try run.interleave("crashes", rounds: rounds(run.bench)) { peer in
+            let values = try run.session(peer, Workload(apps(run.bench))) { session in
+                if let floor = session as? FloorSession {
+                    return try floor.measure("restart", rounds: kills(run.bench).most).compactMap { $0.first }
+                        .map { $0 / 1e6 }
+                }
+                return try measure(run, session)
+            }
+            run.record("restart", peer, values: values)
+            if let statistics = Statistics(values) { run.record("restart-p99", peer, statistics.percentile99) }
+        }
+    }
+
+    private func measure(_ run: Run, _ session: Session) throws -> [Double] {
+        try session.launch()
+        pause(1.5)
+        let end = now() + kills(run.bench).seconds
+        var values: [Double] = []
+        for slot in 0..<min(session.load.count, kills(run.bench).most) where now() < end || values.isEmpty {
+            let page = session.page
+            let starts = page.starts(slot)
+            let killed = now()
+            let pid = session.worker(slot)
+            guard pid > 1, kill(pid, SIGKILL) == 0 else {
+                throw Trouble("the worker in slot \(slot) has gone (pid \(pid))")
+            }
+            guard try waitUntil(30, { page.starts(slot) > starts }) else {
+                throw Trouble("the app in slot \(slot) does not run again 30 s after its end")
+            }
+            // It writes the time before it counts itself.
+            values.append((page.started(slot) - killed) * 1_000)
+        }
+        return values
+    }
+}
