@@ -19,6 +19,14 @@ struct AppDraft {
         self.origin = origin
     }
 
+    /// An app that begins with what `[defaults]` says.
+    init(name: String, origin: Origin, defaults: AppDraft) {
+        self = defaults
+        specification.name = name
+        specification.template = name
+        self.origin = origin
+    }
+
     /// Takes over what a table says.
     mutating func read(_ context: Context, _ node: Node) {
         let found = Read.table(context, node, AppKeys.all, into: &self)
@@ -108,8 +116,14 @@ struct AppDraft {
 extension AppSpecification {
     /// Puts an instance's number where `%i` stands.
     fileprivate mutating func substitute(_ number: String) {
+        exec = exec.map { $0.replacing("%i", with: number) }
+        settings.value.substitute(number)
+    }
+}
+
+extension AppSettings {
+    fileprivate mutating func substitute(_ number: String) {
         func put(_ text: String) -> String { text.replacing("%i", with: number) }
-        exec = exec.map(put)
         directory = directory.map(put)
         environment = environment.mapValues(put)
         for index in environmentFiles.indices { environmentFiles[index].path = put(environmentFiles[index].path) }

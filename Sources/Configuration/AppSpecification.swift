@@ -2,7 +2,9 @@ public import Lifecycle
 
 /// Everything that the configuration says about one app, checked and with every default filled in.
 ///
-/// What the pure machine needs is in `rules`; the keys are those of docs/interfaces.md.
+/// The keys are those of docs/interfaces.md. Apart from what each app has of its own, it is in memory once for all apps
+/// of which the configuration says the same.
+@dynamicMemberLookup
 public struct AppSpecification: Sendable, Hashable {
     /// The app's name; an instance's is `TEMPLATE@NUMBER`.
     public var name: String
@@ -12,6 +14,26 @@ public struct AppSpecification: Sendable, Hashable {
     public var instance: Int?
     /// The program and its arguments; never empty.
     public var exec: [String] = []
+    private static let usual = Shared(AppSettings())
+    @usableFromInline var settings: Shared<AppSettings>
+
+    /// An app of which only the name is known.
+    public init(name: String) {
+        self.name = name
+        self.template = name
+        settings = Self.usual
+    }
+
+    /// One of ``AppSettings``.
+    @inlinable
+    public subscript<T>(dynamicMember path: any WritableKeyPath<AppSettings, T> & Sendable) -> T {
+        get { settings.value[keyPath: path] }
+        _modify { yield &settings.value[keyPath: path] }
+    }
+}
+
+/// What apps often have in common. What the pure machine needs is in `rules`.
+public struct AppSettings: Sendable, Hashable {
     /// The working directory; absolute.
     public var directory: String?
     /// The user to run as, by name or number.
@@ -97,11 +119,8 @@ public struct AppSpecification: Sendable, Hashable {
     /// Whether events may launch the app before the first unlock of its user's session.
     public var beforeFirstUnlock: UnlockRule = .all
 
-    /// An app of which only the name is known.
-    public init(name: String) {
-        self.name = name
-        self.template = name
-    }
+    /// Those of an app of which the configuration says nothing.
+    public init() {}
 }
 
 /// `launch`.

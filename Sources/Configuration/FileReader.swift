@@ -26,7 +26,7 @@ struct FileReader {
         let context = context(of: path)
         switch system.read(absolute(path)) {
         case .success(let bytes):
-            read(context, bytes, chain: [], inherited: [])
+            read(context, bytes, chain: [], defaults: AppDraft(name: "", origin: Origin(context: context, position: .unknown)))
         case .failure(.missing): context.error("there is no such file", at: .unknown)
         case .failure(.unusable(let reason)): context.error(reason, at: .unknown)
         }
@@ -38,12 +38,12 @@ struct FileReader {
         Context(sink: sink, file: path, folder: Path.folder(absolute(path)))
     }
 
-    /// Reads one file; `inherited` are the `[defaults]` of the files that include it, the outermost first.
+    /// Reads one file; `defaults` is an app that only has the `[defaults]` of the files that include it.
     private mutating func read(
         _ context: Context,
         _ bytes: [UInt8],
         chain: [String],
-        inherited: [(Context, Node)]
+        defaults: AppDraft
     ) {
         files.append(ConfigurationSources.File(path: context.file, text: bytes))
         let root: Node
@@ -54,24 +54,20 @@ struct FileReader {
             return
         }
         guard case .table(let members) = root.value else { return }
-        var inherited = inherited
+        var defaults = defaults
         if let member = members.first(where: { $0.key == "defaults" }) {
             let inner = context.at("defaults")
-            if Read.members(inner, member.node) != nil {
-                // Read once for its own sake: a mistake is said even where there is no app.
-                var draft = AppDraft(name: "", origin: Origin(context: inner, position: member.position))
-                draft.read(inner, member.node)
-                inherited.append((inner, member.node))
-            }
+            // A mistake is said even where there is no app.
+            if Read.members(inner, member.node) != nil { defaults.read(inner, member.node) }
         }
         for member in members {
             let inner = context.at(member.key)
             switch member.key {
-            case "include": include(inner, member.node, chain: chain, inherited: inherited)
+            case "include": include(inner, member.node, chain: chain, defaults: defaults)
             case "supervisor": readSupervisor(inner, member.node)
             case "defaults": break
             case "policies": readPolicies(inner, member.node)
-            case "apps": readApps(inner, member.node, inherited)
+            case "apps": readApps(inner, member.node, defaults)
             default: Read.unknown(inner, member, among: Self.keys)
             }
         }
@@ -83,7 +79,7 @@ struct FileReader {
         _ context: Context,
         _ node: Node,
         chain: [String],
-        inherited: [(Context, Node)]
+        defaults: AppDraft
     ) {
         let chain = chain + [context.file]
         guard case .array(let elements) = node.value else {
@@ -97,7 +93,7 @@ struct FileReader {
             let isPattern = Glob.isPattern(text)
             let found = isPattern ? match(Path.normal(written)) : [Path.normal(written)]
             for path in found {
-                include(inner, element.position, path, chain: chain, inherited: inherited)
+                include(inner, element.position, path, chain: chain, defaults: defaults)
             }
         }
     }
@@ -111,7 +107,7 @@ struct FileReader {
         _ position: Position,
         _ path: String,
         chain: [String],
-        inherited: [(Context, Node)]
+        defaults: AppDraft
     ) {
         if let start = chain.firstIndex(where: { absolute($0) == absolute(path) }) {
             let cycle = (chain[start...] + [path]).joined(separator: " → ")
@@ -128,7 +124,7 @@ struct FileReader {
         }
         switch system.read(absolute(path)) {
         case .success(let bytes):
-            read(self.context(of: path), bytes, chain: chain, inherited: inherited)
+            read(self.context(of: path), bytes, chain: chain, defaults: defaults)
         case .failure(.missing): context.error("there is no file \(quoted(path))", at: position)
         case .failure(.unusable(let reason)): context.error("\(quoted(path)): \(reason)", at: position)
         }
@@ -168,7 +164,7 @@ struct FileReader {
         }
     }
 
-    private mutating func readApps(_ context: Context, _ node: Node, _ inherited: [(Context, Node)]) {
+    private mutating func readApps(_ context: Context, _ node: Node, _ defaults: AppDraft) {
         for member in Read.members(context, node) ?? [] {
             let inner = context.at(member.key)
             let origin = Origin(context: inner, position: member.position)
@@ -180,8 +176,7 @@ struct FileReader {
                 _ = inner.expected("a table: write [apps.\(member.key)]", member.node) as Int?
                 continue
             }
-            var draft = AppDraft(name: member.key, origin: origin)
-            for (context, node) in inherited { draft.read(context, node) }
+            var draft = AppDraft(name: member.key, origin: origin, defaults: defaults)
             draft.read(inner, member.node)
             if let other = drafts[member.key] {
                 origin.error("is declared already at \(other.origin.place)")

@@ -23,8 +23,8 @@ struct Resolver {
             let requires = lookUp(draft, "requires", draft.dependencies.requires, instances)
             let after = lookUp(draft, "after", draft.dependencies.after, instances)
             for var app in expanded[name] ?? [] {
-                app.requires = requires
-                app.after = after
+                if app.requires != requires { app.requires = requires }
+                if app.after != after { app.after = after }
                 apps.append(app)
             }
         }

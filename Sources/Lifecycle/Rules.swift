@@ -1,7 +1,24 @@
-/// What the machine needs to know of an app's configuration. The defaults are those of docs/lifecycle.md.
+/// What the machine needs to know of an app's configuration, in memory once for all apps that go by the same.
+@dynamicMemberLookup
+public struct AppRules: Sendable, Hashable {
+    private static let usual = Shared(AppRuleValues())
+    @usableFromInline var shared: Shared<AppRuleValues>
+
+    /// The rules of an app whose configuration says nothing.
+    public init() { shared = Self.usual }
+
+    /// One of ``AppRuleValues``.
+    @inlinable
+    public subscript<T>(dynamicMember path: any WritableKeyPath<AppRuleValues, T> & Sendable) -> T {
+        get { shared.value[keyPath: path] }
+        _modify { yield &shared.value[keyPath: path] }
+    }
+}
+
+/// The rules one by one. The defaults are those of docs/lifecycle.md.
 ///
 /// Every `Duration?` is a deadline or a limit; `nil` is the configuration's `"none"`.
-public struct AppRules: Sendable, Hashable {
+public struct AppRuleValues: Sendable, Hashable {
     /// Time to ready.
     public var launchDeadline: Duration? = .seconds(5)
     /// Time to answer willResignActive, didBecomeActive, willEnterForeground, resumed.

@@ -12,6 +12,13 @@ struct hold_name hold_names[TORPOR_KEEPER_NAME_COUNT];
 struct hold_entry hold_entries[TORPOR_KEEPER_HELD_COUNT];
 uint32_t hold_names_used;
 
+// Most names are short; a page of these is touched only when there are that many long ones.
+static union long_text {
+    char text[TORPOR_KEEPER_NAME_BYTES];
+    uint32_t next;  // of the freed ones
+} long_texts[TORPOR_KEEPER_NAME_COUNT];
+static uint32_t long_texts_used, long_texts_free;
+
 static uint32_t buckets[8192];
 static uint32_t entries_used;
 static uint32_t names_free, entries_free;  // lists of freed ones
@@ -32,6 +39,26 @@ struct hold_name *hold_find(const char *text)
     return NULL;
 }
 
+// There is one for each name.
+static char *take_long_text(void)
+{
+    uint32_t link = long_texts_free;
+    if (link != 0)
+        long_texts_free = long_texts[link - 1].next;
+    else
+        link = ++long_texts_used;
+    return long_texts[link - 1].text;
+}
+
+static void free_text(struct hold_name *name)
+{
+    if (name->text == name->brief)
+        return;
+    union long_text *text = (union long_text *)name->text;
+    text->next = long_texts_free;
+    long_texts_free = (uint32_t)(text - long_texts) + 1;
+}
+
 struct hold_name *hold_name_for(const char *text)
 {
     struct hold_name *name = hold_find(text);
@@ -47,7 +74,9 @@ struct hold_name *hold_name_for(const char *text)
     name = &hold_names[link - 1];
     bool queued = name->queued;  // an entry of the queue with nothing to tell is passed over
     memset(name, 0, sizeof *name);
-    memcpy(name->text, text, strlen(text) + 1);  // its length was checked
+    size_t size = strlen(text) + 1;  // was checked
+    name->text = size <= sizeof name->brief ? name->brief : take_long_text();
+    memcpy(name->text, text, size);
     name->used = true;
     name->queued = queued;
     uint32_t *head = bucket(text);
@@ -64,6 +93,9 @@ void hold_free_name(struct hold_name *name)
             *link = name->hash_next;
             break;
         }
+    free_text(name);
+    name->text = name->brief;
+    *name->text = 0;
     name->used = false;
     name->hash_next = names_free;
     names_free = index;

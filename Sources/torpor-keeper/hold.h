@@ -5,8 +5,11 @@
 
 #include "keeper.h"
 
+enum { HOLD_BRIEF_BYTES = 40 };
+
 struct hold_name {
-    char text[TORPOR_KEEPER_NAME_BYTES];
+    char *text;                    // `brief`, where it fits
+    char brief[HOLD_BRIEF_BYTES];
     uint32_t hash_next;
     uint32_t first, last;
     uint32_t count;      // 0: nothing is held; the entry is free, or waits for the manager to be told
