@@ -8,6 +8,7 @@ enum Registry {
             S6(),
             Runit(),
             Supervisord(),
+            Systemd(bench),
         ]
     }
 
