@@ -20,6 +20,9 @@ struct Statistics {
         percentile99 = sorted[max(0, Int((Double(count) * 0.99).rounded(.up)) - 1)]
     }
 
+    /// A power of ten without noughts behind its point.
+    static func short(_ value: Double) -> String { value >= 1 ? grouped(Int(value)) : String(format: "%g", value) }
+
     /// Three significant digits, never an exponent.
     static func text(_ value: Double) -> String {
         let magnitude = abs(value)

@@ -11,7 +11,7 @@ struct Torpor: Peer {
     var name: String { hasCgroups ? "torpor" : "torpor-nocg" }
     var title: String {
         let version = (try? Child.output([binaries + "/torpor", "--version"])) ?? ""
-        return "torpor \(version.trimmingCharacters(in: .whitespacesAndNewlines))"
+        return "\(version.trimmingCharacters(in: .whitespacesAndNewlines))"
             + (hasCgroups ? "" : ", without cgroups")
     }
     var missing: String? {
@@ -25,7 +25,7 @@ struct Torpor: Peer {
         return nil
     }
     var conditions: String {
-        "restart = always with an initial delay of 1 ms (the least), no limit of restarts; "
+        "restart = always with an initial delay of 1 µs (nothing), no limit of restarts; "
             + (hasCgroups
                 ? "a cgroup, an output FIFO and a notify socket for each app"
                 : "the cgroup hierarchy is unmounted for it, apps are followed by session and descent")
@@ -61,7 +61,7 @@ final class TorporSession: Session {
             environment = { BENCH_REPORT = "\(page.path)" }
             \(load.settings["torpor"] ?? "")
             [defaults.restart_backoff]
-            initial = "1ms"
+            initial = "1us"
             limit = 10000
 
             """

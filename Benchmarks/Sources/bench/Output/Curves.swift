@@ -1,0 +1,75 @@
+import Foundation
+
+/// What grows with the number of apps, and how fast. The axes are logarithmic, equal steps are equal factors.
+enum Curves {
+    private static let height = 190.0
+
+    /// Gives the drawing and how high it is.
+    static func draw(_ results: Results, y: Double, width: Double, columns: Int) -> (String, Double) {
+        var names: [String] = []
+        for name in results.tables.compactMap(\.curve) where !names.contains(name) { names.append(name) }
+        names = names.filter { name in results.tables.filter { $0.curve == name }.count > 1 }
+        var body = ""
+        for (index, name) in names.enumerated() {
+            let tables = results.tables.filter { $0.curve == name }
+            let top = y + Double(index / columns) * (height + 50)
+            body += one(name, tables, x: 8 + Double(index % columns) * width, y: top, width: width - 20)
+        }
+        let lines = (names.count + columns - 1) / columns
+        return (body, Double(lines) * (height + 50))
+    }
+
+    private static func one(_ name: String, _ tables: [Results.Table], x: Double, y: Double, width: Double) -> String {
+        let counts = tables.compactMap(\.apps).sorted()
+        let all = tables.flatMap(\.rows).map(\.median).filter { $0 > 0 }
+        guard let least = all.min(), let most = all.max(), counts.count > 1 else { return "" }
+        let low = log10(least).rounded(.down)
+        let high = max(low + 1, log10(most).rounded(.up))
+        let (left, right, top, bottom) = (x + 38, x + width - 70, y + 36, y + 14 + height)
+        // None has no logarithm: it stands one step to the left of the fewest.
+        func across(_ apps: Int) -> Double {
+            let index = counts.firstIndex(of: apps) ?? 0
+            return left + (right - left) * Double(index) / Double(counts.count - 1)
+        }
+        func up(_ value: Double) -> Double { bottom - (bottom - top) * (log10(value) - low) / (high - low) }
+        var body = SVG.label("\(name), by number of apps", x: x, y: y + 18, size: 12, isBold: true)
+        body += SVG.label("\(tables[0].unit), log scale", x: x, y: y + 31, size: 10)
+        for power in stride(from: low, through: high, by: 1) {
+            let value = pow(10, power)
+            body += SVG.rule((left, up(value)), (right, up(value)))
+            body += SVG.label(Statistics.short(value), x: left - 5, y: up(value) + 3, size: 9, anchor: "end")
+        }
+        for count in counts {
+            body += SVG.label(grouped(count), x: across(count), y: bottom + 14, size: 9, anchor: "middle")
+        }
+        var ends: [(peer: String, y: Double)] = []
+        var peers: [String] = []
+        for row in tables.flatMap(\.rows) where !peers.contains(row.peer) { peers.append(row.peer) }
+        for peer in peers {
+            let points = tables.sorted { ($0.apps ?? 0) < ($1.apps ?? 0) }.compactMap { table in
+                table.rows.first { $0.peer == peer && $0.median > 0 }.map {
+                    (x: across(table.apps ?? 0), y: up($0.median))
+                }
+            }
+            guard points.count > 1, let last = points.last else { continue }
+            body += SVG.curve(points, colour: SVG.colour(peer))
+            ends.append((peer, last.y))
+        }
+        // Names at the ends of their curves, moved apart where they would lie on each other.
+        var free = -Double.infinity
+        for end in ends.sorted(by: { $0.y < $1.y }) {
+            let place = max(end.y, free)
+            free = place + 11
+            let isBold = Results.isTorpor(end.peer)
+            body += SVG.label(
+                end.peer,
+                x: right + 7,
+                y: place + 3,
+                size: 10,
+                colour: SVG.colour(end.peer),
+                isBold: isBold
+            )
+        }
+        return body
+    }
+}
