@@ -12,7 +12,10 @@ let package = Package(
     name: "torpor-benchmarks",
     dependencies: [.package(name: "torpor", path: "..")],
     targets: [
-        .executableTarget(name: "bench", dependencies: [.product(name: "TorporAPI", package: "torpor")]),
+        .executableTarget(
+            name: "bench",
+            dependencies: [.product(name: "Linux", package: "torpor"), .product(name: "TorporAPI", package: "torpor")]
+        ),
         // What any command in Swift costs, linked as torpor is.
         .executableTarget(name: "hello", linkerSettings: [.unsafeFlags(["-static-stdlib"])]),
         .executableTarget(name: "micro", dependencies: innerModules.map { .product(name: $0, package: "torpor") }),

@@ -27,7 +27,7 @@ final class Bench {
         }
         Self.raiseLimits()
         do {
-            for program in ["worker", "floor", "hello"] {
+            for program in ["worker", "floor", "hello", "connect"] {
                 _ = try Child.output([
                     "cc", "-O2", "-o", self.program(program), root + "/Benchmarks/Programs/\(program).c",
                 ])

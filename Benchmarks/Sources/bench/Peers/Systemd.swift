@@ -1,4 +1,5 @@
 import Foundation
+import Linux
 
 /// systemd, really booted, in a container: a Debian of its own with hardly anything else in it.
 struct Systemd: Peer {
@@ -108,9 +109,21 @@ final class SystemdSession: Session {
         return text.split(separator: "\n").first.flatMap { pid_t($0) } ?? 0
     }
 
+    /// A connection as systemctl has it, made within the container (Programs/connect.c).
+    private func openBus() throws -> SystemdBus {
+        let path = runtime + "/bus"
+        let listener = try Sockets.listen(path: path)
+        defer { unlink(path) }
+        try running().run("\(bench.program("connect")) /run/systemd/private \(path)")
+        guard let sender = try Sockets.accept(listener.raw), let message = try Sockets.receive(sender.raw, maximum: 1),
+            let connection = message.descriptors.first
+        else { throw Trouble("the connection to systemd did not arrive") }
+        return try SystemdBus(taking: connection.take())
+    }
+
     private func call(_ path: String, _ interface: String, _ member: String, _ argument: String...) throws {
         let open: SystemdBus
-        if let bus { open = bus } else { open = try SystemdBus(path: running().path("/run/systemd/private")) }
+        if let bus { open = bus } else { open = try openBus() }
         bus = open
         let interface = "org.freedesktop." + interface
         if let first = argument.first {

@@ -7,22 +7,15 @@ final class SystemdBus {
     private let socket: Int32
     private var serial: UInt32 = 0
 
-    init(path: String) throws {
-        socket = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix($0.count - 1)) }
-        let connected = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
-            }
-        }
+    /// Goes on with a connection that was made by a process that systemd can see.
+    init(taking connection: Int32) throws {
+        socket = connection
         var patience = timeval(tv_sec: 30, tv_usec: 0)
         setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
-        // 30: the digit 0, root.
-        guard connected, write([0] + Array("AUTH EXTERNAL 30\r\n".utf8)), try line().hasPrefix("OK "),
-            write(Array("BEGIN\r\n".utf8))
-        else { throw Trouble("systemd does not take a connection at \(path)") }
+        // 30: the digit 0, root. All at once: of a message that comes in one piece with BEGIN systemd learns only when
+        // another one follows.
+        guard write([0] + Array("AUTH EXTERNAL 30\r\nBEGIN\r\n".utf8)), try line().hasPrefix("OK ")
+        else { throw Trouble("systemd does not take the connection") }
     }
 
     deinit { close(socket) }
