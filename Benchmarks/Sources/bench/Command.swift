@@ -68,7 +68,10 @@ struct Command {
         for name in peers where !all.contains(where: { $0.name == name }) {
             throw Trouble("there is no peer \(name): \(all.map(\.name).joined(separator: ", "))")
         }
-        let run = Run(bench, all.filter { peers.isEmpty || peers.contains($0.name) })
+        // In little time one form of Torpor is enough, unless it is asked for.
+        let usual = all.filter { !isQuick || $0.name != "torpor-nocg" }
+        let run = Run(bench, peers.isEmpty ? usual : all.filter { peers.contains($0.name) })
+        defer { run.end() }
         for peer in run.peers { if let missing = peer.missing { run.note(peer.name, "not measured: \(missing)") } }
         let measurements = Registry.measurements.filter { only.isEmpty || only.contains($0.name) }
         let began = now()

@@ -48,6 +48,8 @@ final class Run {
     private(set) var rows: [String: [Row]] = [:]
     private(set) var notes: [Note] = []
     private var measurement = ""
+    /// In a quick run: supervisors that stay for further measurements, by peer and number of apps.
+    private var standing: [String: Session] = [:]
 
     init(_ bench: Bench, _ peers: [any Peer]) {
         self.bench = bench
@@ -92,6 +94,44 @@ final class Run {
         let session = try peer.prepare(bench, load)
         defer { session.end() }
         return try body(session)
+    }
+
+    /// A supervisor whose plain workers all run; `release` must follow. In a quick run it stays from one measurement to
+    /// the next, which saves most of the time of launching: at rest it costs the others next to nothing.
+    func launched(_ peer: any Peer, _ apps: Int) throws -> Session {
+        let key = "\(peer.name) \(apps)"
+        if let session = standing.removeValue(forKey: key), session.isRunning { return session }
+        let session = try peer.prepare(bench, Workload(apps))
+        do {
+            try session.launch()
+        } catch {
+            session.end()
+            throw error
+        }
+        return session
+    }
+
+    func release(_ session: Session) {
+        let key = "\(session.peer.name) \(session.load.count)"
+        if bench.quick, session.isRunning, standing[key] == nil { standing[key] = session } else { session.end() }
+    }
+
+    /// Calls `body` with such a supervisor. One with which it fails is ended.
+    func launched(_ peer: any Peer, _ apps: Int, _ body: (Session) throws -> Void) throws {
+        let session = try launched(peer, apps)
+        do {
+            try body(session)
+        } catch {
+            session.end()
+            throw error
+        }
+        release(session)
+    }
+
+    /// Ends what still stands.
+    func end() {
+        for session in standing.values { session.end() }
+        standing = [:]
     }
 
     func record(_ figure: String, _ peer: any Peer, way: String = "", _ values: Double...) {

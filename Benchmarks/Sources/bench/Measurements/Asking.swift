@@ -7,7 +7,7 @@ struct Asking: Measurement {
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 3 }
     /// Questions in a turn, and when it is enough for those that take long.
-    private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (20, 1.5) : (100, 10) }
+    private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (20, 1) : (100, 10) }
 
     func conditions(_ bench: Bench) -> String {
         "With \(grouped(apps(bench))) apps. A command is timed as a whole process, output to /dev/null; a connection is "
@@ -23,8 +23,7 @@ struct Asking: Measurement {
 
     func measure(_ run: Run) throws {
         try run.interleave("questions", rounds: rounds(run.bench), only: { $0.name != "torpor-nocg" }) { peer in
-            try run.session(peer, Workload(peer.name == "floor" ? 0 : apps(run.bench))) { session in
-                try session.launch()
+            try run.launched(peer, apps(run.bench)) { session in
                 pause(0.5)
                 for query in session.queries {
                     let end = now() + times(run.bench).seconds

@@ -20,11 +20,9 @@ struct Idle: Measurement {
 
     func measure(_ run: Run) throws {
         var sessions: [(peer: any Peer, session: Session)] = []
-        defer { for (_, session) in sessions { session.end() } }
+        defer { for (_, session) in sessions { run.release(session) } }
         try run.interleave("launch of \(grouped(apps(run.bench))) apps", rounds: 1) { peer in
-            let session = try peer.prepare(run.bench, Workload(apps(run.bench)))
-            sessions.append((peer, session))
-            try session.launch()
+            sessions.append((peer, try run.launched(peer, apps(run.bench))))
         }
         let running = sessions.filter { $0.session.isRunning }
         try rest(settle(run.bench))

@@ -7,7 +7,7 @@ struct Restart: Measurement {
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 3 }
     /// Kills in a turn, and when it is enough for those that wait a second each time.
-    private func kills(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (60, 4) : (200, 30) }
+    private func kills(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (60, 3) : (200, 30) }
 
     func conditions(_ bench: Bench) -> String {
         "From SIGKILL until the next process of the app runs, by the worker's own report; one at a time, a different one "
@@ -24,12 +24,14 @@ struct Restart: Measurement {
 
     func measure(_ run: Run) throws {
         try run.interleave("crashes", rounds: rounds(run.bench)) { peer in
-            let values = try run.session(peer, Workload(apps(run.bench))) { session in
+            var values: [Double] = []
+            try run.launched(peer, apps(run.bench)) { session in
                 if let floor = session as? FloorSession {
-                    return try floor.measure("restart", rounds: kills(run.bench).most).compactMap { $0.first }
-                        .map { $0 / 1e6 }
+                    let lines = try floor.measure("restart", rounds: kills(run.bench).most)
+                    values = lines.compactMap { $0.first }.map { $0 / 1e6 }
+                } else {
+                    values = try measure(run, session)
                 }
-                return try measure(run, session)
             }
             run.record("restart", peer, values: values)
             if let statistics = Statistics(values) { run.record("restart-p99", peer, statistics.percentile99) }
@@ -37,7 +39,6 @@ struct Restart: Measurement {
     }
 
     private func measure(_ run: Run, _ session: Session) throws -> [Double] {
-        try session.launch()
         pause(1.5)
         let end = now() + kills(run.bench).seconds
         var values: [Double] = []

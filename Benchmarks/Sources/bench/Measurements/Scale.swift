@@ -50,7 +50,7 @@ struct Scale: Measurement {
                 try run.session(peer, Workload(apps)) { session in try measure(run, session, peer, apps) }
             }
         }
-        for peer in run.peers { each(run, peer) }
+        for peer in run.peers where peer.name != "floor" { each(run, peer) }
     }
 
     private func measure(_ run: Run, _ session: Session, _ peer: any Peer, _ apps: Int) throws {

@@ -7,11 +7,12 @@ struct Suspend: Measurement {
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 3 }
     /// Suspensions in a turn, and when it is enough for those that take long.
-    private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (50, 2) : (300, 20) }
+    private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (50, 1) : (300, 20) }
 
     func conditions(_ bench: Bench) -> String {
         "From the request until both its answer is there and /proc says T (resume: no more), one at a time, of "
-            + "\(grouped(apps(bench))) apps; a command is its whole process. floor: kill and waitpid on its own child."
+            + "\(grouped(apps(bench))) apps; a command is its whole process, "
+            + "a control FIFO gives no answer. floor: kill and waitpid on its own child."
     }
 
     func figures(_ bench: Bench) -> [Figure] {
@@ -23,14 +24,13 @@ struct Suspend: Measurement {
 
     func measure(_ run: Run) throws {
         try run.interleave("suspensions", rounds: rounds(run.bench)) { peer in
-            try run.session(peer, Workload(apps(run.bench))) { session in
+            try run.launched(peer, apps(run.bench)) { session in
                 if let floor = session as? FloorSession {
                     let lines = try floor.measure("suspend", rounds: times(run.bench).most)
                     run.record("suspend", peer, values: lines.compactMap { $0.first }.map { $0 / 1e6 })
                     run.record("resume", peer, values: lines.compactMap { $0.last }.map { $0 / 1e6 })
                     return
                 }
-                try session.launch()
                 pause(0.5)
                 for suspender in session.suspenders { try measure(run, peer, session, suspender) }
             }

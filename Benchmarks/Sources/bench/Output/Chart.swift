@@ -4,7 +4,7 @@ import Foundation
 enum Chart {
     private static let columns = 3
     private static let width = 330.0
-    private static let labels = 140.0
+    private static let labels = 146.0
     private static let values = 82.0
     private static let step = 15.0
 

@@ -25,7 +25,7 @@ enum Curves {
         guard let least = all.min(), let most = all.max(), counts.count > 1 else { return "" }
         let low = log10(least).rounded(.down)
         let high = max(low + 1, log10(most).rounded(.up))
-        let (left, right, top, bottom) = (x + 38, x + width - 70, y + 36, y + 14 + height)
+        let (left, right, top, bottom) = (x + 38, x + width - 70, y + 46, y + 20 + height)
         // None has no logarithm: it stands one step to the left of the fewest.
         func across(_ apps: Int) -> Double {
             let index = counts.firstIndex(of: apps) ?? 0

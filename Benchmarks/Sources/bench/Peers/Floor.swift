@@ -43,7 +43,8 @@ final class FloorSession: Session {
             output: output,
             errors: errors
         )
-        self.child = child
+        // Its worker stands on the page, so that it is ended with the session.
+        defer { child.end() }
         let status = try child.wait(60, "floor \(mode)")
         guard status == 0, let text = try? String(contentsOfFile: output, encoding: .utf8) else {
             throw Trouble("floor \(mode) failed")
