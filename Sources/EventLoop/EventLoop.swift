@@ -7,8 +7,9 @@ public import Linux
 /// then timers, then `later` work. So a datagram that waits is read before a deadline is judged. What floods the loop
 /// does not starve the rest: after 32 turns in a row of descriptors alone, all else that waits gets its turn.
 ///
-/// All I/O watches of normal priority sit behind one epoll descriptor of the loop's own: sd-event handles one source a
-/// turn, which is quadratic with many that are ready.
+/// All I/O watches of normal priority sit behind one epoll descriptor of the loop's own, and so do those of the last:
+/// sd-event handles one source a turn, which is quadratic with many that are ready. Of the normal ones a turn handles all
+/// that are ready, of the last about a millisecond's worth.
 ///
 /// Not thread-safe, and not for use across fork(2): sd-event answers ECHILD there.
 public final class EventLoop {
@@ -37,12 +38,17 @@ public final class EventLoop {
     public var beforeSleep: (() -> Void)?
     /// Runs right after the loop has waited.
     public var afterWake: (() -> Void)?
+    /// Runs before a turn that did not have to wait: with much to do, the loop may not wait for a long time.
+    public var whileBusy: (() -> Void)?
 
     /// The loop of sd-event.
     let event: OpaquePointer
     /// The I/O watches of normal priority.
     let watches: WatchTable
+    /// Those of the last.
+    let lastWatches: WatchTable
     private var watchSource: OpaquePointer?
+    private var lastWatchSource: OpaquePointer?
     private var watchTurns = 0
     private var turnsWhileAside = 0
 
@@ -58,6 +64,7 @@ public final class EventLoop {
         event = made
         do throws(Errno) {
             watches = try WatchTable()
+            lastWatches = try WatchTable()
         } catch {
             sd_event_unref(made)
             throw error
@@ -78,6 +85,20 @@ public final class EventLoop {
         )
         try check(sd_event_source_set_priority(watchSource, Priority.normal.value))
         try check(
+            sd_event_add_io(
+                event,
+                &lastWatchSource,
+                lastWatches.poller.descriptor.raw,
+                IOEvents.readable.rawValue,
+                { _, _, _, loop in
+                    Unmanaged<EventLoop>.fromOpaque(loop!).takeUnretainedValue().lastWatches.drain(atMost: lastPortion)
+                    return 0
+                },
+                me
+            )
+        )
+        try check(sd_event_source_set_priority(lastWatchSource, Priority.last.value))
+        try check(
             sd_event_add_defer(
                 event,
                 &deferSource,
@@ -94,6 +115,7 @@ public final class EventLoop {
 
     deinit {
         sd_event_source_disable_unref(watchSource)
+        sd_event_source_disable_unref(lastWatchSource)
         sd_event_source_disable_unref(deferSource)
         sd_event_unref(event)
     }
@@ -131,6 +153,8 @@ public final class EventLoop {
             let waited = sd_event_wait(event, timeout)
             afterWake?()
             result = try check(waited)
+        } else {
+            whileBusy?()
         }
         guard result > 0 else {
             watchTurns = 0
@@ -185,9 +209,9 @@ public final class EventLoop {
         priority: Priority = .normal,
         _ handler: @escaping (IOEvents) -> Void
     ) throws(Errno) -> IOSource {
-        if priority == .normal {
-            let tag = try watches.add(fd, events, handler)
-            return IOSource(loop: self, backing: .table(tag))
+        if priority == .normal || priority == .last {
+            let table = priority == .normal ? watches : lastWatches
+            return IOSource(loop: self, backing: .table(table, try table.add(fd, events, handler)))
         }
         let box = HandlerBox(handler)
         var source: OpaquePointer?
@@ -256,6 +280,9 @@ public final class EventLoop {
         return SignalSource(loop: self, source: source, box: box)
     }
 }
+
+/// How long what comes last may keep a turn, when there is much of it.
+private let lastPortion = Duration.milliseconds(1)
 
 /// sd-event's negative results are errno.
 @discardableResult

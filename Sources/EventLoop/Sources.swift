@@ -16,7 +16,7 @@ final class HandlerBox<Value> {
 /// A watched descriptor. Keep it: the watch ends with the last reference.
 public final class IOSource {
     enum Backing {
-        case table(UInt64)
+        case table(WatchTable, UInt64)
         case source(OpaquePointer?, HandlerBox<IOEvents>)
     }
 
@@ -33,7 +33,7 @@ public final class IOSource {
     /// Watches for other events from now on. With none, only hangup and error are reported.
     public func setEvents(_ events: IOEvents) {
         switch backing {
-        case .table(let tag): loop.watches.setEvents(tag, events)
+        case .table(let table, let tag): table.setEvents(tag, events)
         case .source(let source, _): sd_event_source_set_io_events(source, events.rawValue)
         case nil: break
         }
@@ -44,7 +44,7 @@ public final class IOSource {
         guard let backing else { return }
         self.backing = nil
         switch backing {
-        case .table(let tag): loop.watches.remove(tag)
+        case .table(let table, let tag): table.remove(tag)
         case .source(let source, let box):
             sd_event_source_disable_unref(source)
             box.clear()

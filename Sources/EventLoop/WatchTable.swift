@@ -1,12 +1,15 @@
 import Linux
 
-/// The I/O watches of normal priority: one epoll instance, and a table from tag to handler. A tag is an index and the
+/// The I/O watches of one priority: one epoll instance, and a table from tag to handler. A tag is an index and the
 /// generation of that place, so that an event of a watch that was cancelled a moment ago meets nobody.
 final class WatchTable {
     let poller: Poller
     private var entries: [Entry] = []
     private var free: [UInt32] = []
     private var tags: [Int32: UInt64] = [:]
+    /// What was ready and has not had its turn, from `next` on.
+    private var waiting: [(tag: UInt64, events: IOEvents)] = []
+    private var next = 0
 
     private struct Entry {
         var generation: UInt32
@@ -52,11 +55,30 @@ final class WatchTable {
         _ = handler
     }
 
+    /// Handles all that is ready.
     func drain() {
-        _ = try? poller.drain { tag, events in
-            guard let index = live(tag), let handler = entries[index].handler else { return }
-            handler(events)
+        _ = try? poller.drain { handle($0, $1) }
+    }
+
+    /// Handles what is ready until the time is over. The rest comes next, before the kernel is asked again: so each has
+    /// its turn, however many are always ready. What is ready no more by then is handled in vain.
+    func drain(atMost limit: Duration) {
+        if waiting.isEmpty { _ = try? poller.drain { waiting.append(($0, $1)) } }
+        let end = Clock.monotonic() + limit
+        while next < waiting.count {
+            let (tag, events) = waiting[next]
+            next += 1
+            handle(tag, events)
+            if Clock.monotonic() >= end { break }
         }
+        guard next >= waiting.count else { return }
+        waiting.removeAll(keepingCapacity: true)
+        next = 0
+    }
+
+    private func handle(_ tag: UInt64, _ events: IOEvents) {
+        guard let index = live(tag), let handler = entries[index].handler else { return }
+        handler(events)
     }
 
     private func live(_ tag: UInt64) -> Int? {

@@ -4,36 +4,49 @@ public import Linux
 ///
 /// Reading output and writing it are two steps, and a daemon that is killed between them would lose what it had read.
 /// So the bytes are spliced from the FIFO into this file in the runtime directory (a tmpfs), which the keeper also
-/// holds, and the file says how far the step has come. One file serves a whole daemon: batches are synchronous, so one is under way at a time.
+/// holds, and the file says how far the step has come. One file serves a whole daemon: batches are synchronous, so one
+/// is under way at a time. It is mapped, so that the journal costs no system call.
 ///
-/// Layout: a page of header, then the raw bytes; so the length of the file says how many there are. Header, little
-/// endian:
+/// Layout: a page of header, then raw bytes; those of the batch are the ones from `begin` to the end of the file.
+/// Header, in the machine's own byte order:
 ///
-///     0  8  "TORPOUT1"
+///     0  8  "TORPOUT2"
 ///     8  4  phase: 1 filling, 2 appending
-///    12  4  bytes of the path at 64
+///    12  4  begin: where in this file the raw bytes of the batch begin
 ///    16  8  device of the log          \
 ///    24  8  inode of the log            | valid while
 ///    32  8  its length before           | appending
-///    40  8  raw bytes of this batch     |
-///    48  8  time stamp, µs since 1970  /
+///    40  8  time stamp, µs since 1970  /
+///    48  4  bytes of the path at 64
 ///    64  …  path of the log, at most 4,032 bytes
 ///
 /// The order of steps, each of which may be the last: header `filling`; splice (the file grows); header `appending`;
-/// append to the log; shorten the file to its header. An empty file needs nothing. One that is `filling` is appended
-/// as it is; one that is `appending` takes the log back to its length before and is appended again, with the same
-/// stamp: no line is lost, none is doubled.
+/// append to the log; `begin` goes to the end of the file, or the file is shortened to its header. With nothing behind
+/// `begin` nothing is needed. A batch that is `filling` is appended as it is; one that is `appending` takes the log back
+/// to its length before and is appended again, with the same stamp: no line is lost, none is doubled.
 public final class OutputBatch {
     /// The header's size, and where the raw bytes begin.
     static let headerSize: UInt64 = 4_096
     /// The most raw bytes of one batch: what an app gets of one turn of the loop.
     public static let capacity = 256 << 10
 
+    /// So many raw bytes of batches that are done may stand in the file: shortening it after every line would cost as
+    /// much as the line, never doing so would keep memory.
+    private static let mostDone = 64 << 10
+    private static let mappedSize = Int(headerSize) + mostDone + capacity
+    private static let magic: UInt64 = 0x3254_554f_5052_4f54  // "TORPOUT2"
+
     /// What the keeper should hold.
     public private(set) var descriptor: Descriptor
-    private let raw = Scratch(capacity: OutputBatch.capacity)
-    private let out = Scratch(capacity: OutputBatch.capacity)
-    private var fillingPath: String?
+    private var mapping: Mapping?
+    private let out = Scratch(capacity: 128 << 10)
+    /// So many FIFOs may be larger than usual: their pages count against the user's quota (fs.pipe-user-pages-soft), and
+    /// beyond that all new pipes of the user are tiny.
+    private var largeFIFOs = 16
+    /// The path in the header.
+    private var path: String?
+    /// The end of the file, between batches.
+    private var end = OutputBatch.headerSize
 
     /// A new one at `path`, in place of what is there; without a path in memory only.
     public init(path: String? = nil) throws(Errno) {
@@ -41,21 +54,21 @@ public final class OutputBatch {
             descriptor = try Self.make(path)
         } else {
             descriptor = try Memory.file(named: "torpor-output")
-            try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
         }
+        try empty()
     }
 
     /// Goes on with a new file at `path`. Between batches there is nothing in the old one.
     public func move(to path: String) throws(Errno) {
-        descriptor = try Self.make(path)
-        fillingPath = nil
+        let new = try Self.make(path)
+        mapping = nil
+        descriptor = new
+        try empty()
     }
 
     private static func make(_ path: String) throws(Errno) -> Descriptor {
         try? File.remove(path)
-        let descriptor = try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600)
-        try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
-        return descriptor
+        return try File.open(path, [.readWrite, .create, .exclusive], mode: 0o600)
     }
 
     /// One that an earlier daemon used; call `recover` before anything else.
@@ -68,108 +81,159 @@ public final class OutputBatch {
     @discardableResult
     public func recover(log: (String) -> LogFile?) throws(Errno) -> Int {
         let size = try File.status(descriptor: descriptor.raw).size
-        defer { try? File.truncate(descriptor.raw, to: OutputBatch.headerSize) }
-        guard size > OutputBatch.headerSize, let header = try readHeader() else { return 0 }
+        guard size > OutputBatch.headerSize, let header = try readHeader(), size > header.begin else {
+            try empty()
+            return 0
+        }
         let file = log(header.path) ?? LogFile(path: header.path, limits: LogLimits(maxSize: nil))
-        let count = Int(min(size - OutputBatch.headerSize, UInt64(OutputBatch.capacity)))
+        let count = Int(min(size - header.begin, UInt64(OutputBatch.capacity)))
         var stamp = Clock.realtimeMicroseconds()
-        if header.appending {
+        if header.isAppending {
             try file.rewind(to: header.length, device: header.device, inode: header.inode)
             stamp = header.stamp
+            // Nothing of it is in the log now: this recovery, too, may be cut short.
+            try map().publish(Phase.filling, at: Offset.phase)
         }
         if file.prepare(for: 0, now: stamp) {
-            file.append(try load(count), stamp: stamp, using: out)
+            try beginAppending(to: file, stamp: stamp)
+            file.append(try raw(from: header.begin, count), stamp: stamp, using: out)
         }
+        try empty()
         return count
     }
 
     /// Moves what waits in a FIFO into a log, at most `limit` bytes; the number of raw bytes taken out of the FIFO.
     func move(from fifo: Int32, to log: LogFile, limit: Int) throws(Errno) -> Int {
-        let limit = min(limit, OutputBatch.capacity)
+        if end > OutputBatch.headerSize + UInt64(OutputBatch.mostDone) { try empty() }
+        try beginFilling(for: log)
+        let moved = try Splice.move(
+            from: fifo,
+            to: descriptor.raw,
+            offset: Int64(end),
+            size: min(limit, OutputBatch.capacity)
+        )
+        guard let count = moved, count > 0 else { return 0 }
         let now = Clock.realtimeMicroseconds()
-        try writeHeader(appending: false, log: log, count: 0, stamp: now)
-        var count = 0
-        while count < limit {
-            let moved = try Splice.move(
-                from: fifo,
-                to: descriptor.raw,
-                offset: Int64(OutputBatch.headerSize) + Int64(count),
-                size: limit - count
-            )
-            guard let moved, moved > 0 else { break }
-            count += moved
-        }
-        guard count > 0 else { return 0 }
         if log.prepare(for: count, now: now) {
-            try writeHeader(appending: true, log: log, count: count, stamp: now)
-            log.append(try load(count), stamp: now, using: out)
+            try beginAppending(to: log, stamp: now)
+            log.append(try raw(from: end, count), stamp: now, using: out)
         } else {
             log.drop(count)
         }
-        try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
-        fillingPath = nil
+        try finish(count)
         return count
     }
 
+    /// Whether one more FIFO may be larger than usual.
+    func takeLargeFIFO() -> Bool {
+        guard largeFIFOs > 0 else { return false }
+        largeFIFOs -= 1
+        return true
+    }
+
+    /// One of them is gone.
+    func giveBackLargeFIFO() { largeFIFOs += 1 }
+
     // MARK: - The record
 
+    private enum Offset {
+        static let phase = 8
+        static let begin = 12
+        static let device = 16
+        static let inode = 24
+        static let length = 32
+        static let stamp = 40
+        static let pathLength = 48
+        static let path = 64
+    }
+
+    private enum Phase {
+        static let filling: UInt32 = 1
+        static let appending: UInt32 = 2
+    }
+
     struct Header {
-        var appending: Bool
+        var isAppending: Bool
+        var begin: UInt64
         var path: String
         var device: UInt64
         var inode: UInt64
         var length: UInt64
-        var count: UInt64
         var stamp: Int64
     }
 
-    private func load(_ count: Int) throws(Errno) -> UnsafeRawBufferPointer {
-        let buffer = UnsafeMutableRawBufferPointer(rebasing: raw.whole[..<count])
-        let got = try File.read(descriptor.raw, at: OutputBatch.headerSize, into: buffer)
-        return UnsafeRawBufferPointer(rebasing: buffer[..<got])
+    /// The header and all the raw bytes that there may be; only what lies before the end of the file may be touched.
+    private func map() throws(Errno) -> Mapping {
+        if let mapping { return mapping }
+        let made = try Mapping(descriptor: descriptor.raw, size: OutputBatch.mappedSize, writable: true)
+        mapping = made
+        path = nil
+        return made
     }
 
-    /// Also what a test uses to make the file of a daemon that was killed.
-    func writeHeader(appending: Bool, log: LogFile, count: Int, stamp: Int64) throws(Errno) {
-        // The same log fills again after an empty turn: the header says so already.
-        if !appending, fillingPath == log.path { return }
-        fillingPath = appending ? nil : log.path
-        var bytes = Array("TORPOUT1".utf8)
-        func put(_ value: some FixedWidthInteger) {
-            withUnsafeBytes(of: value.littleEndian) { bytes.append(contentsOf: $0) }
-        }
-        let path = Array(log.path.utf8.prefix(Int(OutputBatch.headerSize) - 64))
+    private func raw(from begin: UInt64, _ count: Int) throws(Errno) -> UnsafeRawBufferPointer {
+        let begin = Int(begin)
+        return UnsafeRawBufferPointer(rebasing: try map().bytes[begin..<(begin + count)])
+    }
+
+    /// No batch is under way, and nothing of earlier ones is kept.
+    private func empty() throws(Errno) {
+        // From here on there is nothing behind `begin`, wherever that is.
+        try File.truncate(descriptor.raw, to: OutputBatch.headerSize)
+        end = OutputBatch.headerSize
+        let mapping = try map()
+        mapping.bytes.storeBytes(of: OutputBatch.magic, as: UInt64.self)
+        mapping.publish(UInt32(end), at: Offset.begin)
+    }
+
+    /// Says for which log raw bytes come; there are none yet.
+    func beginFilling(for log: LogFile) throws(Errno) {
+        let mapping = try map()
+        mapping.publish(Phase.filling, at: Offset.phase)
+        guard path != log.path else { return }
+        path = log.path
+        let bytes = log.path.utf8.prefix(Int(OutputBatch.headerSize) - Offset.path)
+        mapping.bytes.storeBytes(of: UInt32(bytes.count), toByteOffset: Offset.pathLength, as: UInt32.self)
+        UnsafeMutableRawBufferPointer(rebasing: mapping.bytes[Offset.path...]).copyBytes(from: bytes)
+    }
+
+    /// Says where the raw bytes go that are here; after `beginFilling`.
+    func beginAppending(to log: LogFile, stamp: Int64) throws(Errno) {
+        let mapping = try map()
         let position = log.position
-        put(UInt32(appending ? 2 : 1))
-        put(UInt32(path.count))
-        put(position.device)
-        put(position.inode)
-        put(position.length)
-        put(UInt64(count))
-        put(stamp)
-        bytes.append(contentsOf: [UInt8](repeating: 0, count: 64 - bytes.count))
-        bytes.append(contentsOf: path)
-        try File.write(descriptor.raw, at: 0, bytes)
+        mapping.bytes.storeBytes(of: position.device, toByteOffset: Offset.device, as: UInt64.self)
+        mapping.bytes.storeBytes(of: position.inode, toByteOffset: Offset.inode, as: UInt64.self)
+        mapping.bytes.storeBytes(of: position.length, toByteOffset: Offset.length, as: UInt64.self)
+        mapping.bytes.storeBytes(of: stamp, toByteOffset: Offset.stamp, as: Int64.self)
+        mapping.publish(Phase.appending, at: Offset.phase)
     }
 
+    /// The batch is in the log.
+    private func finish(_ count: Int) throws(Errno) {
+        end += UInt64(count)
+        if end > OutputBatch.headerSize + UInt64(OutputBatch.mostDone) { return try empty() }
+        try map().publish(UInt32(end), at: Offset.begin)
+    }
+
+    /// Nil when there is none that makes sense.
     func readHeader() throws(Errno) -> Header? {
-        let buffer = UnsafeMutableRawBufferPointer(rebasing: raw.whole[..<Int(OutputBatch.headerSize)])
-        guard try File.read(descriptor.raw, at: 0, into: buffer) == buffer.count else { return nil }
-        guard buffer[..<8].elementsEqual("TORPOUT1".utf8) else { return nil }
-        let phase = UInt32(littleEndian: buffer.loadUnaligned(fromByteOffset: 8, as: UInt32.self))
-        let pathLength = Int(UInt32(littleEndian: buffer.loadUnaligned(fromByteOffset: 12, as: UInt32.self)))
-        guard (1...2).contains(phase), pathLength > 0, pathLength <= buffer.count - 64 else { return nil }
-        func word(_ offset: Int) -> UInt64 {
-            UInt64(littleEndian: buffer.loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-        }
+        let bytes = try map().bytes
+        guard bytes.load(as: UInt64.self) == OutputBatch.magic else { return nil }
+        let phase = bytes.load(fromByteOffset: Offset.phase, as: UInt32.self)
+        let begin = UInt64(bytes.load(fromByteOffset: Offset.begin, as: UInt32.self))
+        let pathLength = Int(bytes.load(fromByteOffset: Offset.pathLength, as: UInt32.self))
+        guard phase == Phase.filling || phase == Phase.appending, begin >= OutputBatch.headerSize,
+            begin <= OutputBatch.headerSize + UInt64(OutputBatch.mostDone),
+            pathLength > 0, pathLength <= Int(OutputBatch.headerSize) - Offset.path
+        else { return nil }
         return Header(
-            appending: phase == 2,
-            path: String(decoding: buffer[64..<(64 + pathLength)], as: UTF8.self),
-            device: word(16),
-            inode: word(24),
-            length: word(32),
-            count: word(40),
-            stamp: Int64(bitPattern: word(48))
+            isAppending: phase == Phase.appending,
+            begin: begin,
+            path: String(decoding: bytes[Offset.path..<(Offset.path + pathLength)], as: UTF8.self),
+            device: bytes.load(fromByteOffset: Offset.device, as: UInt64.self),
+            inode: bytes.load(fromByteOffset: Offset.inode, as: UInt64.self),
+            length: bytes.load(fromByteOffset: Offset.length, as: UInt64.self),
+            stamp: bytes.load(fromByteOffset: Offset.stamp, as: Int64.self)
         )
     }
 }

@@ -17,6 +17,9 @@ public struct OutputError: Error, CustomStringConvertible {
 /// An app that writes more than can be taken fills its own FIFO and waits; each turn takes a bounded amount, and the
 /// next turn comes after everything else that was ready.
 public final class OutputCapture {
+    /// A batch like this has found the FIFO more than half full: it holds 64 KiB unless it is told otherwise, pipe(7).
+    private static let largeBatch = 32 << 10
+
     /// The app's name.
     public let app: String
     /// `<runtime>/apps/<app>/out`.
@@ -38,6 +41,11 @@ public final class OutputCapture {
     private var observers: [(token: Int, call: () -> Void)] = []
     private var nextToken = 0
     private var resting = false
+    /// Bytes taken since others were let go first.
+    private var sinceRest = 0
+    /// Large batches in a row.
+    private var largeBatches = 0
+    private var isLarge = false
     private var troubled = false
 
     /// A capture that has not begun. One `batch` may serve many. `owner` is the app's user, if it has one of its own.
@@ -87,6 +95,7 @@ public final class OutputCapture {
             drain()
             source?.cancel()
             fifo = nil
+            giveBackLargeFIFO()
             try start()
             onRenewed?()
         }
@@ -120,6 +129,7 @@ public final class OutputCapture {
         source?.cancel()
         source = nil
         fifo = nil
+        giveBackLargeFIFO()
         observers.removeAll()
         log.close()
         if remove { try? File.remove(fifoPath) }
@@ -157,8 +167,12 @@ public final class OutputCapture {
 
     private func turn() {
         let count = moveBatch()
-        guard count >= OutputBatch.capacity, let source, !resting else { return }
-        // There is more: everything else that is ready comes first.
+        enlarge(after: count)
+        sinceRest += count
+        guard sinceRest >= OutputBatch.capacity, let source, !resting else { return }
+        // An app that fills its FIFO as fast as it is emptied would be ready for ever: what the loop does last would
+        // never be done.
+        sinceRest = 0
         resting = true
         source.setEvents([])
         loop.later { [weak self] in
@@ -166,6 +180,24 @@ public final class OutputCapture {
             resting = false
             self.source?.setEvents(.readable)
         }
+    }
+
+    /// An app that keeps its FIFO full gets a larger one: so it is woken less often, and so is the daemon.
+    private func enlarge(after count: Int) {
+        guard count >= OutputCapture.largeBatch, !isLarge else {
+            largeBatches = 0
+            return
+        }
+        largeBatches += 1
+        guard largeBatches >= 4, let fifo, batch.takeLargeFIFO() else { return }
+        isLarge = true
+        // A user's quota of pipe pages may be used up: then it stays as it is.
+        try? Splice.setCapacity(fifo.raw, OutputBatch.capacity)
+    }
+
+    private func giveBackLargeFIFO() {
+        if isLarge { batch.giveBackLargeFIFO() }
+        isLarge = false
     }
 
     private func moveBatch() -> Int {

@@ -1,12 +1,15 @@
 import EventLoop
 import Linux
 
-/// The keeper's watch over the loop: a timer that both have. Armed while the loop works, disarmed while it sleeps, so
-/// that an idle torpord costs no wake-up; when it fires, the keeper ends torpord and starts another.
+/// The keeper's watch over the loop: a timer that both have. Armed while the loop works, put off while it turns (with
+/// much output it may have no time to sleep), disarmed while it sleeps, so that an idle torpord costs no wake-up; when it
+/// fires, the keeper ends torpord and starts another.
 final class KeeperWatch {
     private let timer: Descriptor
     private let limit: Duration
     private var isCancelled = false
+    /// When it would be put off next.
+    private var putOffAt = Duration.zero
 
     init(timer: Descriptor, milliseconds: UInt32, loop: EventLoop) {
         self.timer = timer
@@ -22,6 +25,11 @@ final class KeeperWatch {
             self?.loopWakes()
             after?()
         }
+        let busy = loop.whileBusy
+        loop.whileBusy = { [weak self] in
+            self?.loopTurns()
+            busy?()
+        }
     }
 
     private func loopSleeps() {
@@ -29,7 +37,14 @@ final class KeeperWatch {
     }
 
     private func loopWakes() {
-        if !isCancelled { try? Timerfd.arm(timer.raw, at: Clock.monotonic() + limit) }
+        guard !isCancelled else { return }
+        let now = Clock.monotonic()
+        try? Timerfd.arm(timer.raw, at: now + limit)
+        putOffAt = now + limit / 8
+    }
+
+    private func loopTurns() {
+        if Clock.monotonic() >= putOffAt { loopWakes() }
     }
 
     func cancel() {

@@ -192,16 +192,55 @@ import Testing
         try turn(loop) { timers == 1 && laters > 3 }
     }
 
+    @Test("of many that come last and are always ready each has its turn, and what is before them does not wait")
+    func manyLast() throws {
+        let loop = try EventLoop()
+        var calls = [Int](repeating: 0, count: 400)
+        var pipes: [(read: Descriptor, write: Descriptor)] = []
+        var sources: [IOSource] = []
+        for i in calls.indices {
+            let pipe = try Descriptor.pipe()
+            _ = try Descriptor.write(pipe.write.raw, [1])
+            pipes.append(pipe)
+            sources.append(
+                try loop.watch(pipe.read.raw, .readable, priority: .last) { _ in
+                    calls[i] += 1
+                    // Some work: a turn must not make it all of these.
+                    let end = Clock.monotonic() + .microseconds(100)
+                    while Clock.monotonic() < end {}
+                }
+            )
+        }
+        try loop.runOnce(timeout: .zero)
+        #expect((1..<100).contains(calls.reduce(0, +)))
+        var timers = 0
+        let timer = try loop.timer { timers += 1 }
+        timer.arm(at: .zero)
+        try loop.runOnce(timeout: .zero)
+        #expect(timers == 1)
+        try turn(loop) { calls.allSatisfy { $0 >= 2 } }
+        #expect(calls.max()! - calls.min()! <= 2)
+        // One that is cancelled while it waits for its turn is called no more.
+        sources.removeLast(200)
+        let before = calls
+        try turn(loop) { calls[0] >= before[0] + 2 }
+        #expect(calls[200...] == before[200...])
+    }
+
     @Test("the hooks run around each wait, and nowhere else")
     func hooks() throws {
         let loop = try EventLoop()
         var log: [String] = []
         loop.beforeSleep = { log.append("sleep") }
         loop.afterWake = { log.append("wake") }
+        loop.whileBusy = { log.append("busy") }
         let timer = try loop.timer { log.append("timer") }
         timer.arm(after: .milliseconds(1))
         try turn(loop) { log.contains("timer") }
         #expect(log == ["sleep", "wake", "timer"])
+        loop.later { log.append("later") }
+        try turn(loop) { log.contains("later") }
+        #expect(log[3...] == ["busy", "later"])
     }
 
     @Test("an idle loop does not wake up")

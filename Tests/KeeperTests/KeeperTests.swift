@@ -127,11 +127,16 @@ struct KeeperTests {
         }
     }
 
-    @Test("a loop that does not move is replaced, one that sleeps is left alone")
+    @Test("a loop that does not move is replaced, one that sleeps or always has something to do is left alone")
     func stuckLoop() throws {
         try withBench(watch: 300) { bench in
             try bench.loop.runOnce(timeout: .milliseconds(900))
             #expect(!bench.log.contains("has not moved"), "an idle loop is no stuck loop")
+            func again() { bench.loop.later(again) }
+            again()
+            let end = Clock.monotonic() + .milliseconds(900)
+            while Clock.monotonic() < end { try bench.loop.runOnce(timeout: .milliseconds(10)) }
+            #expect(!bench.log.contains("has not moved"), "a busy loop is no stuck loop")
             let old = bench.standIn.pid
             _ = try bench.launch(bench.shell("exit 0")).get()
             // Nobody turns the loop any more.

@@ -180,7 +180,8 @@ import Testing
     /// A batch as a daemon leaves it that is killed: the header of a phase, raw bytes, and so much of it in the log.
     private func leave(_ raw: String, appending: Bool, log: LogFile) throws -> OutputBatch {
         let batch = try OutputBatch()
-        try batch.writeHeader(appending: appending, log: log, count: raw.utf8.count, stamp: 1_769_860_800_000_000)
+        try batch.beginFilling(for: log)
+        if appending { try batch.beginAppending(to: log, stamp: 1_769_860_800_000_000) }
         try File.write(batch.descriptor.raw, at: OutputBatch.headerSize, Array(raw.utf8))
         return batch
     }
@@ -218,6 +219,48 @@ import Testing
         #expect(try recover(batch, log) == 10)
         #expect(folder.lines("app.log") == ["zero", "half", "one", "two"])
         #expect(folder.text("app.log").hasSuffix(full))
+    }
+
+    @Test("killed after others were done: those are not repeated", arguments: [false, true])
+    func later(isAppending: Bool) throws {
+        let loop = try EventLoop()
+        let path = folder.path + "/batch"
+        let batch = try OutputBatch(path: path)
+        let rig = try Rig(folder, loop: loop, batch: batch)
+        for number in 1...100 { try rig.write("line \(number)\n") }
+        let size = try File.status(path).size
+        #expect(size > OutputBatch.headerSize, "what is done is not cleared away line by line")
+        let before = folder.text("app.log")
+        try batch.beginFilling(for: rig.log)
+        try File.write(batch.descriptor.raw, at: size, Array("line 101\nline 1".utf8))
+        if isAppending {
+            try batch.beginAppending(to: rig.log, stamp: 1_769_860_800_000_000)
+            let handle = try #require(FileHandle(forWritingAtPath: rig.log.path))
+            try handle.seekToEnd()
+            try handle.write(contentsOf: Data("2026-01-31T12:00:00.000Z line 1".utf8))
+            try handle.close()
+        }
+        // Found by its path, as it is when the keeper is gone too.
+        let again = OutputBatch(recovering: try File.open(path, .readWrite))
+        #expect(try again.recover { LogFile(path: $0) } == 15)
+        #expect(folder.text("app.log").hasPrefix(before))
+        #expect(folder.text("app.log").hasSuffix(" line 1"))
+        #expect(folder.lines("app.log") == (1...101).map { "line \($0)" })
+        #expect(try again.recover { LogFile(path: $0) } == 0)
+    }
+
+    @Test("the file of batches does not grow")
+    func bounded() throws {
+        let path = folder.path + "/batch"
+        let rig = try Rig(folder, loop: EventLoop(), batch: OutputBatch(path: path))
+        let line = String(repeating: "x", count: 999) + "\n"
+        var largest: UInt64 = 0
+        for _ in 0..<500 {
+            try rig.write(line)
+            largest = max(largest, try File.status(path).size)
+        }
+        #expect(largest < 100 << 10)
+        #expect(folder.lines("app.log").count == 500)
     }
 
     @Test("a memory file that says nothing sensible is emptied")

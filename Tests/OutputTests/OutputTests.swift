@@ -179,11 +179,41 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
             #expect(try wait(loop, .seconds(10)) { folder.lines("quiet.log").count == number && timerFired == number })
             worst = max(worst, Clock.monotonic() - begun)
         }
+        var laters = 0
+        loop.later { laters += 1 }
+        #expect(try wait(loop, .seconds(10)) { laters == 1 })
         // A turn of the flood takes about a millisecond; the rest is for a busy machine.
         #expect(worst < .seconds(2))
         #expect(residentBytes() < memory + (32 << 20))
         let size = (try? File.status(folder.path + "/flood.log", followLinks: false).size) ?? 0
         #expect(size < 40 << 20)
+    }
+
+    @Test("an app that floods gets a larger FIFO, one that is quiet does not, and few do")
+    func largeFIFO() throws {
+        let loop = try EventLoop()
+        let batch = try OutputBatch()
+        let rigs = try (0..<18).map { try Rig(folder, "app\($0)", loop: loop, batch: batch) }
+        func capacity(_ rig: Rig) throws -> Int { try Splice.capacity(#require(rig.capture.descriptorToHold)) }
+        func flood(_ rig: Rig) throws {
+            let writer = try rig.capture.writerForApp()
+            let text = [UInt8](repeating: 0x78, count: 48 << 10)
+            for _ in 0..<6 {
+                try Descriptor.writeAll(writer.raw, text)
+                let begun = rig.capture.bytesRead
+                #expect(try wait(loop) { rig.capture.bytesRead > begun })
+            }
+        }
+        let usual = try capacity(rigs[0])
+        try rigs[0].write("quiet\n")
+        for rig in rigs[1...] { try flood(rig) }
+        #expect(try capacity(rigs[0]) == usual)
+        #expect(try rigs[1...16].allSatisfy { try capacity($0) == OutputBatch.capacity })
+        #expect(try capacity(rigs[17]) == usual)
+        // One that is gone makes room.
+        rigs[1].capture.close()
+        try flood(rigs[17])
+        #expect(try capacity(rigs[17]) == OutputBatch.capacity)
     }
 
     @Test("a writer for the app waits, and the daemon's own ends do not")
