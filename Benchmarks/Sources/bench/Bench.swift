@@ -11,15 +11,18 @@ final class Bench {
     /// On the disk.
     let disk: String
     let quick: Bool
+    /// How many apps `scale` shall launch; empty for its usual steps.
+    let apps: [Int]
     private var serial = 0
 
-    init(binaries: String?, quick: Bool) throws {
+    init(binaries: String?, quick: Bool, apps: [Int] = []) throws {
         // Benchmarks/Sources/bench/Bench.swift
         root =
             URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().deletingLastPathComponent().path
         self.binaries = binaries ?? root + "/.build/release"
         self.quick = quick
+        self.apps = apps
         memory = "/dev/shm/torpor-bench-\(getpid())"
         disk = root + "/.build/bench/run-\(getpid())"
         for folder in [memory, disk] {
@@ -53,13 +56,13 @@ final class Bench {
         try? FileManager.default.removeItem(atPath: disk)
     }
 
-    /// What is missing on this machine to run so many apps; nil when nothing is.
-    func missing(for apps: Int) -> String? {
+    /// What this machine lacks for so many apps of a peer; nil when nothing.
+    func missing(_ peer: any Peer, apps: Int) -> String? {
         let number = { (path: String) in
             Processes.read(path).flatMap { Int($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
         }
-        // The most is one process of the supervisor's beside each app (s6, runit), while nothing else is running.
-        let processes = apps * 2 + 1_000
+        let processes = apps * (1 + peer.needs.processes) + 1_000
+        let descriptors = apps * peer.needs.descriptors + 100
         if let most = number("/proc/sys/kernel/pid_max"), most < processes {
             return "\(grouped(apps)) apps need kernel.pid_max of at least \(processes), it is \(most): "
                 + "sysctl kernel.pid_max=\(processes * 2)"
@@ -70,9 +73,9 @@ final class Bench {
         if let most = Self.limit("Max processes"), most < processes {
             return "\(grouped(apps)) apps need ulimit -u of at least \(processes), it is \(most)"
         }
-        if let most = Self.limit("Max open files"), most < apps * 6 + 100 {
-            return "\(grouped(apps)) apps need ulimit -n of at least \(apps * 6 + 100), it is \(most): "
-                + "run as root, or raise the hard limit"
+        if let most = Self.limit("Max open files"), most < descriptors {
+            return "\(grouped(apps)) apps need ulimit -n of at least \(descriptors), it is \(most) and cannot be "
+                + "raised here: that needs CAP_SYS_RESOURCE"
         }
         return nil
     }

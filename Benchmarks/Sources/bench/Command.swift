@@ -9,10 +9,12 @@ struct Command {
     var svg: String?
     var markdown: String?
     var binaries: String?
+    var apps: [Int] = []
 
     static let usage = """
         usage: bench [--quick] [--only MEASUREMENT]... [--peers PEER,...] [--json FILE] [--svg FILE] [--markdown FILE]
-                     [--bin DIRECTORY] [--list]
+                     [--apps COUNT,...] [--bin DIRECTORY] [--list]
+        --apps: how many apps `scale` launches, once each, instead of its usual steps.
         Measures Torpor and its peers side by side. Tables go to standard output, progress to standard error.
         """
 
@@ -46,6 +48,13 @@ struct Command {
             case "--svg": svg = try value(argument)
             case "--markdown": markdown = try value(argument)
             case "--bin": binaries = try value(argument)
+            case "--apps":
+                for word in try value(argument).split(separator: ",") {
+                    guard let count = Int(word), (0...ReportPage.slots).contains(count) else {
+                        throw Trouble("--apps takes numbers from 0 to \(ReportPage.slots), not \(word)")
+                    }
+                    apps.append(count)
+                }
             case "--list":
                 print(Registry.measurements.map(\.name).joined(separator: "\n"))
                 return nil
@@ -62,7 +71,7 @@ struct Command {
 
     private func run() throws -> Int32 {
         Interruption.watch()
-        let bench = try Bench(binaries: binaries, quick: isQuick)
+        let bench = try Bench(binaries: binaries, quick: isQuick, apps: apps)
         defer { bench.removeAll() }
         let all = Registry.peers(bench)
         for name in peers where !all.contains(where: { $0.name == name }) {

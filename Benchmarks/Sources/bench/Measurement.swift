@@ -89,6 +89,17 @@ final class Run {
         }
     }
 
+    /// One way of several: when it fails it is noted, and the others have their turn.
+    func attempt(_ peer: any Peer, _ what: String, _ body: () throws -> Void) throws {
+        do {
+            try body()
+        } catch let error as Interrupted {
+            throw error
+        } catch {
+            note(peer.name, "\(what): \(error)")
+        }
+    }
+
     /// Runs a session to its end, whatever happens in `body`.
     func session<Result>(_ peer: any Peer, _ load: Workload, _ body: (Session) throws -> Result) throws -> Result {
         let session = try peer.prepare(bench, load)
@@ -149,6 +160,9 @@ final class Run {
     }
 
     func note(_ peer: String, _ text: String) {
+        guard !notes.contains(where: { $0.measurement == measurement && $0.peer == peer && $0.text == text }) else {
+            return
+        }
         say("  \(peer): \(text)")
         notes.append(Note(measurement: measurement, peer: peer, text: text))
     }

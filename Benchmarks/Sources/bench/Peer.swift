@@ -25,8 +25,14 @@ protocol Peer {
     var missing: String? { get }
     /// What it is told that is worth knowing, in a sentence.
     var conditions: String { get }
+    /// How many processes of its own, and descriptors in one of them, each app costs: whether so many apps fit.
+    var needs: (processes: Int, descriptors: Int) { get }
     /// Writes its configuration; nothing runs yet.
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session
+}
+
+extension Peer {
+    var needs: (processes: Int, descriptors: Int) { (0, 0) }
 }
 
 /// A way to stop a worker in memory and let it run on.

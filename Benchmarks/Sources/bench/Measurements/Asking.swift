@@ -5,9 +5,9 @@ struct Asking: Measurement {
     let name = "commands"
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
-    private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 3 }
+    private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 2 }
     /// Questions in a turn, and when it is enough for those that take long.
-    private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (20, 1) : (100, 10) }
+    private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (20, 1) : (100, 6) }
 
     func conditions(_ bench: Bench) -> String {
         "With \(grouped(apps(bench))) apps. A command is timed as a whole process, output to /dev/null; a connection is "
@@ -26,15 +26,19 @@ struct Asking: Measurement {
             try run.launched(peer, apps(run.bench)) { session in
                 pause(0.5)
                 for query in session.queries {
-                    let end = now() + times(run.bench).seconds
-                    var values: [Double] = []
-                    while values.count < 3 || (values.count < times(run.bench).most && now() < end) {
-                        try Interruption.check()
-                        values.append(try query.ask() * 1_000)
-                    }
-                    run.record(query.kind.rawValue, peer, way: query.way, values: values)
+                    try run.attempt(peer, "\(query.kind) by \(query.way)") { try measure(run, peer, query) }
                 }
             }
         }
+    }
+
+    private func measure(_ run: Run, _ peer: any Peer, _ query: Query) throws {
+        let end = now() + times(run.bench).seconds
+        var values: [Double] = []
+        while values.count < 3 || (values.count < times(run.bench).most && now() < end) {
+            try Interruption.check()
+            values.append(try query.ask() * 1_000)
+        }
+        run.record(query.kind.rawValue, peer, way: query.way, values: values)
     }
 }

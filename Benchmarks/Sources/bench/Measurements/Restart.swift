@@ -5,9 +5,9 @@ struct Restart: Measurement {
     let name = "restart"
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
-    private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 3 }
+    private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 2 }
     /// Kills in a turn, and when it is enough for those that wait a second each time.
-    private func kills(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (60, 3) : (200, 30) }
+    private func kills(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (60, 3) : (200, 25) }
 
     func conditions(_ bench: Bench) -> String {
         "From SIGKILL until the next process of the app runs, by the worker's own report; one at a time, a different one "

@@ -6,7 +6,8 @@ struct Scale: Measurement {
 
     /// How many apps, and how often each peer has its turn.
     private func steps(_ bench: Bench) -> [(apps: Int, rounds: Int)] {
-        bench.quick ? [(0, 1), (100, 1), (1_000, 1)] : [(0, 3), (100, 3), (1_000, 5), (10_000, 1)]
+        if !bench.apps.isEmpty { return bench.apps.sorted().map { ($0, 1) } }
+        return bench.quick ? [(0, 1), (100, 1), (1_000, 1)] : [(0, 2), (100, 2), (1_000, 5), (5_000, 1), (10_000, 1)]
     }
 
     func conditions(_ bench: Bench) -> String {
@@ -40,12 +41,17 @@ struct Scale: Measurement {
 
     func measure(_ run: Run) throws {
         for (apps, rounds) in steps(run.bench) {
-            if let missing = run.bench.missing(for: apps) {
-                run.note("all", missing)
-                continue
+            var asked: [String] = []
+            for peer in run.peers where peer.missing == nil {
+                // The form without cgroups tells what cgroups cost: one number of apps is enough.
+                if peer.name == "torpor-nocg", apps != 1_000 { continue }
+                if let missing = run.bench.missing(peer, apps: apps) {
+                    run.note(peer.name, missing)
+                } else {
+                    asked.append(peer.name)
+                }
             }
-            // The form without cgroups tells what cgroups cost: one number of apps is enough.
-            let isAsked = { (peer: any Peer) in peer.name != "torpor-nocg" || apps == 1_000 }
+            let isAsked = { (peer: any Peer) in asked.contains(peer.name) }
             try run.interleave("\(grouped(apps)) apps", rounds: rounds, only: isAsked) { peer in
                 try run.session(peer, Workload(apps)) { session in try measure(run, session, peer, apps) }
             }

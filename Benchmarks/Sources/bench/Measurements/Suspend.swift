@@ -5,9 +5,9 @@ struct Suspend: Measurement {
     let name = "suspend"
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
-    private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 3 }
+    private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 2 }
     /// Suspensions in a turn, and when it is enough for those that take long.
-    private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (50, 1) : (300, 20) }
+    private func times(_ bench: Bench) -> (most: Int, seconds: Double) { bench.quick ? (50, 1) : (200, 12) }
 
     func conditions(_ bench: Bench) -> String {
         "From the request until both its answer is there and /proc says T (resume: no more), one at a time, of "
@@ -32,7 +32,9 @@ struct Suspend: Measurement {
                     return
                 }
                 pause(0.5)
-                for suspender in session.suspenders { try measure(run, peer, session, suspender) }
+                for suspender in session.suspenders {
+                    try run.attempt(peer, "by \(suspender.way)") { try measure(run, peer, session, suspender) }
+                }
             }
         }
     }

@@ -9,6 +9,8 @@ struct Runit: Peer {
         "`run` is a link to the worker, so that no shell runs; no restart delay after a run of over 1 s, which every app "
         + "has had; one runsvdir for each 1,000 services, its limit; list is `sv status` of all"
 
+    var needs: (processes: Int, descriptors: Int) { (1, 0) }
+
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session { try RunitSession(bench, self, load) }
 }
 

@@ -9,6 +9,8 @@ struct S6: Peer {
         "`run` is a link to the worker, so that no shell runs; restart delay of 1 s is built in; it has no list: that is "
         + "s6-svstat of each service in a shell's loop"
 
+    var needs: (processes: Int, descriptors: Int) { (1, 1) }
+
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session { try S6Session(bench, self, load) }
 }
 

@@ -8,6 +8,8 @@ struct Supervisord: Peer {
     let conditions =
         "startsecs = 0, autorestart = true, stderr to the same pipe as stdout, no log files; it looks for ends once a second"
 
+    var needs: (processes: Int, descriptors: Int) { (0, 2) }
+
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session { try SupervisordSession(bench, self, load) }
 }
 

@@ -31,6 +31,8 @@ struct Torpor: Peer {
                 : "the cgroup hierarchy is unmounted for it, apps are followed by session and descent")
     }
 
+    var needs: (processes: Int, descriptors: Int) { (0, 3) }
+
     func prepare(_ bench: Bench, _ load: Workload) throws -> Session { try TorporSession(bench, self, load) }
 
     /// Where cgroup v2 is mounted.
