@@ -11,7 +11,10 @@ struct Manager {
     static let patience = Duration.seconds(30)
 
     /// Connects to the socket that was named, or to the one that is found.
-    init(_ options: GlobalOptions) throws(Failure) {
+    init(_ options: GlobalOptions) throws(Failure) { try self.init(PlainOptions(options)) }
+
+    /// Likewise.
+    init(_ options: PlainOptions) throws(Failure) {
         try self.init(socket: options.socket, isVerbose: options.verbose)
     }
 

@@ -52,8 +52,13 @@ struct AppArgument: ParsableArguments {
     )
     var app: String
 
+    /// Whether it is one app's name, and not many's.
+    static func isName(_ text: String) -> Bool {
+        !text.utf8.contains(UInt8(ascii: "*")) && !text.utf8.contains(UInt8(ascii: "?")) && !text.hasPrefix("tag:")
+    }
+
     func validate() throws {
-        guard !app.contains("*"), !app.contains("?"), !app.hasPrefix("tag:") else {
+        guard Self.isName(app) else {
             throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
         }
     }

@@ -5,6 +5,7 @@ import Varlink
 
 struct Apply: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "apply",
         abstract: "Reads the configuration again; only apps that changed are touched.",
         discussion: """
             New apps are launched, removed ones terminated. Keys that cannot change under a running app count from its \

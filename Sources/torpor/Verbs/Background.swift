@@ -2,7 +2,10 @@ import ArgumentParser
 import TorporAPI
 
 struct Background: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Takes apps to the background.")
+    static let configuration = CommandConfiguration(
+        commandName: "background",
+        abstract: "Takes apps to the background."
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

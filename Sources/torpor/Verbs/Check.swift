@@ -5,6 +5,7 @@ import Varlink
 
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "check",
         abstract: "Validates a configuration, without a supervisor.",
         discussion: "Prints everything that is wrong at once, or when each app that ends at once is started again."
     )

@@ -6,6 +6,7 @@ import Varlink
 
 struct Doctor: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "doctor",
         abstract: "Shows what this machine offers, what it lacks and what that costs.",
         discussion: "Without a running supervisor it shows what one that is started here would have."
     )

@@ -4,7 +4,10 @@ import TorporAPI
 import Varlink
 
 struct Events: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Shows what happened and why.")
+    static let configuration = CommandConfiguration(
+        commandName: "events",
+        abstract: "Shows what happened and why."
+    )
 
     @Argument(
         help: ArgumentHelp("Only what concerns this app.", valueName: "app"),

@@ -2,7 +2,10 @@ import ArgumentParser
 import TorporAPI
 
 struct Foreground: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Brings apps to the foreground.")
+    static let configuration = CommandConfiguration(
+        commandName: "foreground",
+        abstract: "Brings apps to the foreground."
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

@@ -5,6 +5,7 @@ import Varlink
 
 struct History: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "history",
         abstract: "Shows what happened to an app and why, over restarts and boots; the newest last."
     )
     @OptionGroup var app: AppArgument

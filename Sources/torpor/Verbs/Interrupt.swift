@@ -3,6 +3,7 @@ import TorporAPI
 
 struct Interrupt: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "interrupt",
         abstract: "Makes active apps inactive: user events are withheld from them."
     )
     @OptionGroup var apps: AppsArgument

@@ -3,6 +3,7 @@ import TorporAPI
 
 struct Kill: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "kill",
         abstract: "Forces apps to quit, without telling them; no event launches them again."
     )
     @OptionGroup var apps: AppsArgument

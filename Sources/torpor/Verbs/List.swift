@@ -4,46 +4,23 @@ import TorporAPI
 import Varlink
 
 struct List: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Shows all apps.", aliases: ["ls"])
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "Shows all apps.",
+        aliases: ["ls"]
+    )
     @OptionGroup var options: GlobalOptions
 
-    func run() throws { try FastList(socket: options.socket, json: options.json, isVerbose: options.verbose).run() }
+    func run() throws { try PlainList(options: PlainOptions(options)).run() }
 }
 
 /// `list` without the argument parser.
-struct FastList {
-    var socket: String?
-    var json: Bool
-    var isVerbose: Bool
-
-    init(socket: String?, json: Bool, isVerbose: Bool) {
-        self.socket = socket
-        self.json = json
-        self.isVerbose = isVerbose
-    }
-
-    /// Nil for anything but `list` or `ls` with the options that are common.
-    init?(arguments: [String]) {
-        guard let verb = arguments.first, verb == "list" || verb == "ls" else { return nil }
-        var rest = arguments.dropFirst()
-        json = false
-        isVerbose = false
-        while let option = rest.popFirst() {
-            if option == "--json" {
-                json = true
-            } else if option == "--verbose" || option == "-v" {
-                isVerbose = true
-            } else if option == "--socket", let path = rest.popFirst(), !path.hasPrefix("-") {
-                socket = path
-            } else {
-                return nil
-            }
-        }
-    }
+struct PlainList {
+    var options: PlainOptions
 
     func run() throws {
-        let reply = try Manager(socket: socket, isVerbose: isVerbose).call(.list)
-        guard !json else {
+        let reply = try Manager(options).call(.list)
+        guard !options.json else {
             return Output.document(reply["apps"] ?? [])
         }
         let apps = try Manager.read { () throws(FieldError) in

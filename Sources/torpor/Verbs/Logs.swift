@@ -4,7 +4,10 @@ import TorporAPI
 import Varlink
 
 struct Logs: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Shows what an app wrote.")
+    static let configuration = CommandConfiguration(
+        commandName: "logs",
+        abstract: "Shows what an app wrote."
+    )
     @OptionGroup var app: AppArgument
 
     @Flag(name: .shortAndLong, help: "Go on with what comes from now on.")

@@ -2,7 +2,10 @@ import ArgumentParser
 import TorporAPI
 
 struct Reset: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Clears ‘failed’ and the restart count of apps.")
+    static let configuration = CommandConfiguration(
+        commandName: "reset",
+        abstract: "Clears ‘failed’ and the restart count of apps."
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var options: GlobalOptions
 

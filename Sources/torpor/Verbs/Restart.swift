@@ -2,7 +2,10 @@ import ArgumentParser
 import TorporAPI
 
 struct Restart: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Terminates apps and launches them again.")
+    static let configuration = CommandConfiguration(
+        commandName: "restart",
+        abstract: "Terminates apps and launches them again."
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

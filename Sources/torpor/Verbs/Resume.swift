@@ -2,7 +2,10 @@ import ArgumentParser
 import TorporAPI
 
 struct Resume: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Lets suspended apps run on, in the background.")
+    static let configuration = CommandConfiguration(
+        commandName: "resume",
+        abstract: "Lets suspended apps run on, in the background."
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

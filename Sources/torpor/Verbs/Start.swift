@@ -2,7 +2,10 @@ import ArgumentParser
 import TorporAPI
 
 struct Start: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Launches apps into the foreground.")
+    static let configuration = CommandConfiguration(
+        commandName: "start",
+        abstract: "Launches apps into the foreground."
+    )
     @OptionGroup var apps: AppsArgument
     @Flag(help: "Launch into the background.") var background = false
     @OptionGroup var wait: WaitOptions

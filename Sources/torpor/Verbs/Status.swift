@@ -4,12 +4,23 @@ import TorporAPI
 import Varlink
 
 struct Status: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Shows everything about one app; 3 if it is not running.")
+    static let configuration = CommandConfiguration(
+        commandName: "status",
+        abstract: "Shows everything about one app; 3 if it is not running."
+    )
     @OptionGroup var app: AppArgument
     @OptionGroup var options: GlobalOptions
 
+    func run() throws { try PlainStatus(app: app.app, options: PlainOptions(options)).run() }
+}
+
+/// `status` without the argument parser.
+struct PlainStatus {
+    var app: String
+    var options: PlainOptions
+
     func run() throws {
-        let reply = try Manager(options).call(.status(app: app.app))
+        let reply = try Manager(options).call(.status(app: app))
         let status = try Manager.read { () throws(FieldError) in try AppStatus(json: reply["status"] ?? .null) }
         if options.json {
             Output.document(reply["status"] ?? .null)

@@ -3,6 +3,7 @@ import TorporAPI
 
 struct Stop: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "stop",
         abstract: "Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace."
     )
     @OptionGroup var apps: AppsArgument

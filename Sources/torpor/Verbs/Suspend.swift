@@ -2,7 +2,10 @@ import ArgumentParser
 import TorporAPI
 
 struct Suspend: ParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "Stops the processes of apps and keeps them in memory.")
+    static let configuration = CommandConfiguration(
+        commandName: "suspend",
+        abstract: "Stops the processes of apps and keeps them in memory."
+    )
     @OptionGroup var apps: AppsArgument
     @Flag(help: "Although something holds the app.") var force = false
     @OptionGroup var wait: WaitOptions

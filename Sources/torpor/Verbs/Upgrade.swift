@@ -5,6 +5,7 @@ import Varlink
 
 struct Upgrade: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "upgrade",
         abstract: "Puts the programs on disk in charge, in place of the running supervisor.",
         discussion: "No app is touched. If the new program does not come up, the old one goes on."
     )

@@ -1,0 +1,51 @@
+/// The options that every verb has, as values.
+struct PlainOptions {
+    var socket: String?
+    var json = false
+    var verbose = false
+}
+
+extension PlainOptions {
+    init(_ options: GlobalOptions) { self.init(socket: options.socket, json: options.json, verbose: options.verbose) }
+}
+
+/// A command line that is read without the argument parser, which takes longer than all the rest of the command:
+/// `list` and `status APP`, which prompts, loops and scripts call, with nothing but the options that every verb has.
+/// For everything else, what is wrong included, there is the parser.
+enum PlainArguments {
+    case list(PlainList)
+    case status(PlainStatus)
+
+    init?(_ arguments: [String]) {
+        guard let verb = arguments.first, verb == "list" || verb == "ls" || verb == "status" else { return nil }
+        var options = PlainOptions()
+        var operands: [String] = []
+        var rest = arguments.dropFirst()
+        while let argument = rest.popFirst() {
+            switch argument {
+            case "--json": options.json = true
+            case "--verbose", "-v": options.verbose = true
+            case "--socket":
+                guard let path = rest.popFirst(), !path.isEmpty, !path.hasPrefix("-") else { return nil }
+                options.socket = path
+            default:
+                guard !argument.isEmpty, !argument.hasPrefix("-") else { return nil }
+                operands.append(argument)
+            }
+        }
+        if verb != "status" {
+            guard operands.isEmpty else { return nil }
+            self = .list(PlainList(options: options))
+        } else {
+            guard operands.count == 1, AppArgument.isName(operands[0]) else { return nil }
+            self = .status(PlainStatus(app: operands[0], options: options))
+        }
+    }
+
+    func run() throws {
+        switch self {
+        case .list(let list): try list.run()
+        case .status(let status): try status.run()
+        }
+    }
+}
