@@ -36,7 +36,8 @@ final class FloorSession: Session {
 
     /// Runs `floor MODE ROUNDS` to its end; the numbers that it wrote, line by line, in nanoseconds.
     func measure(_ mode: String, rounds: Int) throws -> [[Double]] {
-        let output = folder + "/output"
+        let output = folder + "/output-" + mode
+        unlink(output)
         let child = try Child(
             [bench.program("floor"), mode, "\(rounds)", "--", bench.worker, "0"],
             environment: environment,
