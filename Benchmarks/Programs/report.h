@@ -16,7 +16,8 @@ struct report_slot {
 struct report_page {
     uint32_t count;      // reports so far, counted atomically; a futex: woken when it reaches `target`
     uint32_t target;
-    uint32_t reserved[14];
+    uint32_t beats;      // heartbeats sent by all workers together
+    uint32_t reserved[13];
     struct report_slot slots[REPORT_SLOTS];
 };
 

@@ -4,7 +4,7 @@
 // working directory's name (runit starts `run` without arguments).
 // BENCH_REPORT names the page on which it reports. Modes:
 //   wait                 nothing more (the default)
-//   heartbeat MS         READY=1, then WATCHDOG=1 every MS milliseconds
+//   heartbeat MS         READY=1, then WATCHDOG=1 every MS milliseconds (0: one after the other), counted on the page
 //   ready                READY=1, then nothing more
 //   lines BYTES TOTAL    writes lines of BYTES bytes to standard output until TOTAL bytes are written, then waits
 //   bomb COUNT           forks COUNT processes below it that wait for ever, in sessions of their own, then waits
@@ -141,8 +141,7 @@ int main(int argc, char **argv)
     const char *path = getenv("BENCH_REPORT");
     if (slot >= REPORT_SLOTS)
         slot = 0;
-    if (path != NULL)
-        report(path, slot, started);
+    struct report_page *page = path != NULL ? report(path, slot, started) : NULL;
     if (strcmp(mode, "ready") == 0)
         say("READY=1");
     if (strcmp(mode, "heartbeat") == 0 && argc > 3) {
@@ -154,7 +153,10 @@ int main(int argc, char **argv)
         nanosleep(&first, NULL);
         for (;;) {
             say("WATCHDOG=1");
-            nanosleep(&pause, NULL);
+            if (page != NULL)
+                __atomic_fetch_add(&page->beats, 1, __ATOMIC_RELAXED);
+            if (period > 0)
+                nanosleep(&pause, NULL);
         }
     }
     if (strcmp(mode, "lines") == 0 && argc > 4)

@@ -63,14 +63,16 @@ final class Run {
     }
 
     /// Calls `body` for each peer in turn, so many times over. A peer that fails is noted with the reason and left out
-    /// of the turns that follow.
+    /// of the turns that follow. `also`: peers of this measurement alone.
     func interleave(
         _ what: String,
         rounds: Int,
+        also others: [any Peer] = [],
         only isAsked: (any Peer) -> Bool = { _ in true },
         _ body: (any Peer) throws -> Void
     ) throws {
-        var left = peers.filter { $0.missing == nil && isAsked($0) }
+        for peer in others { if let missing = peer.missing { note(peer.name, "not measured: \(missing)") } }
+        var left = (peers + others).filter { $0.missing == nil && isAsked($0) }
         for round in 1...max(1, rounds) {
             for peer in left {
                 try Interruption.check()

@@ -85,6 +85,18 @@ enum Processes {
     /// Processor time of all of them in seconds.
     static func cpu(_ pids: [pid_t]) -> Double { pids.compactMap { entry($0)?.cpu }.reduce(0, +) }
 
+    /// The same to the nanosecond, as the scheduler counts it (/proc/PID/task/TID/schedstat).
+    static func exactCPU(_ pids: [pid_t]) -> Double {
+        var nanoseconds: UInt64 = 0
+        for pid in pids {
+            for task in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(pid)/task")) ?? [] {
+                let text = read("/proc/\(pid)/task/\(task)/schedstat") ?? ""
+                nanoseconds += text.split(separator: " ").first.flatMap { UInt64($0) } ?? 0
+            }
+        }
+        return nanoseconds > 0 ? Double(nanoseconds) / 1e9 : cpu(pids)
+    }
+
     static func read(_ path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }

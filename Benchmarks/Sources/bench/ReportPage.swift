@@ -28,6 +28,8 @@ final class ReportPage {
 
     /// How many reports have come so far.
     var count: Int { Int(base.load(as: UInt32.self)) }
+    /// How many heartbeats all workers have sent together; it wraps.
+    var beats: UInt32 { base.load(fromByteOffset: 8, as: UInt32.self) }
     /// The process that reported last in this slot; 0 before the first.
     func pid(_ slot: Int) -> pid_t { base.load(fromByteOffset: Self.header + slot * Self.slotSize + 8, as: pid_t.self) }
     /// How many processes have reported in this slot.
