@@ -60,7 +60,7 @@ struct Scale: Measurement {
     }
 
     private func measure(_ run: Run, _ session: Session, _ peer: any Peer, _ apps: Int) throws {
-        let took = try session.launch(seconds: apps > 1_000 ? 600 : 120)
+        let took = try session.launch(seconds: apps > 1_000 ? 400 : 120)
         if apps > 0 { run.record("launch-\(apps)", peer, took) }
         pause(run.bench.quick ? 1 : 2)
         try Interruption.check()
@@ -70,7 +70,7 @@ struct Scale: Measurement {
         guard apps > 0 else { return }
         let began = now()
         try session.askStop()
-        try session.waitForWorkersEnd(seconds: apps > 1_000 ? 600 : 120)
+        try session.waitForWorkersEnd(seconds: apps > 1_000 ? 400 : 120)
         run.record("stop-\(apps)", peer, now() - began)
     }
 

@@ -29,7 +29,7 @@ final class SupervisordSession: Session {
             logfile = /dev/null
             logfile_maxbytes = 0
             pidfile = \(runtime)/supervisord.pid
-            minfds = \(max(1_024, load.count * 4 + 100))
+            minfds = \(max(1_024, load.count * 2 + 100))
             [rpcinterface:supervisor]
             supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
             [supervisorctl]
