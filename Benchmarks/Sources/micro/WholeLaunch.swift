@@ -62,6 +62,8 @@ private final class CountedSupervisor {
         process.executableURL = URL(fileURLWithPath: self.root + "/torpor-keeper")
         let torpord = belowCallgrind ? try wrapper() : self.root + "/torpord"
         process.arguments = [torpord, "--config", home + "/torpor.toml"]
+        // The same on every machine: each variable is handed on in each launch.
+        process.environment = ["PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8"]
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
