@@ -21,8 +21,15 @@ protocol Measurement {
     func conditions(_ bench: Bench) -> String
     /// What it gives.
     func figures(_ bench: Bench) -> [Figure]
+    /// Whether it takes supervisors by `Run.launched`: those that stand from an earlier measurement are ended before one
+    /// that does not.
+    var takesStanding: Bool { get }
     /// Measures, by way of `Run.interleave`.
     func measure(_ run: Run) throws
+}
+
+extension Measurement {
+    var takesStanding: Bool { false }
 }
 
 /// What one peer, by one way, gave for one figure.
@@ -58,6 +65,7 @@ final class Run {
 
     func measure(_ measurement: any Measurement) throws {
         self.measurement = measurement.name
+        if !measurement.takesStanding { end() }
         say("\(measurement.name): \(measurement.figures(bench).map(\.title).joined(separator: ", "))")
         try measurement.measure(self)
     }

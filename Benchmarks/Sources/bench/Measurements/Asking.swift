@@ -3,6 +3,7 @@ import Foundation
 /// What it takes to look: the status of one app, and the list of all.
 struct Asking: Measurement {
     let name = "commands"
+    let takesStanding = true
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 2 }

@@ -3,6 +3,7 @@ import Foundation
 /// How often a supervisor wakes while nothing happens.
 struct Idle: Measurement {
     let name = "idle"
+    let takesStanding = true
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func seconds(_ bench: Bench) -> Double { bench.quick ? 10 : 60 }
@@ -12,7 +13,7 @@ struct Idle: Measurement {
             + "over \(Int(seconds(bench))) s, all peers at the same time, \(Int(settle(bench))) s after the last launch."
     }
 
-    private func settle(_ bench: Bench) -> Double { bench.quick ? 3 : 12 }
+    private func settle(_ bench: Bench) -> Double { bench.quick ? 2 : 12 }
 
     func figures(_ bench: Bench) -> [Figure] {
         [Figure(name: "idle", title: "context switches at rest with \(grouped(apps(bench))) apps", unit: "1/s")]

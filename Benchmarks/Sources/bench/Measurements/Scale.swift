@@ -7,13 +7,16 @@ struct Scale: Measurement {
     /// How many apps, and how often each peer has its turn.
     private func steps(_ bench: Bench) -> [(apps: Int, rounds: Int)] {
         if !bench.apps.isEmpty { return bench.apps.sorted().map { ($0, 1) } }
-        return bench.quick ? [(0, 1), (100, 1), (1_000, 1)] : [(0, 2), (100, 2), (1_000, 5), (5_000, 1), (10_000, 1)]
+        return bench.quick ? [(0, 1), (100, 1), (500, 1)] : [(0, 2), (100, 2), (1_000, 5), (5_000, 1), (10_000, 1)]
     }
+
+    /// Until a supervisor has come to rest.
+    private func settle(_ bench: Bench) -> Double { bench.quick ? 0.6 : 2 }
 
     func conditions(_ bench: Bench) -> String {
         "Launch: from before the supervisor's start to the last worker's own report. Memory: PSS of all processes of the "
-            + "supervisor itself, \(bench.quick ? "one second" : "two seconds") after the last report. Stop: from the signal to the supervisor until no "
-            + "worker lives in /proc."
+            + "supervisor itself, \(settle(bench)) s after the last report. Stop: from the signal to the supervisor until "
+            + "no worker lives in /proc."
     }
 
     func figures(_ bench: Bench) -> [Figure] {
@@ -44,7 +47,7 @@ struct Scale: Measurement {
             var asked: [String] = []
             for peer in run.peers where peer.missing == nil {
                 // The form without cgroups tells what cgroups cost: one number of apps is enough.
-                if peer.name == "torpor-nocg", apps != 1_000 { continue }
+                if peer.name == "torpor-nocg", apps != (run.bench.quick ? 500 : 1_000) { continue }
                 if let missing = run.bench.missing(peer, apps: apps) {
                     run.note(peer.name, missing)
                 } else {
@@ -62,7 +65,7 @@ struct Scale: Measurement {
     private func measure(_ run: Run, _ session: Session, _ peer: any Peer, _ apps: Int) throws {
         let took = try session.launch(seconds: apps > 1_000 ? 400 : 120)
         if apps > 0 { run.record("launch-\(apps)", peer, took) }
-        pause(run.bench.quick ? 1 : 2)
+        pause(settle(run.bench))
         try Interruption.check()
         let own = session.ownProcesses()
         run.record("memory-\(apps)", peer, try Processes.memory(own))

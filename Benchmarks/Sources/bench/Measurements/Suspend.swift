@@ -3,6 +3,7 @@ import Foundation
 /// Stopping an app in memory and letting it run on.
 struct Suspend: Measurement {
     let name = "suspend"
+    let takesStanding = true
 
     private func apps(_ bench: Bench) -> Int { bench.quick ? 100 : 1_000 }
     private func rounds(_ bench: Bench) -> Int { bench.quick ? 1 : 2 }

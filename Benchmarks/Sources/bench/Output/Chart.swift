@@ -41,7 +41,9 @@ enum Chart {
         let room = width - labels - values
         let note = [table.unit, isLogarithmic ? "log scale" : "", isLower ? "" : "more is better"]
             .filter { !$0.isEmpty }.joined(separator: ", ")
-        var body = SVG.label(table.title, x: x, y: y + 18, size: 12, isBold: true)
+        // Long titles are set smaller, so that they stay within their column.
+        let size = min(12, 12 * 42 / Double(max(1, table.title.count)))
+        var body = SVG.label(table.title, x: x, y: y + 18, size: size, isBold: true)
         body += SVG.label(note, x: x, y: y + 31, size: 10)
         for (index, row) in rows.enumerated() {
             let top = y + 38 + Double(index) * step
