@@ -56,6 +56,8 @@ private final class CountedSupervisor {
             [apps.worker]
             exec = ["\(home)/worker", "0", "wait"]
             launch = "on-demand"
+            # Single steps take their time.
+            launch_deadline = "2min"
             instances = \(apps)
             """
         try configuration.write(toFile: home + "/torpor.toml", atomically: true, encoding: .utf8)
