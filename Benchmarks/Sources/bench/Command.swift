@@ -84,13 +84,19 @@ struct Command {
         for peer in run.peers { if let missing = peer.missing { run.note(peer.name, "not measured: \(missing)") } }
         let measurements = Registry.measurements.filter { only.isEmpty || only.contains($0.name) }
         let began = now()
-        for measurement in measurements { try run.measure(measurement) }
+        for (index, measurement) in measurements.enumerated() {
+            try run.measure(measurement)
+            // After each, so that nothing is lost when a long run is broken off.
+            try write(Results(run, Array(measurements[...index]), seconds: now() - began))
+        }
         say(String(format: "measured in %.0f s", now() - began))
-        let results = Results(run, measurements, seconds: now() - began)
-        print(TextTable.text(results))
+        print(TextTable.text(Results(run, measurements, seconds: now() - began)))
+        return 0
+    }
+
+    private func write(_ results: Results) throws {
         if let json { try results.json().write(to: URL(fileURLWithPath: json)) }
         if let markdown { try Markdown.text(results).write(toFile: markdown, atomically: true, encoding: .utf8) }
         if let svg { try Chart.svg(results).write(toFile: svg, atomically: true, encoding: .utf8) }
-        return 0
     }
 }

@@ -7,7 +7,7 @@ struct Scale: Measurement {
     /// How many apps, and how often each peer has its turn.
     private func steps(_ bench: Bench) -> [(apps: Int, rounds: Int)] {
         if !bench.apps.isEmpty { return bench.apps.sorted().map { ($0, 1) } }
-        return bench.quick ? [(0, 1), (100, 1), (500, 1)] : [(0, 2), (100, 2), (1_000, 5), (5_000, 1), (10_000, 1)]
+        return bench.quick ? [(0, 1), (100, 1), (500, 1)] : [(0, 2), (100, 2), (1_000, 3), (5_000, 1), (10_000, 1)]
     }
 
     /// Until a supervisor has come to rest.
@@ -63,7 +63,7 @@ struct Scale: Measurement {
     }
 
     private func measure(_ run: Run, _ session: Session, _ peer: any Peer, _ apps: Int) throws {
-        let took = try session.launch(seconds: apps > 1_000 ? 400 : 120)
+        let took = try session.launch(seconds: apps > 1_000 ? 300 : 120)
         if apps > 0 { run.record("launch-\(apps)", peer, took) }
         pause(settle(run.bench))
         try Interruption.check()
@@ -73,7 +73,7 @@ struct Scale: Measurement {
         guard apps > 0 else { return }
         let began = now()
         try session.askStop()
-        try session.waitForWorkersEnd(seconds: apps > 1_000 ? 400 : 120)
+        try session.waitForWorkersEnd(seconds: apps > 1_000 ? 300 : 120)
         run.record("stop-\(apps)", peer, now() - began)
     }
 

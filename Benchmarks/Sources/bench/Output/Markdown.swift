@@ -32,20 +32,28 @@ enum Markdown {
     private static func summary(_ results: Results) -> String {
         var text = "| | torpor | floor | best peer | × floor | × best peer |\n|---|---:|---:|---:|---:|---:|\n"
         for table in results.tables {
-            guard let own = table.rows.first(where: { $0.peer == "torpor" }) else { continue }
-            let isLower = table.better == "lower"
-            let others = table.rows.filter { $0.peer != "floor" && !Results.isTorpor($0.peer) }
-            let best = others.min { isLower ? $0.median < $1.median : $0.median > $1.median }
-            let floor = table.rows.first { $0.peer == "floor" }
-            var cells = [title(table) + (own.way.isEmpty ? "" : " (\(own.way))")]
-            cells.append(Statistics.text(own.median))
-            cells.append(floor.map { Statistics.text($0.median) } ?? "")
-            cells.append(best.map { Statistics.text($0.median) + " " + $0.label } ?? "")
-            cells.append(own.toFloor.map(Statistics.text) ?? "")
-            cells.append(own.toBestPeer.map(Statistics.text) ?? "")
-            text += "| \(cells.joined(separator: " | ")) |\n"
+            for own in table.rows where own.peer == "torpor" { text += line(table, own) }
         }
         return text
+    }
+
+    private static func line(_ table: Results.Table, _ own: Results.Line) -> String {
+        let isLower = table.better == "lower"
+        let isCommand = Results.isCommand(own.way)
+        let others = table.rows.filter {
+            $0.peer != "floor" && !Results.isTorpor($0.peer) && Results.isCommand($0.way) == isCommand
+        }
+        let best = others.min { isLower ? $0.median < $1.median : $0.median > $1.median }
+        let floor = own.toFloor.flatMap { _ in
+            table.rows.first { $0.peer == "floor" && ($0.way.isEmpty || Results.isCommand($0.way) == isCommand) }
+        }
+        var cells = [title(table) + (own.way.isEmpty ? "" : " (\(own.way))")]
+        cells.append(Statistics.text(own.median))
+        cells.append(floor.map { Statistics.text($0.median) } ?? "")
+        cells.append(best.map { Statistics.text($0.median) + " " + $0.label } ?? "")
+        cells.append(own.toFloor.map(Statistics.text) ?? "")
+        cells.append(own.toBestPeer.map(Statistics.text) ?? "")
+        return "| \(cells.joined(separator: " | ")) |\n"
     }
 
     private static func one(_ table: Results.Table) -> String {

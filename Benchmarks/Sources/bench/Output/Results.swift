@@ -68,12 +68,21 @@ struct Results: Encodable {
     /// Whether it is Torpor, in whatever form.
     static func isTorpor(_ peer: String) -> Bool { peer.hasPrefix("torpor") }
 
+    /// Whether a way is a whole process: floor's are programs that say hello.
+    static func isCommand(_ way: String) -> Bool { way == "command" || way.hasPrefix("hello") }
+
     private static func table(_ measurement: any Measurement, _ figure: Figure, _ rows: [Row]) -> Table? {
         let known = rows.compactMap { row in Statistics(row.values).map { (row, $0) } }
         guard !known.isEmpty else { return nil }
-        let floor = known.first { $0.0.peer == "floor" }?.1.median
-        let others = known.filter { $0.0.peer != "floor" && !isTorpor($0.0.peer) }.map(\.1.median)
-        let best = figure.better == .lower ? others.min() : others.max()
+        /// A command is compared with commands, an open connection with its like; floor without a way with both.
+        func peers(_ row: Row, isFloor: Bool) -> [Double] {
+            known.filter { other, _ in
+                (other.peer == "floor") == isFloor && !isTorpor(other.peer)
+                    && (isCommand(other.way) == isCommand(row.way) || (isFloor && other.way.isEmpty))
+            }
+            .map(\.1.median)
+        }
+        func best(_ values: [Double]) -> Double? { figure.better == .lower ? values.min() : values.max() }
         func ratio(_ value: Double, _ to: Double?) -> Double? { to.flatMap { $0 > 0 ? value / $0 : nil } }
         return Table(
             measurement: measurement.name,
@@ -92,8 +101,8 @@ struct Results: Encodable {
                     maximum: statistics.maximum,
                     percentile99: statistics.percentile99,
                     count: statistics.count,
-                    toFloor: ratio(statistics.median, floor),
-                    toBestPeer: ratio(statistics.median, best)
+                    toFloor: ratio(statistics.median, peers(row, isFloor: true).first),
+                    toBestPeer: ratio(statistics.median, best(peers(row, isFloor: false)))
                 )
             }
         )
