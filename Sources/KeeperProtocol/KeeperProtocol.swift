@@ -31,7 +31,7 @@ public enum KeeperRequest: Hashable, Sendable {
     case hello(version: UInt32)
     case freeSlot(slot: UInt32, generation: UInt32)
     case freeOrphans(upTo: UInt64)
-    case hold(name: String, replacing: Bool)
+    case hold(name: String, replacing: Bool, quiet: Bool = false)
     case release(name: String)
     case take(name: String, offset: UInt32)
     case list(cursor: UInt32)
@@ -48,8 +48,10 @@ public enum KeeperRequest: Hashable, Sendable {
         case .hello(let version): head(TORPOR_KEEPER_HELLO, id) + bytes(version)
         case .freeSlot(let slot, let generation): head(TORPOR_KEEPER_SLOT_FREE, id) + bytes(slot) + bytes(generation)
         case .freeOrphans(let sequence): head(TORPOR_KEEPER_ORPHAN_FREE, id) + bytes(sequence)
-        case .hold(let name, let replacing):
-            head(TORPOR_KEEPER_HOLD, id) + bytes(replacing ? TORPOR_HOLD_REPLACE.rawValue : 0) + name.utf8 + [0]
+        case .hold(let name, let replacing, let quiet):
+            head(TORPOR_KEEPER_HOLD, id)
+                + bytes((replacing ? TORPOR_HOLD_REPLACE.rawValue : 0) | (quiet ? TORPOR_HOLD_QUIET.rawValue : 0))
+                + name.utf8 + [0]
         case .release(let name): head(TORPOR_KEEPER_RELEASE, id) + name.utf8 + [0]
         case .take(let name, let offset): head(TORPOR_KEEPER_TAKE, id) + bytes(offset) + name.utf8 + [0]
         case .list(let cursor): head(TORPOR_KEEPER_LIST, id) + bytes(cursor)

@@ -192,6 +192,12 @@ public struct AppMachine: Sendable {
         }
     }
 
+    /// Whether it is being launched and no process is known yet.
+    var isComingToExec: Bool {
+        guard case .launching(let launching) = phase else { return false }
+        return !launching.hasProcess
+    }
+
     /// Whether it asked to be launched and waits for ``permitLaunch(now:)``.
     public var isWaitingForPermission: Bool {
         if case .notRunning(.waiting) = phase { return true }

@@ -57,6 +57,7 @@ public struct Coordinator: Sendable {
     /// requirements does not become a deep recursion.
     var launching: [AppID] = []
     private var waking: [AppID] = []
+    private var pacing = LaunchPacing()
     /// Whether everything is being ended for good.
     public internal(set) var isShuttingDown = false
 
@@ -102,6 +103,22 @@ public struct Coordinator: Sendable {
             nodes.append(Node(definition: app, machine: AppMachine(rules: app.rules, seed: UInt64(i) &* 7919 &+ 1)))
             ids[app.name] = i
         }
+    }
+
+    /// How many launches may be on their way to their exec at a time, at least 1; the others wait for their turn. No
+    /// limit at first.
+    public var launchesAtOnce: Int {
+        get { pacing.limit }
+        set { pacing.limit = max(1, newValue) }
+    }
+
+    /// Whether launches wait for the turn of others: then ``passOverLaunches(now:)`` is due after a while.
+    public var isHoldingLaunches: Bool { pacing.isBlocked }
+
+    /// The launches under way take too long: the next ones begin beside them.
+    public mutating func passOverLaunches(now: Duration) -> [AppAction] {
+        pacing.passOver()
+        return finish(now: now)
     }
 
     /// How many places there are; ids are 0 to this. A place may be vacant.
@@ -223,6 +240,7 @@ public struct Coordinator: Sendable {
     mutating func absorb(_ actions: [Action], of app: AppID, now: Duration) {
         touch(app)
         changed.append(app)
+        if pacing.isUnderWay(app), !nodes[app].machine.isComingToExec { pacing.end(app) }
         for action in actions {
             if action == .requestLaunch {
                 launching.append(app)
@@ -244,7 +262,11 @@ public struct Coordinator: Sendable {
                 wake(app, now: now)
                 continue
             }
-            guard let app = changed.popLast() else { break }
+            guard let app = changed.popLast() else {
+                guard let next = pacing.next() else { break }
+                tryLaunch(next, isFirst: false, now: now)
+                continue
+            }
             // A launch that a pending stop held back.
             if nodes[app].machine.isWaitingForPermission { tryLaunch(app, isFirst: true, now: now) }
             bringWhenAwake(app, now: now)
@@ -318,6 +340,8 @@ public struct Coordinator: Sendable {
         }
         guard ready, !graph.after[app].contains(where: { isAboutToLaunch($0) }) else { return }
         guard nodes[app].machine.isWaitingForPermission else { return }
+        guard pacing.hasRoom else { return pacing.wait(app) }
+        pacing.begin(app)
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
     }
 

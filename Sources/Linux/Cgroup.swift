@@ -32,12 +32,15 @@ public enum Cgroup {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Makes one; there already is no error.
-    public static func create(_ path: String) throws(Errno) {
+    /// Makes one; false when there was one already.
+    @discardableResult
+    public static func create(_ path: String) throws(Errno) -> Bool {
         do throws(Errno) {
             try File.makeDirectory(path)
+            return true
         } catch {
             if error != .fileExists { throw error }
+            return false
         }
     }
 

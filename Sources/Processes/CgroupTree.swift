@@ -62,9 +62,8 @@ public final class CgroupTree {
     /// Makes an app's cgroup, thawed; the descriptor of its directory is what a launch needs.
     public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor) {
         let path = path(of: app)
-        try Cgroup.create(path)
         // Never launch into a frozen cgroup: the child would not get as far as its exec.
-        try Cgroup.freeze(path, false)
+        if try !Cgroup.create(path) { try Cgroup.freeze(path, false) }
         return (path, try File.open(path, [.read, .directory]))
     }
 

@@ -16,6 +16,8 @@ public final class Keeper {
     public var onLaunched: ((_ app: String, _ incarnation: UInt32, Launched) -> Void)? { didSet { deliverLater() } }
     /// The keeper is gone: nothing can be launched any more.
     public var onLost: (() -> Void)?
+    /// A descriptor of `holdQuietly` is not held: ENOSPC when the keeper's table is full, EMFILE when it may open no more.
+    public var onHoldRefused: ((_ name: String, Errno) -> Void)?
     /// Whether an exit stays in the keeper until `forget(_:)` says that it is committed.
     public var keepsExits = false
     /// What an earlier torpord launched and still lives, helpers excepted.
@@ -48,6 +50,9 @@ public final class Keeper {
     private let loop: EventLoop
     private var launches: [UInt32: (executable: String, completion: (Result<Launched, LaunchFailure>) -> Void)] = [:]
     private var holds: [UInt32: (Errno?) -> Void] = [:]
+    /// What may still be refused.
+    private var quietHolds: [(id: UInt32, name: String)] = []
+    private static let mostQuietHolds = 256
     private var undelivered: [KeeperChannel.Received] = []
     private var deliveryAsked = false
     private var watch: KeeperWatch?
@@ -139,6 +144,33 @@ public final class Keeper {
             let request = KeeperRequest.hold(name: name, replacing: replacing && index == 0)
             ask(request, descriptors: batch) { progress.done($0) }
         }
+    }
+
+    /// As `hold` of one descriptor, in place of what is under the name, and answered by `onHoldRefused` only.
+    public func holdQuietly(_ name: String, _ descriptor: Int32) {
+        guard KeeperChannel.isName(name) else { return refuseHold(name, .invalidArgument) }
+        let id = channel.nextId()
+        do throws(Errno) {
+            if isLost { throw .brokenPipe }
+            try channel.send(
+                KeeperRequest.hold(name: name, replacing: true, quiet: true).encoded(id: id),
+                descriptors: [descriptor]
+            )
+        } catch {
+            return refuseHold(name, error)
+        }
+        quietHolds.append((id, name))
+        if quietHolds.count > Self.mostQuietHolds { quietHolds.removeFirst(quietHolds.count / 2) }
+    }
+
+    private func refuseHold(_ name: String, _ errno: Errno) {
+        loop.later { [weak self] in self?.onHoldRefused?(name, errno) }
+    }
+
+    /// An answer came: none of those asked for before it was refused.
+    private func answered(_ id: UInt32) {
+        guard id != 0, !quietHolds.isEmpty else { return }
+        quietHolds.removeAll { Int32(bitPattern: id &- $0.id) > 0 }
     }
 
     /// Lets go of all that is held under `name`. ENOENT when there is nothing.
@@ -339,6 +371,7 @@ public final class Keeper {
     }
 
     private func handle(_ received: KeeperChannel.Received) {
+        defer { answered(received.id) }
         switch received.message {
         case .launched(let record) where received.id == 0:
             guard let onLaunched else { return undelivered.append(received) }
@@ -384,6 +417,9 @@ public final class Keeper {
             onOrphan(OrphanRecord(wire))
             try? channel.send(KeeperRequest.freeOrphans(upTo: wire.sequence).encoded(id: 0))
         case .done(let errno):
+            if errno != 0, let refused = quietHolds.first(where: { $0.id == received.id }) {
+                onHoldRefused?(refused.name, Errno(rawValue: errno))
+            }
             holds.removeValue(forKey: received.id)?(errno == 0 ? nil : Errno(rawValue: errno))
         case .refused(let errno):
             holds.removeValue(forKey: received.id)?(Errno(rawValue: errno))

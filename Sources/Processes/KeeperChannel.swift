@@ -44,10 +44,9 @@ final class KeeperChannel {
 
     /// Sends what waits, as far as there is room.
     func flush() throws(Errno) {
-        while let first = outbox.first {
-            guard try sendNow(first.bytes, first.descriptors.map(\.raw)) else { return }
-            outbox.removeFirst()
-        }
+        var sent = 0
+        defer { outbox.removeFirst(sent) }
+        while sent < outbox.count, try sendNow(outbox[sent].bytes, outbox[sent].descriptors.map(\.raw)) { sent += 1 }
     }
 
     private func sendNow(_ bytes: [UInt8], _ descriptors: [Int32]) throws(Errno) -> Bool {

@@ -3,7 +3,7 @@ import Linux
 import Varlink
 
 /// The variables that an app gets.
-enum LaunchEnvironment {
+struct LaunchEnvironment {
     /// What speaks to torpord itself and would mislead an app.
     private static let ownVariables: Set<String> = [
         "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
@@ -11,16 +11,34 @@ enum LaunchEnvironment {
         "INVOCATION_ID", "JOURNAL_STREAM", "MAINPID", "SYSTEMD_EXEC_PID",
     ]
 
-    /// The supervisor's own variables, less those that are about the supervisor.
-    static func inherited(_ environment: [String]) -> [String: String] {
-        var variables: [String: String] = [:]
-        for entry in environment {
-            guard let split = entry.firstIndex(of: "=") else { continue }
+    /// That of this process, which does not change while it runs.
+    static let inherited = LaunchEnvironment(inheriting: ThisProcess.environment)
+
+    private let variables: [(name: String, value: String, entry: String)]
+
+    /// The supervisor's own variables (`K=V`), less those that are about the supervisor.
+    init(inheriting environment: [String]) {
+        var seen: Set<String> = []
+        variables = environment.compactMap { entry in
+            guard let split = entry.utf8.firstIndex(of: UInt8(ascii: "=")) else { return nil }
             let name = String(entry[..<split])
-            guard !ownVariables.contains(name), !name.hasPrefix("TORPOR_") else { continue }
-            variables[name] = String(entry[entry.index(after: split)...])
+            guard !Self.ownVariables.contains(name), !name.hasPrefix("TORPOR_"), seen.insert(name).inserted else {
+                return nil
+            }
+            return (name, String(entry[entry.utf8.index(after: split)...]), entry)
         }
-        return variables
+    }
+
+    /// A variable's value.
+    subscript(name: String) -> String? { variables.first { $0.name == name }?.value }
+
+    /// `K=V` of these and of what is added, which wins.
+    func entries(adding others: [String: String]) -> [String] {
+        var entries: [String] = []
+        entries.reserveCapacity(variables.count + others.count)
+        for variable in variables where others[variable.name] == nil { entries.append(variable.entry) }
+        for (name, value) in others { entries.append(name + "=" + value) }
+        return entries
     }
 
     /// `TORPOR_LAUNCH_OPTIONS`.

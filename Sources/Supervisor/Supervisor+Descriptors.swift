@@ -14,9 +14,7 @@ struct StoreHold {
 extension Supervisor {
     /// Gives one to the keeper. A refusal is told: the app goes on, but would lose it with torpord.
     func hold(_ name: String, _ descriptor: Int32) {
-        keeper.hold(name, [descriptor], replacing: true) { [weak self] error in
-            if let error { self?.log.warning("the keeper cannot hold \(name): \(error)") }
-        }
+        keeper.holdQuietly(name, descriptor)
     }
 
     /// What a datagram asked of the app's store.

@@ -162,14 +162,14 @@ extension Supervisor {
         _ user: User?
     ) throws(LaunchTrouble) -> [String] {
         let specification = app.specification
-        var variables = LaunchEnvironment.inherited(ThisProcess.environment)
+        var variables: [String: String] = [:]
         if let user {
             variables["HOME"] = user.home
             variables["USER"] = user.name
             variables["LOGNAME"] = user.name
             variables["SHELL"] = user.shell
         }
-        if variables["PATH"] == nil {
+        if LaunchEnvironment.inherited["PATH"] == nil {
             variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         }
         do throws(EnvironmentFileError) {
@@ -190,7 +190,7 @@ extension Supervisor {
         variables["TORPOR_LAUNCH_REASON"] = order.reason.rawValue
         variables["TORPOR_LAUNCH_OPTIONS"] = LaunchEnvironment.options(order)
         variables["TORPOR_STATE_DIRECTORY"] = runtime.state + "/apps/" + app.name
-        return variables.map { "\($0.key)=\($0.value)" }
+        return LaunchEnvironment.inherited.entries(adding: variables)
     }
 
     private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchTrouble) {
@@ -331,7 +331,7 @@ extension Supervisor {
         let machine = coordinator.machine(app.id)
         let order = (app: app.name, incarnation: machine.incarnation)
         try prepare(app, user)
-        var variables = LaunchEnvironment.inherited(ThisProcess.environment)
+        var variables: [String: String] = [:]
         for (key, value) in app.specification.environment { variables[key] = value }
         variables[AppTag.helperVariable] = "1"
         variables["TORPOR_MANAGER_SOCKET"] = runtime.socket
@@ -339,7 +339,7 @@ extension Supervisor {
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
         let executable = try Executable.find(
             command[0],
-            path: variables["PATH"],
+            path: variables["PATH"] ?? LaunchEnvironment.inherited["PATH"],
             directory: app.specification.directory
         )
         var plan = LaunchPlan(
@@ -347,7 +347,7 @@ extension Supervisor {
             incarnation: order.incarnation,
             executable: executable,
             arguments: command,
-            environment: variables.map { "\($0.key)=\($0.value)" }
+            environment: LaunchEnvironment.inherited.entries(adding: variables)
         )
         plan.directory = Self.directory(of: app, user)
         plan.isHelper = true

@@ -88,6 +88,7 @@ public final class Supervisor {
     private var isFinishing = false
     private var signals: [SignalSource] = []
     private var finishTimer: TimerSource?
+    private var paceTimer: TimerSource?
 
     /// Takes the directory, and nothing else yet.
     ///
@@ -96,6 +97,8 @@ public final class Supervisor {
         self.configuration = configuration
         loop = startup.loop
         keeper = startup.keeper
+        // Before the store has a thread.
+        ThisProcess.reserveDescriptors(configuration.apps.count * Self.descriptorsAnApp + 512)
         inheritance = startup.inheritance
         arguments = startup.arguments
         program = startup.program
@@ -114,6 +117,7 @@ public final class Supervisor {
         } catch {
             throw StartError("\(error)")
         }
+        coordinator.launchesAtOnce = Self.launchesAtOnce
         do throws(CgroupsUnavailable) {
             cgroups = try CgroupTree(instance: runtime.instance)
         } catch {
@@ -123,6 +127,13 @@ public final class Supervisor {
             apps.append(AppRuntime(id: id, specification: app, directory: runtime.apps + "/" + app.name))
         }
     }
+
+    /// Its notify socket, its FIFO, its pidfd, and room for what it stores.
+    private static let descriptorsAnApp = 4
+    /// Enough that no processor waits for the next one.
+    private static let launchesAtOnce = max(4, 2 * ThisProcess.processorCount)
+    /// A launch that has not come to its exec after this long holds up no other.
+    private static let launchPatience = Duration.milliseconds(50)
 
     static func definition(_ app: AppSpecification) -> AppDefinition {
         AppDefinition(
@@ -138,6 +149,9 @@ public final class Supervisor {
     public func run() throws(StartError) {
         keeper.keepsExits = true
         keeper.onExit = { [weak self] record in self?.exited(record) }
+        keeper.onHoldRefused = { [weak self] name, error in
+            self?.log.warning("the keeper cannot hold \(name): \(error)")
+        }
         keeper.onOrphan = { [weak self] record in self?.orphanExited(record) }
         keeper.onLaunched = { [weak self] in self?.launchedForPredecessor($0, $1, $2) }
         keeper.onLost = { [weak self] in self?.keeperLost() }
@@ -274,11 +288,25 @@ public final class Supervisor {
             keep(apps[id])
         }
         if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
+        if coordinator.isHoldingLaunches { armPace() }
         forgetRemoved()
         if isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) {
             isFinished = true
             loop.stop()
         }
+    }
+
+    private func armPace() {
+        if paceTimer == nil {
+            paceTimer = try? loop.timer { [weak self] in
+                guard let self else { return }
+                self.paceTimer?.disarm()
+                self.perform(self.coordinator.passOverLaunches(now: self.loop.now))
+                self.settle()
+            }
+        }
+        // Not put off by launches that come to their exec meanwhile: now and then one more beside them does no harm.
+        if paceTimer?.deadline == nil { paceTimer?.arm(after: Self.launchPatience) }
     }
 
     private func armDeadline(_ app: AppRuntime) {

@@ -144,14 +144,27 @@ static void tie_to_keeper(pid_t keeper)
         _exit(255);
 }
 
-_Noreturn void child_run(struct keeper_plan *plan, int report, pid_t keeper)
+// The keeper's table of descriptors becomes its own, and what it was lent is no longer needed there.
+static void unshare_descriptors(int report)
+{
+    struct report message = {TORPOR_STAGE_NONE, 0};
+    int error = spawn_unshare();
+    if (error != 0)
+        fail(report, TORPOR_STAGE_DESCRIPTORS, error);
+    if (write(report, &message, sizeof message) < 0)
+        _exit(255);
+}
+
+_Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, int report, pid_t keeper)
 {
     const struct torpor_keeper_launch *head = plan->head;
+    if (spawn->shares)
+        unshare_descriptors(report);
     tie_to_keeper(keeper);
     if (setsid() < 0)
         fail(report, TORPOR_STAGE_SESSION, errno);
     keeper_reset_signals();
-    if (plan->cgroup >= 0) {
+    if (plan->cgroup >= 0 && !spawn->in_cgroup) {
         int error = write_file(plan->cgroup, "cgroup.procs", "0", 1);
         if (error != 0)
             fail(report, TORPOR_STAGE_CGROUP, error);

@@ -8,20 +8,28 @@
 // Names in a hash of static entries; the descriptors of a name form a list in the order in which they came. Where there
 // is a service manager it is given a copy of everything: a name that is let go of stays until the manager was told.
 
-struct hold_name hold_names[TORPOR_KEEPER_NAME_COUNT];
-struct hold_entry hold_entries[TORPOR_KEEPER_HELD_COUNT];
+KEEPER_TABLE struct hold_name hold_names[TORPOR_KEEPER_NAME_COUNT];
+KEEPER_TABLE struct hold_entry hold_entries[TORPOR_KEEPER_HELD_COUNT];
 uint32_t hold_names_used;
 
 // Most names are short; a page of these is touched only when there are that many long ones.
-static union long_text {
+static KEEPER_TABLE union long_text {
     char text[TORPOR_KEEPER_NAME_BYTES];
     uint32_t next;  // of the freed ones
 } long_texts[TORPOR_KEEPER_NAME_COUNT];
 static uint32_t long_texts_used, long_texts_free;
 
-static uint32_t buckets[8192];
+static KEEPER_TABLE uint32_t buckets[8192];
 static uint32_t entries_used;
 static uint32_t names_free, entries_free;  // lists of freed ones
+
+void hold_setup(void)
+{
+    keeper_keep_from_children(hold_names, sizeof hold_names);
+    keeper_keep_from_children(hold_entries, sizeof hold_entries);
+    keeper_keep_from_children(long_texts, sizeof long_texts);
+    keeper_keep_from_children(buckets, sizeof buckets);
+}
 
 static uint32_t *bucket(const char *name)
 {

@@ -14,6 +14,7 @@
 //   serve.c    messages from torpord
 //   table.c    the slots (in a memfd shared with torpord) and the keeper's own half of them
 //   launch.c   reads a plan, forks, hears of exec
+//   spawn.c    how a child comes to be
 //   child.c    what the child does between fork and exec
 //   reap.c     waits for everything that ends
 //   adopt.c    processes that somebody else launched
@@ -52,6 +53,9 @@ uint64_t keeper_now_milliseconds(void);
 void keeper_take_milliseconds(const char *variable, uint32_t *value);
 void keeper_reset_signals(void);
 _Noreturn void keeper_exit(int status);
+// Tables that no child needs between fork and exec: copying them is most of what a fork costs.
+#define KEEPER_TABLE __attribute__((aligned(4096)))
+void keeper_keep_from_children(void *table, size_t size);
 extern uint64_t keeper_nofile_soft;
 extern uint64_t keeper_nofile_hard;
 
@@ -120,6 +124,7 @@ enum {
     TELL_FAILED = 1 << 2,
     TELL_EXITED = 1 << 3,
 };
+void wire_setup(void);
 void wire_reset(void);
 bool wire_can_answer(void);      // false: an answer waits, read no further message
 void wire_answer(const void *message, size_t size, const int *fds, unsigned count);
@@ -132,6 +137,22 @@ void wire_flush(void);
 void serve_socket(uint32_t events);
 void serve_rest(void);           // torpord is dead: what it sent last
 
+// spawn.c
+enum {
+    SPAWN_LOW = 512,  // what is held lies above; what a child is lent, and the keeper's own, below
+    SPAWN_LENT = 8,
+};
+struct keeper_spawn {
+    int cgroup;      // -1: none
+    int pidfd;       // -1: none could be had
+    bool shares;     // the child has the keeper's table of descriptors until spawn_unshare
+    bool in_cgroup;  // it was born there
+};
+void spawn_setup(void);
+int spawn_raise(int fd);  // the same file above SPAWN_LOW
+pid_t spawn_child(struct keeper_spawn *spawn, const int *fds, unsigned count);  // as fork
+int spawn_unshare(void);  // errno
+
 // table.c
 struct keeper_process {  // the keeper's half of a slot
     int pidfd;
@@ -142,6 +163,8 @@ struct keeper_process {  // the keeper's half of a slot
     bool queued;
     bool reaped;
     bool abandoned;       // a helper whose torpord died: nobody wants its exit
+    uint8_t lent_count;   // of descriptors that the child uses until it has a table of its own
+    int lent[SPAWN_LENT + 1];
     uint64_t deadline;    // an adopted process that has ended is not waited for longer than this
 };
 extern struct torpor_keeper_table *table;
@@ -175,13 +198,13 @@ struct keeper_plan {
     const int *passed;
     int cgroup;            // -1: none
 };
-void launch_request(char *message, size_t size, const int *fds, unsigned count);
+bool launch_request(char *message, size_t size, const int *fds, unsigned count);  // true: it keeps the descriptors
 void launch_heard(uint32_t slot);   // the pipe is readable or closed
 void launch_finish(uint32_t slot);  // the child is dead: what the pipe says is final
 extern uint32_t launch_in_flight;
 
 // child.c
-_Noreturn void child_run(struct keeper_plan *plan, int report, pid_t keeper);
+_Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, int report, pid_t keeper);
 
 // reap.c
 void reap_all(void);
@@ -200,6 +223,7 @@ int adopt_find_zombie(pid_t pid);  // one that became the keeper's child before 
 void adopt_signal(uint32_t slot, int signo);
 
 // hold.c
+void hold_setup(void);
 int hold_add(const char *name, const int *fds, unsigned count, bool replace);  // takes them over when it answers 0
 int hold_release(const char *name);
 int hold_take(const char *name, uint32_t offset, int *fds, unsigned limit, uint32_t *total, unsigned *count);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 // A launch takes a slot before it forks, so that there is no moment at which a process exists that nobody answers for.
@@ -96,23 +95,31 @@ static void refuse(uint32_t id, uint32_t stage, int error)
     wire_answer(&message, sizeof message, NULL, 0);
 }
 
-void launch_request(char *message, size_t size, const int *fds, unsigned count)
+// What the child was lent is its own now, or it is gone.
+static void take_back(struct keeper_process *process)
+{
+    for (unsigned i = 0; i < process->lent_count; i++)
+        close(process->lent[i]);
+    process->lent_count = 0;
+}
+
+bool launch_request(char *message, size_t size, const int *fds, unsigned count)
 {
     static struct keeper_plan plan;
     uint32_t id = ((struct torpor_keeper_header *)message)->id;
     int error = read_plan(&plan, message, size, fds, count);
     if (error != 0) {
         refuse(id, TORPOR_STAGE_PLAN, error);
-        return;
+        return false;
     }
     if (launch_in_flight >= TORPOR_KEEPER_IN_FLIGHT) {
         refuse(id, TORPOR_STAGE_SLOT, EAGAIN);
-        return;
+        return false;
     }
     int slot = table_take_slot();
     if (slot < 0) {
         refuse(id, TORPOR_STAGE_SLOT, ENOSPC);
-        return;
+        return false;
     }
     struct torpor_keeper_slot *record = &table_slots[slot];
     struct keeper_process *process = &table_processes[slot];
@@ -127,12 +134,19 @@ void launch_request(char *message, size_t size, const int *fds, unsigned count)
         || !keeper_watch_descriptor(pipe_fds[0], EPOLLIN, EVENT_EXEC, (uint32_t)slot))
         goto failed;
     pid_t keeper = getpid();
-    pid = fork();
+    struct keeper_spawn spawn = {.cgroup = plan.cgroup};
+    pid = spawn_child(&spawn, fds, count);
     if (pid == 0)
-        child_run(&plan, pipe_fds[1], keeper);
+        child_run(&plan, &spawn, pipe_fds[1], keeper);
     if (pid < 0)
         goto failed;
-    close(pipe_fds[1]);
+    if (spawn.shares) {
+        memcpy(process->lent, fds, sizeof *fds * count);
+        process->lent[count] = pipe_fds[1];
+        process->lent_count = (uint8_t)(count + 1);
+    } else {
+        close(pipe_fds[1]);
+    }
     record->pid = pid;
     table_insert_pid((uint32_t)slot);
     process->launch_id = id;
@@ -140,7 +154,7 @@ void launch_request(char *message, size_t size, const int *fds, unsigned count)
     launch_in_flight++;
     // It is our child and not reaped, so that the number is its own. Without a pidfd (no descriptor is left) the app
     // could not be signalled safely: it is ended, and the launch fails.
-    process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    process->pidfd = spawn_raise(spawn.pidfd);
     if (process->pidfd < 0) {
         record->stage = TORPOR_STAGE_FORK;
         record->error = (uint32_t)errno;
@@ -149,7 +163,7 @@ void launch_request(char *message, size_t size, const int *fds, unsigned count)
     int32_t session;
     char comm[16];
     reap_stat(pid, &record->start_time, &session, comm);
-    return;
+    return spawn.shares;
 
 failed:
     error = errno;
@@ -159,6 +173,7 @@ failed:
         close(pipe_fds[1]);
     table_free_slot((uint32_t)slot);
     refuse(id, TORPOR_STAGE_FORK, error);
+    return false;
 }
 
 void launch_heard(uint32_t slot)
@@ -174,6 +189,9 @@ void launch_heard(uint32_t slot)
     while (size < 0 && errno == EINTR);
     if (size < 0 && errno == EAGAIN)
         return;
+    take_back(process);
+    if (size == sizeof report && report[0] == TORPOR_STAGE_NONE)
+        return;  // it has a table of its own; the end of the pipe is next
     keeper_close_watched(process->exec_pipe);
     process->exec_pipe = -1;
     launch_in_flight--;
@@ -192,6 +210,9 @@ void launch_heard(uint32_t slot)
 
 void launch_finish(uint32_t slot)
 {
-    if (table_processes[slot].exec_pipe >= 0)
+    // Once for the table of its own, once for the rest.
+    for (int i = 0; i < 2 && table_processes[slot].exec_pipe >= 0; i++) {
+        take_back(&table_processes[slot]);
         launch_heard(slot);
+    }
 }

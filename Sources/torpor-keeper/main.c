@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -20,6 +21,8 @@ int keeper_epoll = -1;
 char **keeper_environment;
 uint64_t keeper_nofile_soft;
 uint64_t keeper_nofile_hard;
+
+enum { RESERVED_DESCRIPTORS = 16384 };
 
 static int signal_fd = -1;
 
@@ -77,19 +80,40 @@ void keeper_close_watched(int fd)
     close(fd);
 }
 
+/// Whole pages of it only.
+void keeper_keep_from_children(void *table, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = ((uintptr_t)table + page - 1) / page * page, end = ((uintptr_t)table + size) / page * page;
+    if (first < end)
+        madvise((void *)first, end - first, MADV_DONTFORK);
+}
+
 _Noreturn void keeper_exit(int status)
 {
     _exit(status);
 }
 
+// The kernel's own call: sigaction() leaves out 32 and 33, which may have come ignored from whoever started us. What it
+// is given and gives begins with the handler where Swift runs; all zero means SIG_DFL, no flags, no mask.
+static uint64_t ignored;  // 1 << (number - 1); the keeper has handlers for none
+
+static void note_ignored(void)
+{
+    for (int signo = 1; signo < 65; signo++) {
+        uint64_t action[8] = {0};
+        if (syscall(SYS_rt_sigaction, signo, NULL, action, sizeof(uint64_t)) == 0
+            && (uintptr_t)action[0] == (uintptr_t)SIG_IGN)
+            ignored |= 1ull << (signo - 1);
+    }
+}
+
 /// Every signal to its default and none blocked: what was ignored stays ignored across exec otherwise.
 void keeper_reset_signals(void)
 {
-    // The kernel's own call: sigaction() leaves out 32 and 33, which may have come ignored from whoever started us.
-    // All zero means SIG_DFL, no flags, no mask, on every architecture.
     static const uint64_t plain[8];
     for (int signo = 1; signo < 65; signo++)
-        if (signo != SIGKILL && signo != SIGSTOP)
+        if (ignored >> (signo - 1) & 1)
             syscall(SYS_rt_sigaction, signo, plain, NULL, sizeof(uint64_t));
     sigset_t none;
     sigemptyset(&none);
@@ -114,6 +138,7 @@ static bool take_signals(void)
         sigaction(forwarded[i], &action, NULL);  // a blocked signal that is ignored would be dropped
     action.sa_flags = SA_NOCLDSTOP;
     sigaction(SIGCHLD, &action, NULL);
+    note_ignored();
     if (sigprocmask(SIG_SETMASK, &wanted, NULL) < 0)
         return false;
     signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -148,6 +173,18 @@ static void raise_descriptor_limit(void)
     keeper_nofile_hard = limit.rlim_max;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// The table of descriptors grows by itself, but while a child shares it each time waits for all processors.
+static void reserve_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return;
+    int last = limit.rlim_cur < RESERVED_DESCRIPTORS ? (int)limit.rlim_cur - 1 : RESERVED_DESCRIPTORS - 1;
+    int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, last);
+    if (fd >= 0)
+        close(fd);
 }
 
 static void loop(void)
@@ -215,12 +252,16 @@ int main(int count, char **arguments, char **environment)
         return 1;
     syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC);
     raise_descriptor_limit();
+    reserve_descriptors();
     keeper_epoll = epoll_create1(EPOLL_CLOEXEC);
     if (keeper_epoll < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || !take_signals() || !table_setup()
         || !adopt_setup() || !resume_remember_program()) {
         keeper_log("cannot start: %s", strerror(errno));
         return 1;
     }
+    spawn_setup();
+    hold_setup();
+    wire_setup();
     manager_setup();
     if (resuming)
         resume_restore();

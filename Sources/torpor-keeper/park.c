@@ -14,7 +14,7 @@
 enum { MESSAGES_A_TURN = 256, LIMIT_MARGIN = 32 };
 enum { LAST_PATIENCE = 2000, LAST_PAUSE = 2 };  // milliseconds
 
-static uint32_t queue[TORPOR_KEEPER_NAME_COUNT];
+static KEEPER_TABLE uint32_t queue[TORPOR_KEEPER_NAME_COUNT];
 static uint32_t queue_first, queue_count;
 static uint32_t total;       // descriptors that the manager has
 static uint32_t limit = UINT32_MAX;  // FileDescriptorStoreMax=, where it is known
@@ -22,6 +22,7 @@ static bool said_limit;
 
 void park_setup(void)
 {
+    keeper_keep_from_children(queue, sizeof queue);
     // systemd 254 and later tell how many they keep.
     const char *text = getenv("FDSTORE");
     if (text != NULL && *text != 0)

@@ -85,16 +85,23 @@ static void serve_hold(size_t size, bool truncated)
     int error = EINVAL;
     if (name != NULL && truncated)
         error = EMFILE;
-    else if (name != NULL && received_count > 0)
+    else if (name != NULL && received_count > 0) {
+        for (unsigned i = 0; i < received_count; i++)
+            received_fds[i] = spawn_raise(received_fds[i]);
         error = hold_add(name, received_fds, received_count, received.number.value & TORPOR_HOLD_REPLACE);
+    }
     if (error == 0)
         received_count = 0;  // they are the table's now
+    if (error == 0 && (received.number.value & TORPOR_HOLD_QUIET))
+        return;
     wire_answer_number(TORPOR_KEEPER_DONE, received.header.id, (uint32_t)error);
 }
 
 static void serve_adopt(size_t size, bool truncated)
 {
     const char *app = name_at(sizeof received.adopt, size);
+    if (received_count == 1)
+        received_fds[0] = spawn_raise(received_fds[0]);
     int error = app == NULL || received_count > 1 ? EINVAL : truncated || received_count == 0 ? EMFILE
                 : adopt_request(&received.adopt, app, received_fds[0]);
     if (error == 0)
@@ -163,7 +170,8 @@ static void serve_message(size_t size, bool truncated)
                 {TORPOR_KEEPER_LAUNCH_FAILED, received.header.id}, TORPOR_STAGE_PLAN, EMFILE};
             wire_answer(&message, sizeof message, NULL, 0);
         } else {
-            launch_request(received.bytes, size, received_fds, received_count);
+            if (launch_request(received.bytes, size, received_fds, received_count))
+                received_count = 0;
         }
         return;
     case TORPOR_KEEPER_SETTLED:

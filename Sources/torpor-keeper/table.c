@@ -19,10 +19,10 @@ uint32_t table_used;
 uint32_t table_living;
 int table_memfd = -1;
 
-static struct keeper_process processes[TORPOR_KEEPER_SLOTS];
-static uint32_t free_slots[TORPOR_KEEPER_SLOTS];
+static KEEPER_TABLE struct keeper_process processes[TORPOR_KEEPER_SLOTS];
+static KEEPER_TABLE uint32_t free_slots[TORPOR_KEEPER_SLOTS];
 static uint32_t free_count;
-static uint32_t buckets[TORPOR_KEEPER_SLOTS];  // index + 1
+static KEEPER_TABLE uint32_t buckets[TORPOR_KEEPER_SLOTS];  // index + 1
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -40,6 +40,10 @@ bool table_setup(void)
     if (base == MAP_FAILED)
         return false;
     fcntl(table_memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE);
+    keeper_keep_from_children(base, size);
+    keeper_keep_from_children(processes, sizeof processes);
+    keeper_keep_from_children(free_slots, sizeof free_slots);
+    keeper_keep_from_children(buckets, sizeof buckets);
     table = (struct torpor_keeper_table *)base;
     table_slots = (struct torpor_keeper_slot *)(base + slot_offset);
     table_orphans = (struct torpor_keeper_orphan *)(base + orphan_offset);

@@ -17,7 +17,7 @@ static struct {
     unsigned count;
 } answer;
 
-static uint32_t queue[TORPOR_KEEPER_SLOTS];
+static KEEPER_TABLE uint32_t queue[TORPOR_KEEPER_SLOTS];
 static uint32_t queue_first, queue_count;
 static bool end_of_table;
 static uint32_t told_table;
@@ -31,6 +31,11 @@ static void want(uint32_t events)
     struct epoll_event wanted = {.events = events, .data.u64 = (uint64_t)EVENT_SOCKET << 32 | torpord_instance};
     if (epoll_ctl(keeper_epoll, EPOLL_CTL_MOD, torpord_socket, &wanted) == 0)
         interest = events;
+}
+
+void wire_setup(void)
+{
+    keeper_keep_from_children(queue, sizeof queue);
 }
 
 void wire_reset(void)

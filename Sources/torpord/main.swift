@@ -57,24 +57,18 @@ if checkUpgrade {
     ThisProcess.exit(0)
 }
 
-func load(_ path: String?, _ environment: [String: String]) -> TorporConfiguration? {
-    switch ConfigurationLoader.load(path: path, environment: environment) {
-    case .success(let loaded): return loaded
-    case .failure(let diagnostics):
-        ThisProcess.complain(diagnostics.description)
-        return nil
-    }
-}
-
 let isInvalid = "the configuration is not valid, so nothing was started"
-guard Keeper.isAbove, !onlyCheck else {
-    guard let configuration = load(file, environment) else { fail(isInvalid, 2) }
-    if onlyCheck {
+if onlyCheck {
+    switch ConfigurationLoader.load(path: file, environment: environment) {
+    case .success(let configuration):
         print("OK: \(configuration.apps.count) apps")
         ThisProcess.exit(0)
+    case .failure(let diagnostics):
+        ThisProcess.complain(diagnostics.description)
+        fail(isInvalid, 2)
     }
-    fail(Keeper.become(arguments: Array(CommandLine.arguments.dropFirst())), 1)
 }
+guard Keeper.isAbove else { fail(Keeper.become(arguments: Array(CommandLine.arguments.dropFirst())), 1) }
 let keeper = ThisProcess.parent
 do throws(StartError) {
     let startup = try Startup(arguments: CommandLine.arguments)

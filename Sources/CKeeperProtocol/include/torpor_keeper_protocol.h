@@ -69,6 +69,7 @@ enum torpor_keeper_type {
 
 enum torpor_keeper_hold_flags {
     TORPOR_HOLD_REPLACE = 1 << 0,  // what is under the name is let go of, once the new ones are held
+    TORPOR_HOLD_QUIET = 1 << 1,    // answered only when it fails; a keeper that does not know it answers always
 };
 
 enum torpor_keeper_bye_flags {

@@ -1,0 +1,86 @@
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// How a child comes to be. A fork copies every descriptor and the child closes them again: with thousands held that is
+// most of what a launch costs. So what is held lies above SPAWN_LOW, the child begins with the keeper's own table and
+// makes itself one of what lies below. What it is lent stays open here until it has said so.
+//
+// The child is born in its cgroup: writing to cgroup.procs instead makes every fork and exec of the machine wait.
+
+static bool cannot_clone;  // clone3 is missing or forbidden here
+
+void spawn_setup(void)
+{
+    const char *way = getenv("TORPOR_KEEPER_LAUNCH");  // for tests: what an older kernel would have
+    cannot_clone = way != NULL && strcmp(way, "fork") == 0;
+}
+
+int spawn_raise(int fd)
+{
+    if (fd < 0 || fd >= SPAWN_LOW)
+        return fd;
+    int raised = fcntl(fd, F_DUPFD_CLOEXEC, SPAWN_LOW);
+    if (raised < 0)
+        return fd;  // it costs time, no more
+    close(fd);
+    return raised;
+}
+
+static pid_t clone_child(uint64_t flags, int cgroup, int *pidfd)
+{
+    struct clone_args args;
+    memset(&args, 0, sizeof args);
+    args.flags = flags | CLONE_PIDFD;
+    args.exit_signal = SIGCHLD;
+    args.pidfd = (uint64_t)(uintptr_t)pidfd;
+    if (flags & CLONE_INTO_CGROUP)
+        args.cgroup = (uint64_t)cgroup;
+    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+static bool is_low(const int *fds, unsigned count)
+{
+    if (count > SPAWN_LENT)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        if (fds[i] >= SPAWN_LOW)
+            return false;
+    return true;
+}
+
+pid_t spawn_child(struct keeper_spawn *spawn, const int *fds, unsigned count)
+{
+    pid_t pid;
+    spawn->pidfd = -1;
+    if (!cannot_clone) {
+        // What the child must know is set before: it has a copy.
+        spawn->shares = is_low(fds, count);
+        uint64_t files = spawn->shares ? CLONE_FILES : 0;
+        spawn->in_cgroup = spawn->cgroup >= 0;
+        if (spawn->in_cgroup && (pid = clone_child(files | CLONE_INTO_CGROUP, spawn->cgroup, &spawn->pidfd)) >= 0)
+            return pid;
+        spawn->in_cgroup = false;  // it tries by itself, and tells what is wrong
+        if ((pid = clone_child(files, -1, &spawn->pidfd)) >= 0)
+            return pid;
+        cannot_clone = errno == ENOSYS || errno == EPERM || errno == EINVAL;
+    }
+    spawn->shares = spawn->in_cgroup = false;
+    pid = fork();
+    if (pid > 0)
+        spawn->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    return pid;
+}
+
+int spawn_unshare(void)
+{
+    return syscall(SYS_close_range, SPAWN_LOW, ~0u, CLOSE_RANGE_UNSHARE) < 0 ? errno : 0;
+}
