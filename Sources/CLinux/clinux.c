@@ -229,7 +229,11 @@ static int socket_type(int kind) {
     return (kind == 0 ? SOCK_STREAM : kind == 1 ? SOCK_DGRAM : SOCK_SEQPACKET) | SOCK_CLOEXEC;
 }
 
-int tlx_unix_socket(int kind) { return socket(AF_UNIX, socket_type(kind), 0); }
+const int tlx_o_path = O_PATH;
+
+int tlx_unix_socket(int kind, int non_blocking) {
+    return socket(AF_UNIX, socket_type(kind) | (non_blocking ? SOCK_NONBLOCK : 0), 0);
+}
 int tlx_unix_pair(int kind, int fds[2]) { return socketpair(AF_UNIX, socket_type(kind), 0, fds); }
 int tlx_accept(int fd) { return accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
 

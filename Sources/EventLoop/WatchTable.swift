@@ -14,6 +14,7 @@ final class WatchTable {
     private struct Entry {
         var generation: UInt32
         var fd: Int32
+        var events: IOEvents
         var handler: ((IOEvents) -> Void)?
     }
 
@@ -25,10 +26,11 @@ final class WatchTable {
         let tag = UInt64(generation) << 32 | UInt64(index)
         try poller.add(fd, events, tag: tag)
         if free.isEmpty {
-            entries.append(Entry(generation: 0, fd: fd, handler: handler))
+            entries.append(Entry(generation: 0, fd: fd, events: events, handler: handler))
         } else {
             free.removeLast()
             entries[Int(index)].fd = fd
+            entries[Int(index)].events = events
             entries[Int(index)].handler = handler
         }
         tags[fd] = tag
@@ -36,7 +38,8 @@ final class WatchTable {
     }
 
     func setEvents(_ tag: UInt64, _ events: IOEvents) {
-        guard let index = live(tag), tags[entries[index].fd] == tag else { return }
+        guard let index = live(tag), entries[index].events != events, tags[entries[index].fd] == tag else { return }
+        entries[index].events = events
         try? poller.modify(entries[index].fd, events, tag: tag)
     }
 
@@ -49,7 +52,7 @@ final class WatchTable {
             try? poller.remove(fd)
         }
         let handler = entries[index].handler
-        entries[index] = Entry(generation: entries[index].generation &+ 1, fd: -1, handler: nil)
+        entries[index] = Entry(generation: entries[index].generation &+ 1, fd: -1, events: [], handler: nil)
         free.append(UInt32(index))
         // Goes here, last: letting go of what it holds may cancel further watches.
         _ = handler

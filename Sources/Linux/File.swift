@@ -69,6 +69,8 @@ public struct OpenFlags: OptionSet, Sendable {
     public static let append = OpenFlags(rawValue: O_APPEND)
     /// Never waits.
     public static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
+    /// A place in the tree, not its content: it is neither read nor written.
+    public static let path = OpenFlags(rawValue: tlx_o_path)
     /// Only a directory.
     public static let directory = OpenFlags(rawValue: O_DIRECTORY)
     /// Not through a symbolic link.

@@ -46,9 +46,7 @@ public enum Sockets {
 
     /// An unbound Unix socket, close-on-exec.
     public static func unix(_ kind: Kind, nonBlocking: Bool = false) throws(Errno) -> Descriptor {
-        let socket = Descriptor(owning: try call { tlx_unix_socket(kind.rawValue) })
-        if nonBlocking { try Descriptor.setNonBlocking(socket.raw) }
-        return socket
+        Descriptor(owning: try call { tlx_unix_socket(kind.rawValue, nonBlocking ? 1 : 0) })
     }
 
     /// A pair of connected Unix sockets.
@@ -95,8 +93,13 @@ public enum Sockets {
     }
 
     private static func bind(_ socket: Descriptor, to path: String, mode: UInt32) throws(Errno) {
-        if !path.hasPrefix("@"), (try? File.status(path, followLinks: false).kind) == .socket { try File.remove(path) }
-        try call { tlx_unix_bind(socket.raw, path, path.utf8.count) }
+        do throws(Errno) {
+            try call { tlx_unix_bind(socket.raw, path, path.utf8.count) }
+        } catch {
+            guard error == .addressInUse, !path.hasPrefix("@"), try File.kind(path) == .socket else { throw error }
+            try File.remove(path)
+            try call { tlx_unix_bind(socket.raw, path, path.utf8.count) }
+        }
         if !path.hasPrefix("@") { try File.setMode(path, mode) }
     }
 

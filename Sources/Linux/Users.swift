@@ -47,11 +47,11 @@ public enum Users {
     }
 
     /// This process's user.
-    public static var effectiveUID: UInt32 { geteuid() }
+    public static let effectiveUID: UInt32 = geteuid()
     /// This process's group.
-    public static var effectiveGID: UInt32 { getegid() }
+    public static let effectiveGID: UInt32 = getegid()
     /// Whether this process is root.
-    public static var isRoot: Bool { geteuid() == 0 }
+    public static var isRoot: Bool { effectiveUID == 0 }
 
     private typealias Buffer = UnsafeMutablePointer<CChar>
 

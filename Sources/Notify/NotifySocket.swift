@@ -59,23 +59,15 @@ public final class NotifySocket {
                     + "choose a shorter runtime_directory"
             )
         }
-        do {
-            if let kind = try File.kind(path), kind != .socket {
-                throw NotifySocketError(
-                    description: "\(path) is in the way and is no socket: remove it, or choose another "
-                        + "runtime_directory"
-                )
-            }
+        do throws(Errno) {
             descriptor = try Sockets.bindDatagram(path: path, mode: mode, receiveBuffer: 1 << 20)
             if let owner { try File.setOwner(path, uid: owner.uid, gid: owner.gid) }
-        } catch let error as Errno {
-            throw NotifySocketError(
-                description: "could not make the notification socket \(path): \(error.description.lowercased())"
-            )
-        } catch let error as NotifySocketError {
-            throw error
         } catch {
-            throw NotifySocketError(description: "could not make the notification socket \(path): \(error)")
+            let sentence =
+                error == .addressInUse
+                ? "\(path) is in the way and is no socket: remove it, or choose another runtime_directory"
+                : "could not make the notification socket \(path): \(error.description.lowercased())"
+            throw NotifySocketError(description: sentence)
         }
     }
 

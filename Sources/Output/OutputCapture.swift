@@ -91,17 +91,18 @@ public final class OutputCapture {
     ///
     /// When somebody has removed the FIFO it is made again: what still has the old one open is lost from then on.
     public func writerForApp() throws(OutputError) -> Descriptor {
-        if fifo != nil, !File.exists(fifoPath) {
-            drain()
-            source?.cancel()
-            fifo = nil
-            giveBackLargeFIFO()
-            try start()
-            onRenewed?()
-        }
         do throws(Errno) {
             return try File.open(fifoPath, [.readWrite, .noFollow])
         } catch {
+            if error == .noSuchFileOrDirectory, fifo != nil {
+                drain()
+                source?.cancel()
+                fifo = nil
+                giveBackLargeFIFO()
+                try start()
+                onRenewed?()
+                return try writerForApp()
+            }
             throw OutputError(
                 description: "could not open the output of \(app) at \(fifoPath): \(error.description.lowercased())"
             )
@@ -155,10 +156,10 @@ public final class OutputCapture {
     // MARK: -
 
     private func makeFIFO() throws(Errno) {
-        if let there = try? File.status(fifoPath, followLinks: false) {
-            guard there.kind == .fifo else { throw .fileExists }
-        } else {
+        do throws(Errno) {
             try File.makeFIFO(fifoPath, mode: 0o600)
+        } catch {
+            guard error == .fileExists, try File.kind(fifoPath) == .fifo else { throw error }
         }
         // A FIFO of its own user: otherwise the app could not open /dev/stdout again.
         if let owner { try File.setOwner(fifoPath, uid: owner.uid, gid: owner.gid) }

@@ -5,15 +5,6 @@ public enum OutputTarget {
     /// Where systemd's journal takes streams.
     public static let journalPath = "/run/systemd/journal/stdout"
 
-    /// `log = "null"`: nowhere.
-    public static func null() throws(OutputError) -> Descriptor {
-        do throws(Errno) {
-            return try File.open("/dev/null", .readWrite)
-        } catch {
-            throw OutputError(description: "could not open /dev/null: \(error.description.lowercased())")
-        }
-    }
-
     /// `log = "inherit"`: a duplicate of the daemon's own standard output (1) or error (2).
     public static func inherit(_ number: Int32 = 1) throws(OutputError) -> Descriptor {
         do throws(Errno) {

@@ -64,7 +64,7 @@ public final class CgroupTree {
         let path = path(of: app)
         // Never launch into a frozen cgroup: the child would not get as far as its exec.
         if try !Cgroup.create(path) { try Cgroup.freeze(path, false) }
-        return (path, try File.open(path, [.read, .directory]))
+        return (path, try File.open(path, [.path, .directory]))
     }
 
     /// Removes an app's cgroup and what it made below. EBUSY while there are processes.

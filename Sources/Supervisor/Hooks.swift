@@ -85,7 +85,7 @@ extension Supervisor {
         completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
     ) {
         let plan: LaunchPlan
-        let output: (Descriptor, Descriptor)
+        let output: Descriptor?
         do throws(LaunchTrouble) {
             (plan, output) = try commandPlan(app, command)
         } catch {
@@ -94,7 +94,6 @@ extension Supervisor {
             return
         }
         keeper.launch(plan) { [weak self] result in
-            withExtendedLifetime(output) {}
             switch result {
             case .success(let launched):
                 self?.helpers[launched.pid] = { status in completion(.success(status)) }
@@ -102,5 +101,6 @@ extension Supervisor {
             case .failure(let failure): completion(.failure(LaunchTrouble(failure.description)))
             }
         }
+        withExtendedLifetime(output) {}
     }
 }

@@ -37,9 +37,9 @@ extension Supervisor {
             let environment = try environment(of: app, order, user)
             var plan = try plan(app, order, environment, user)
             let output = try outputs(of: app)
-            plan.standardInput = output.input.raw
-            plan.standardOutput = output.output.raw
-            plan.standardError = output.error.raw
+            plan.standardInput = output.input?.raw ?? -1
+            plan.standardOutput = output.output?.raw ?? -1
+            plan.standardError = output.error?.raw ?? -1
             let stored = app.store.entries
             plan.passed = stored.map(\.descriptor.raw)
             plan.setListenPid = !stored.isEmpty
@@ -53,11 +53,9 @@ extension Supervisor {
                 }
             }
             plan.cgroup = cgroup?.directory.raw
-            keeper.launch(plan) { [weak self] result in
-                // The descriptors live until the keeper has them.
-                withExtendedLifetime((output, cgroup?.directory)) {}
-                self?.launched(app, order, result, cgroupPath: cgroup?.path)
-            }
+            let path = cgroup?.path
+            keeper.launch(plan) { [weak self] result in self?.launched(app, order, result, cgroupPath: path) }
+            withExtendedLifetime((output, cgroup)) {}
         } catch {
             launchRefused(app, error.description)
         }
@@ -173,7 +171,9 @@ extension Supervisor {
             variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         }
         do throws(EnvironmentFileError) {
-            for (key, value) in try EnvironmentFile.load(specification.environmentFiles) { variables[key] = value }
+            if !specification.environmentFiles.isEmpty {
+                for (key, value) in try EnvironmentFile.load(specification.environmentFiles) { variables[key] = value }
+            }
         } catch {
             throw LaunchTrouble(error.description)
         }
@@ -246,24 +246,25 @@ extension Supervisor {
 
     // MARK: Output
 
+    /// What standard input, output and error are; nil is /dev/null, which the child opens.
     private func outputs(
         of app: AppRuntime
-    ) throws(LaunchTrouble) -> (input: Descriptor, output: Descriptor, error: Descriptor) {
+    ) throws(LaunchTrouble) -> (input: Descriptor?, output: Descriptor?, error: Descriptor?) {
         let specification = app.specification
         do {
-            let input: Descriptor =
+            let input: Descriptor? =
                 switch specification.standardInput {
-                case .null: try OutputTarget.null()
+                case .null: nil
                 case .file(let path): try File.open(path, .read)
                 }
-            let output: Descriptor
+            let output: Descriptor?
             switch specification.log {
             case .file: output = try capture(app).writerForApp()
             case .journal: output = try OutputTarget.journal(app: app.name)
             case .inherit: output = try OutputTarget.inherit(1)
-            case .null: output = try OutputTarget.null()
+            case .null: output = nil
             }
-            let error: Descriptor
+            let error: Descriptor?
             switch specification.standardError {
             case .log: error = specification.log == .inherit ? try OutputTarget.inherit(2) : output
             case .file(let path):
@@ -326,7 +327,7 @@ extension Supervisor {
     func commandPlan(
         _ app: AppRuntime,
         _ command: [String]
-    ) throws(LaunchTrouble) -> (LaunchPlan, (Descriptor, Descriptor)) {
+    ) throws(LaunchTrouble) -> (LaunchPlan, Descriptor?) {
         let user = identity(of: app)
         let machine = coordinator.machine(app.id)
         let order = (app: app.name, incarnation: machine.incarnation)
@@ -352,17 +353,14 @@ extension Supervisor {
         plan.directory = Self.directory(of: app, user)
         plan.isHelper = true
         plan.user = credentials(of: app, user)
-        let output: Descriptor
-        let input: Descriptor
+        let output: Descriptor?
         do {
-            input = try OutputTarget.null()
-            output = app.specification.log == .file ? try capture(app).writerForApp() : try OutputTarget.null()
+            output = app.specification.log == .file ? try capture(app).writerForApp() : nil
         } catch {
             throw LaunchTrouble("the output of \(command[0]) cannot be set up: \(error)")
         }
-        plan.standardInput = input.raw
-        plan.standardOutput = output.raw
-        plan.standardError = output.raw
-        return (plan, (input, output))
+        plan.standardOutput = output?.raw ?? -1
+        plan.standardError = output?.raw ?? -1
+        return (plan, output)
     }
 }

@@ -46,7 +46,9 @@ int tlx_peer_groups(int fd, uint32_t *groups, size_t capacity);
 int tlx_unix_bind(int fd, const char *path, size_t length);
 int tlx_unix_connect(int fd, const char *path, size_t length);
 /// SOCK_STREAM and its flags are an enum in Swift's Glibc. Kind: 0 stream, 1 datagram, 2 seqpacket.
-int tlx_unix_socket(int kind);
+/// O_PATH needs _GNU_SOURCE.
+extern const int tlx_o_path;
+int tlx_unix_socket(int kind, int non_blocking);
 int tlx_unix_pair(int kind, int fds[2]);
 /// accept4 needs _GNU_SOURCE.
 int tlx_accept(int fd);
