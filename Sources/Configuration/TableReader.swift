@@ -3,7 +3,7 @@ import Lifecycle
 /// Readers of the values of an app's keys that are more than one word.
 enum TableReader {
     static let backoff: [Key<RestartBackoff>] = [
-        .value("initial", \.initial, Read.positiveDuration),
+        .value("initial", \.initial, Read.duration),
         .value("factor", \.factor, Read.number(1...100)),
         .value("cap", \.cap, Read.positiveDuration),
         .value("limit", \.limit, Read.integer(0...10_000)),

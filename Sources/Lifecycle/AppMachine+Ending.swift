@@ -196,6 +196,8 @@ extension AppMachine {
         switch next {
         case .relaunch:
             if let relaunch = terminating.relaunch { requestLaunch(relaunch, into: &actions) }
+        case .restart(let delay) where delay <= .zero:
+            restart(into: &actions)
         case .restart(let delay):
             phase = .notRunning(.delayed)
             edgeDeadline = Deadline(.restart, delay, now: now)
@@ -229,6 +231,12 @@ extension AppMachine {
         attempt += 1
         restarts += 1
         return .restart(after: delay + delay * (rules.backoff.jitter * jitter.next()))
+    }
+
+    /// The delay of a restart is over.
+    mutating func restart(into actions: inout [Action]) {
+        let foreground = goal == .active || goal == .inactive
+        requestLaunch(Relaunch(foreground: foreground, reason: .restart), into: &actions)
     }
 
     private func isKill(_ cause: ExitCause) -> Bool {

@@ -201,8 +201,7 @@ extension AppMachine {
     private mutating func missed(_ deadline: Deadline, into actions: inout [Action], now: Duration) {
         switch (deadline.kind, phase) {
         case (.restart, .notRunning(.delayed)):
-            let foreground = goal == .active || goal == .inactive
-            requestLaunch(Relaunch(foreground: foreground, reason: .restart), into: &actions)
+            restart(into: &actions)
         case (.launch, .launching):
             terminate(.launchDeadline, politely: false, into: &actions, now: now)
         case (.transition, .running(let running)):

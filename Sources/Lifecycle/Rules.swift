@@ -98,7 +98,7 @@ public enum EvictionRule: String, Sendable, Hashable, CaseIterable {
 
 /// `restart_backoff`: a geometric series of delays, and when to give up.
 public struct RestartBackoff: Sendable, Hashable {
-    /// The delay before the first restart.
+    /// The delay before the first restart; zero is at once, every time.
     public var initial: Duration = .milliseconds(100)
     /// What each further delay is multiplied with.
     public var factor: Double = 2

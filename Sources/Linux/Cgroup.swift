@@ -55,6 +55,11 @@ public enum Cgroup {
 
     /// Removes one and those below it, none of which may have processes.
     public static func removeTree(_ path: String) throws(Errno) {
+        do throws(Errno) {
+            return try remove(path)
+        } catch {
+            guard error == .resourceBusy else { throw error }
+        }
         for child in children(path) { try removeTree(child) }
         try remove(path)
     }

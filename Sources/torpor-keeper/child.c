@@ -62,32 +62,45 @@ static int write_file(int directory, const char *path, const char *text, size_t 
     return error;
 }
 
-// Standard descriptors to 0…2, passed ones to 3…, the report's pipe above them; everything else is closed.
-static int place_descriptors(struct keeper_plan *plan, int *report)
+// Out of the way of the targets, which end below `above`.
+static int move_up(int *fd, int above)
+{
+    int moved = fcntl(*fd, F_DUPFD_CLOEXEC, above);
+    if (moved < 0)
+        return errno;
+    *fd = moved;
+    return 0;
+}
+
+// Standard descriptors to 0…2, passed ones to 3…, the report's pipe and the cgroup's directory above them; everything
+// else is closed. Before anything that may wait: others' pipes must not stay open in here.
+static int place_descriptors(struct keeper_plan *plan, int *report, int *cgroup)
 {
     int count = 3 + (int)plan->head->passed_count;
     int sources[3 + TORPOR_KEEPER_DESCRIPTORS];
-    int moved = fcntl(*report, F_DUPFD_CLOEXEC, count + 1);
-    if (moved < 0)
-        return errno;
-    *report = moved;
+    int error = move_up(report, count + 2);
+    if (error == 0 && *cgroup >= 0)
+        error = move_up(cgroup, count + 2);
+    if (error != 0)
+        return error;
     for (int i = 0; i < count; i++) {
         int fd = i < 3 ? plan->standard[i] : plan->passed[i - 3];
         if (fd < 0 && (fd = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
             return errno;
-        // Out of the way of the targets.
-        sources[i] = fd <= count ? fcntl(fd, F_DUPFD_CLOEXEC, count + 1) : fd;
-        if (sources[i] < 0)
-            return errno;
+        sources[i] = fd;
+        if (fd < count + 2 && (error = move_up(&sources[i], count + 2)) != 0)
+            return error;
     }
     for (int i = 0; i < count; i++)
         if (dup2(sources[i], i) < 0)
             return errno;
-    if (dup3(*report, count, O_CLOEXEC) < 0)
+    if (dup3(*report, count, O_CLOEXEC) < 0 || (*cgroup >= 0 && dup3(*cgroup, count + 1, O_CLOEXEC) < 0))
         return errno;
     *report = count;
+    if (*cgroup >= 0)
+        *cgroup = count + 1;
     // Without close_range (before Linux 5.9) close-on-exec, which all of the keeper's have, does the same.
-    syscall(SYS_close_range, (unsigned)count + 1, ~0u, 0);
+    syscall(SYS_close_range, (unsigned)count + (*cgroup >= 0 ? 2 : 1), ~0u, 0);
     return 0;
 }
 
@@ -155,8 +168,9 @@ static void unshare_descriptors(int report)
         _exit(255);
 }
 
-_Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, int report, pid_t keeper)
+_Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, pid_t keeper)
 {
+    int report = spawn->report;
     const struct torpor_keeper_launch *head = plan->head;
     if (spawn->shares)
         unshare_descriptors(report);
@@ -164,14 +178,12 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
     if (setsid() < 0)
         fail(report, TORPOR_STAGE_SESSION, errno);
     keeper_reset_signals();
-    if (plan->cgroup >= 0 && !spawn->in_cgroup) {
-        int error = write_file(plan->cgroup, "cgroup.procs", "0", 1);
-        if (error != 0)
-            fail(report, TORPOR_STAGE_CGROUP, error);
-    }
-    int error = place_descriptors(plan, &report);
+    int cgroup = spawn->in_cgroup ? -1 : plan->cgroup;
+    int error = place_descriptors(plan, &report, &cgroup);
     if (error != 0)
         fail(report, TORPOR_STAGE_DESCRIPTORS, error);
+    if (cgroup >= 0 && (error = write_file(cgroup, "cgroup.procs", "0", 1)) != 0)
+        fail(report, TORPOR_STAGE_CGROUP, error);
     set_limits(plan, report);
     set_priority(head, report);
     set_user(plan, report);

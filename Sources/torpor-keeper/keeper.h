@@ -143,6 +143,7 @@ enum {
     SPAWN_LENT = 8,
 };
 struct keeper_spawn {
+    int report;      // the child's end of the pipe
     int cgroup;      // -1: none
     int pidfd;       // -1: none could be had
     bool shares;     // the child has the keeper's table of descriptors until spawn_unshare
@@ -204,7 +205,7 @@ void launch_finish(uint32_t slot);  // the child is dead: what the pipe says is 
 extern uint32_t launch_in_flight;
 
 // child.c
-_Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, int report, pid_t keeper);
+_Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, pid_t keeper);
 
 // reap.c
 void reap_all(void);

@@ -134,10 +134,10 @@ bool launch_request(char *message, size_t size, const int *fds, unsigned count)
         || !keeper_watch_descriptor(pipe_fds[0], EPOLLIN, EVENT_EXEC, (uint32_t)slot))
         goto failed;
     pid_t keeper = getpid();
-    struct keeper_spawn spawn = {.cgroup = plan.cgroup};
+    struct keeper_spawn spawn = {.report = pipe_fds[1], .cgroup = plan.cgroup};
     pid = spawn_child(&spawn, fds, count);
     if (pid == 0)
-        child_run(&plan, &spawn, pipe_fds[1], keeper);
+        child_run(&plan, &spawn, keeper);
     if (pid < 0)
         goto failed;
     if (spawn.shares) {
@@ -176,7 +176,8 @@ failed:
     return false;
 }
 
-void launch_heard(uint32_t slot)
+// Without `final`, what the pipe says may not be all.
+static void hear(uint32_t slot, bool final)
 {
     struct keeper_process *process = &table_processes[slot];
     struct torpor_keeper_slot *record = &table_slots[slot];
@@ -187,7 +188,7 @@ void launch_heard(uint32_t slot)
     do
         size = read(process->exec_pipe, report, sizeof report);
     while (size < 0 && errno == EINTR);
-    if (size < 0 && errno == EAGAIN)
+    if (size < 0 && errno == EAGAIN && !final)
         return;
     take_back(process);
     if (size == sizeof report && report[0] == TORPOR_STAGE_NONE)
@@ -208,11 +209,15 @@ void launch_heard(uint32_t slot)
         wire_tell(slot, TELL_LAUNCHED);
 }
 
+void launch_heard(uint32_t slot)
+{
+    hear(slot, false);
+}
+
 void launch_finish(uint32_t slot)
 {
-    // Once for the table of its own, once for the rest.
-    for (int i = 0; i < 2 && table_processes[slot].exec_pipe >= 0; i++) {
-        take_back(&table_processes[slot]);
-        launch_heard(slot);
-    }
+    // Once for the table of its own, once for the rest. Children that are being launched beside it may still have its
+    // end of the pipe.
+    for (int i = 0; i < 2 && table_processes[slot].exec_pipe >= 0; i++)
+        hear(slot, true);
 }

@@ -47,9 +47,9 @@ static pid_t clone_child(uint64_t flags, int cgroup, int *pidfd)
     return (pid_t)syscall(SYS_clone3, &args, sizeof args);
 }
 
-static bool is_low(const int *fds, unsigned count)
+static bool is_low(int report, const int *fds, unsigned count)
 {
-    if (count > SPAWN_LENT)
+    if (count > SPAWN_LENT || report >= SPAWN_LOW)
         return false;
     for (unsigned i = 0; i < count; i++)
         if (fds[i] >= SPAWN_LOW)
@@ -63,7 +63,7 @@ pid_t spawn_child(struct keeper_spawn *spawn, const int *fds, unsigned count)
     spawn->pidfd = -1;
     if (!cannot_clone) {
         // What the child must know is set before: it has a copy.
-        spawn->shares = is_low(fds, count);
+        spawn->shares = is_low(spawn->report, fds, count);
         uint64_t files = spawn->shares ? CLONE_FILES : 0;
         spawn->in_cgroup = spawn->cgroup >= 0;
         if (spawn->in_cgroup && (pid = clone_child(files | CLONE_INTO_CGROUP, spawn->cgroup, &spawn->pidfd)) >= 0)

@@ -186,7 +186,7 @@ enum Scenarios {
         #expect(started == 0 && refused.isEmpty)
         #expect(try bench.keeper.held().isEmpty, "the keeper answers while launches hang")
         let reader = try File.open(folder + "/cgroup.procs", [.read, .nonBlocking])
-        #expect(try bench.turn { started == KeeperProtocol.launchesInFlight })
+        #expect(try bench.turn { started == KeeperProtocol.launchesInFlight }, "\(started) \(refused.prefix(2))")
         #expect(
             try bench.turn {
                 bench.exits.count { $0.app == "hangs" } == KeeperProtocol.launchesInFlight
