@@ -26,10 +26,12 @@ enum Curves {
         let low = log10(least).rounded(.down)
         let high = max(low + 1, log10(most).rounded(.up))
         let (left, right, top, bottom) = (x + 38, x + width - 70, y + 46, y + 20 + height)
-        // None has no logarithm: it stands one step to the left of the fewest.
+        // None has no logarithm: it stands to the left of the fewest.
+        let fewest = counts.first { $0 > 0 } ?? 1
+        func place(_ apps: Int) -> Double { apps > 0 ? log10(Double(apps)) : log10(Double(fewest)) - 0.7 }
         func across(_ apps: Int) -> Double {
-            let index = counts.firstIndex(of: apps) ?? 0
-            return left + (right - left) * Double(index) / Double(counts.count - 1)
+            let (first, last) = (place(counts[0]), place(counts[counts.count - 1]))
+            return left + (right - left) * (place(apps) - first) / (last - first)
         }
         func up(_ value: Double) -> Double { bottom - (bottom - top) * (log10(value) - low) / (high - low) }
         var body = SVG.label("\(name), by number of apps", x: x, y: y + 18, size: 12, isBold: true)
