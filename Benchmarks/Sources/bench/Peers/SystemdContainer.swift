@@ -89,7 +89,7 @@ final class SystemdContainer {
         let limit = now() + 1
         while shell.isRunning, now() < limit { pause(0.002) }
         shell.end(grace: 0)
-        script.end(grace: 20)
+        script.end(grace: 60)
         close(answers)
         unlink(fifo)
     }
