@@ -163,30 +163,35 @@ public enum Sockets {
         maximumDescriptors: Int = mostDescriptors,
         leaving: Bool = false
     ) throws(Errno) -> ReceivedMessage? {
-        var numbers = [Int32](repeating: -1, count: maximumDescriptors)
-        var count = 0
+        var descriptors: [Descriptor] = []
         var credentials = tlx_credentials()
         var truncated: Int32 = 0
-        let size = try callUnlessBlocked {
-            count = numbers.count
-            return buffer.withUnsafeMutableBytes {
-                tlx_receive(
-                    socket,
-                    $0.baseAddress,
-                    $0.count,
-                    &numbers,
-                    &count,
-                    &credentials,
-                    &truncated,
-                    leaving ? 1 : 0
-                )
+        let size = try withUnsafeTemporaryAllocation(of: Int32.self, capacity: maximumDescriptors) {
+            numbers throws(Errno) -> Int? in
+            var count = 0
+            let size = try callUnlessBlocked {
+                count = numbers.count
+                return buffer.withUnsafeMutableBytes {
+                    tlx_receive(
+                        socket,
+                        $0.baseAddress,
+                        $0.count,
+                        numbers.baseAddress!,
+                        &count,
+                        &credentials,
+                        &truncated,
+                        leaving ? 1 : 0
+                    )
+                }
             }
+            if size != nil { descriptors = numbers[..<count].map(Descriptor.init(owning:)) }
+            return size
         }
         guard let size else { return nil }
         let isKnown = credentials.uid != .max
         return ReceivedMessage(
             bytes: Array(buffer.prefix(size)),
-            descriptors: numbers.prefix(count).map(Descriptor.init(owning:)),
+            descriptors: descriptors,
             sender: isKnown
                 ? PeerCredentials(pid: credentials.pid, uid: credentials.uid, gid: credentials.gid, groups: []) : nil,
             dataTruncated: truncated & 1 != 0,

@@ -7,6 +7,7 @@ import Linux
 final class KeeperWatch {
     private let timer: Descriptor
     private let limit: Duration
+    private let putOffEach: Duration
     private var isCancelled = false
     /// When it would be put off next.
     private var putOffAt = Duration.zero
@@ -14,6 +15,7 @@ final class KeeperWatch {
     init(timer: Descriptor, milliseconds: UInt32, loop: EventLoop) {
         self.timer = timer
         limit = .milliseconds(Int(milliseconds))
+        putOffEach = .milliseconds(Int(milliseconds / 8))
         guard milliseconds > 0 else { return }
         let before = loop.beforeSleep
         let after = loop.afterWake
@@ -40,7 +42,7 @@ final class KeeperWatch {
         guard !isCancelled else { return }
         let now = Clock.monotonic()
         try? Timerfd.arm(timer.raw, at: now + limit)
-        putOffAt = now + limit / 8
+        putOffAt = now + putOffEach
     }
 
     private func loopTurns() {

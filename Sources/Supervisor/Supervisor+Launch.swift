@@ -236,7 +236,8 @@ extension Supervisor {
         do throws(Errno) {
             app.notifySource = try loop.watch(socket.descriptor.raw, .readable) { [weak self, weak app] _ in
                 guard let self, let app else { return }
-                self.hear(app)
+                // Mostly there is one, and looking for a second costs as much; the loop tells of more.
+                self.hear(app, atMost: 1)
             }
         } catch {
             throw LaunchTrouble("cannot watch the notify socket of \(app.name): \(error)")

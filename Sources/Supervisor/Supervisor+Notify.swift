@@ -9,7 +9,7 @@ import SystemPackage
 /// What apps say by sd_notify.
 extension Supervisor {
     /// Reads what waits in the app's notify socket, bounded, so that a flood cannot hold the loop.
-    func hear(_ app: AppRuntime) {
+    func hear(_ app: AppRuntime, atMost limit: Int = 64) {
         guard let socket = app.notifySocket, !app.isHearing else { return }
         if app.tree == nil, coordinator.machine(app.id).isAlive {
             // A program can be quicker than the keeper's word that it runs: what it says waits for that.
@@ -19,7 +19,7 @@ extension Supervisor {
         app.isHearing = true
         defer { app.isHearing = false }
         // Each stays in the socket until it was acted on: a torpord that dies meanwhile leaves it to the next one.
-        for _ in 0..<64 {
+        for _ in 0..<limit {
             guard let received = socket.peek() else { return }
             defer { socket.drop() }
             guard isHeard(received, app) else {
