@@ -208,7 +208,9 @@ extern uint32_t launch_in_flight;
 _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, pid_t keeper);
 
 // reap.c
+void reap_named(pid_t pid);  // a SIGCHLD said so
 void reap_all(void);
+int reap_rest(void);         // at the end of each turn; milliseconds after which it wants another, -1: none
 bool reap_stat(pid_t pid, uint64_t *start_time, int32_t *session, char comm[16]);
 
 // adopt.c

@@ -148,20 +148,17 @@ static bool take_signals(void)
 static void read_signals(void)
 {
     struct signalfd_siginfo infos[16];
-    bool child = false;
     for (;;) {
         ssize_t size = read(signal_fd, infos, sizeof infos);
         if (size <= 0)
             break;
         for (size_t i = 0; i < (size_t)size / sizeof *infos; i++) {
             if (infos[i].ssi_signo == SIGCHLD)
-                child = true;
+                reap_named((pid_t)infos[i].ssi_pid);
             else
                 forward_signal((int)infos[i].ssi_signo);
         }
     }
-    if (child)
-        reap_all();
 }
 
 static void raise_descriptor_limit(void)
@@ -190,8 +187,9 @@ static void reserve_descriptors(void)
 static void loop(void)
 {
     struct epoll_event events[64];
+    int timeout = -1;
     for (;;) {
-        int count = epoll_wait(keeper_epoll, events, 64, -1);
+        int count = epoll_wait(keeper_epoll, events, 64, timeout);
         if (count < 0) {
             if (errno == EINTR)
                 continue;
@@ -219,6 +217,7 @@ static void loop(void)
             }
         }
         wire_flush();
+        timeout = reap_rest();
         manager_work();
     }
 }
