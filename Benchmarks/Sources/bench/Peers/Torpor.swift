@@ -25,7 +25,7 @@ struct Torpor: Peer {
         return nil
     }
     var conditions: String {
-        "restart = always with an initial delay of 1 µs (nothing), no limit of restarts; "
+        "restart = always with no delay (initial = "0s"), no limit of restarts; "
             + (hasCgroups
                 ? "a cgroup, an output FIFO and a notify socket for each app"
                 : "the cgroup hierarchy is unmounted for it, apps are followed by session and descent")
@@ -63,7 +63,7 @@ final class TorporSession: Session {
             environment = { BENCH_REPORT = "\(page.path)" }
             \(load.settings["torpor"] ?? "")
             [defaults.restart_backoff]
-            initial = "1us"
+            initial = "0s"
             limit = 10000
 
             """
