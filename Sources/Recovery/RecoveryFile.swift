@@ -16,27 +16,33 @@ public import Linux
 ///     24   8  number of the next event
 ///     32  36  boot id
 ///     72   4  number of the keeper's process that launched the apps
+///    128   4  the record under way: 1 + the slot that it is for, 0 when there is none
+///    132   4  its slot's bits, as they are with it
+///    136   …  the record
 ///
 /// Then slots, each with
 ///
 ///      0  64  name of the app, NUL at its end; empty: the slot is free
-///     64   4  which record counts: 0 none, 1, 2
+///     64   4  whether there is a record: 0 none, 1
 ///     68   4  what is not carried out yet, the owner's bits
-///     80   …  two records: 4 bytes checksum, 4 bytes length, the bytes
+///     80   …  the record: 4 bytes checksum, 4 bytes length, the bytes
 ///
-/// A record is written beside the one that counts, and counts when it is whole: a process that is killed at any
-/// instant leaves one or the other.
+/// A record is written into the header, and counts from the moment that the header says whose it is; then it is copied
+/// to its slot. A process that is killed at any instant leaves the old one or the new one; whoever opens the file next
+/// finishes the copy.
 ///
 /// History of versions
-///   1  first
+///   1  each slot has two records, and 1 or 2 at 64 says which counts; none is in the header. Such a file stays so.
+///   2  as above
 public final class RecoveryFile {
     /// The version of what is in the records. A file of a newer one is refused.
-    public static let version: UInt32 = 1
+    public static let version: UInt32 = 2
     /// The longest name of an app, in bytes.
     public static let longestName = 63
 
     private static let magic: UInt64 = 0x3143_4552_5052_4f54  // "TORPREC1"
     private static let headerSize = 4096
+    private static let underWayOffset = 128
     private static let recordsOffset = 80
     private static let recordHead = 8
     private static let mostSlots = 1 << 20
@@ -47,6 +53,8 @@ public final class RecoveryFile {
     public private(set) var capacity: Int
 
     private let slotBytes: Int
+    /// How many records a slot has: that of a version.
+    private let copies: Int
     private var mapping: Mapping
     private var freeSlots: [Int] = []
 
@@ -78,10 +86,17 @@ public final class RecoveryFile {
     /// - Parameters:
     ///   - recordBytes: the most bytes that a record will have.
     ///   - capacity: for how many apps there is room at first.
-    /// - Throws: ENOSPC when there is no room for it.
-    public init(creating path: String, recordBytes: Int, capacity: Int) throws(Errno) {
+    /// - Throws: ENOSPC when there is no room for it, EINVAL for records that are too long.
+    public convenience init(creating path: String, recordBytes: Int, capacity: Int) throws(Errno) {
+        try self.init(creating: path, recordBytes: recordBytes, capacity: capacity, version: Self.version)
+    }
+
+    init(creating path: String, recordBytes: Int, capacity: Int, version: UInt32) throws(Errno) {
         let capacity = max(16, capacity)
-        slotBytes = Self.recordsOffset + 2 * ((Self.recordHead + recordBytes + 7) / 8 * 8)
+        copies = Self.copies(in: version)
+        let record = (Self.recordHead + recordBytes + 7) / 8 * 8
+        slotBytes = Self.recordsOffset + copies * record
+        guard slotBytes <= Self.mostSlotBytes(copies) else { throw .invalidArgument }
         self.capacity = capacity
         // Whole before it has its name: whoever finds it finds all of it.
         let draft = path + ".new"
@@ -91,7 +106,7 @@ public final class RecoveryFile {
         try File.allocate(descriptor.raw, size: UInt64(size))
         mapping = try Mapping(descriptor: descriptor.raw, size: size, writable: true)
         let bytes = mapping.bytes
-        bytes.storeBytes(of: Self.version, toByteOffset: 8, as: UInt32.self)
+        bytes.storeBytes(of: version, toByteOffset: 8, as: UInt32.self)
         bytes.storeBytes(of: UInt32(slotBytes), toByteOffset: 12, as: UInt32.self)
         bytes.storeBytes(of: UInt32(capacity), toByteOffset: 16, as: UInt32.self)
         bytes.storeBytes(of: 1, toByteOffset: 24, as: UInt64.self)
@@ -115,14 +130,16 @@ public final class RecoveryFile {
         guard bytes.load(fromByteOffset: 0, as: UInt64.self) == Self.magic else { throw .unusable }
         let version = bytes.load(fromByteOffset: 8, as: UInt32.self)
         guard version <= Self.version else { throw .newer(version) }
+        copies = Self.copies(in: version)
         slotBytes = Int(bytes.load(fromByteOffset: 12, as: UInt32.self))
         capacity = Int(bytes.load(fromByteOffset: 16, as: UInt32.self))
-        guard version > 0, slotBytes >= Self.recordsOffset + 2 * Self.recordHead, slotBytes % 8 == 0,
-            slotBytes <= 1 << 16, capacity <= Self.mostSlots,
+        guard version > 0, slotBytes >= Self.recordsOffset + copies * Self.recordHead, slotBytes % 8 == 0,
+            slotBytes <= Self.mostSlotBytes(copies), capacity <= Self.mostSlots,
             bytes.count >= Self.headerSize + capacity * slotBytes
         else { throw .unusable }
         let written = bytes[32..<68].prefix { $0 != 0 }
         guard written.elementsEqual(boot.utf8) else { throw .otherBoot }
+        if isWritable, let slot = slotUnderWay { finish(slot) }
         freeSlots = (0..<capacity).reversed().filter { bytes[offset(of: $0)] == 0 }
     }
 
@@ -169,7 +186,10 @@ public final class RecoveryFile {
             return Entry(
                 slot: slot,
                 name: String(decoding: name, as: UTF8.self),
-                undone: mapping.bytes.load(fromByteOffset: start + 68, as: UInt32.self),
+                undone: mapping.bytes.load(
+                    fromByteOffset: slot == slotUnderWay ? Self.underWayOffset + 4 : start + 68,
+                    as: UInt32.self
+                ),
                 record: record(in: slot)
             )
         }
@@ -202,7 +222,8 @@ public final class RecoveryFile {
         let start = offset(of: slot)
         let current = mapping.bytes.load(fromByteOffset: start + 64, as: UInt32.self)
         let next: UInt32 = current == 1 ? 2 : 1
-        let at = start + Self.recordsOffset + Int(next - 1) * recordBytes
+        let at =
+            copies == 1 ? Self.underWayOffset + 8 : start + Self.recordsOffset + Int(next - 1) * recordBytes
         let room = recordBytes - Self.recordHead
         let memory = UnsafeMutableRawBufferPointer(
             rebasing: mapping.bytes[(at + Self.recordHead)..<(at + recordBytes)]
@@ -213,6 +234,11 @@ public final class RecoveryFile {
         mapping.bytes.storeBytes(of: sum, toByteOffset: at, as: UInt32.self)
         // What is not carried out counts from now on, with the old record or the new one.
         let before = mapping.bytes.load(fromByteOffset: start + 68, as: UInt32.self)
+        if copies == 1 {
+            mapping.publish(before | undone, at: Self.underWayOffset + 4)
+            mapping.publish(UInt32(slot + 1), at: Self.underWayOffset)
+            return finish(slot)
+        }
         if before | undone != before { mapping.publish(before | undone, at: start + 68) }
         mapping.publish(next, at: start + 64)
     }
@@ -224,15 +250,45 @@ public final class RecoveryFile {
 
     // MARK: -
 
-    private var recordBytes: Int { (slotBytes - Self.recordsOffset) / 2 }
+    private var recordBytes: Int { (slotBytes - Self.recordsOffset) / copies }
+
+    /// One record has to fit into the header.
+    private static func mostSlotBytes(_ copies: Int) -> Int { copies == 2 ? 1 << 16 : headerSize - underWayOffset }
+
+    private static func copies(in version: UInt32) -> Int { version == 1 ? 2 : 1 }
+
+    /// The slot whose record the header has, if that is whole.
+    private var slotUnderWay: Int? {
+        let slot = Int(mapping.bytes.load(fromByteOffset: Self.underWayOffset, as: UInt32.self)) - 1
+        guard copies == 1, slot >= 0, slot < capacity, checked(Self.underWayOffset + 8) != nil else { return nil }
+        return slot
+    }
+
+    /// Copies the record in the header to its slot. Once begun it may be repeated, and has to be finished.
+    private func finish(_ slot: Int) {
+        let start = offset(of: slot)
+        let from = Self.underWayOffset
+        let length = Int(mapping.bytes.load(fromByteOffset: from + 12, as: UInt32.self))
+        UnsafeMutableRawBufferPointer(rebasing: mapping.bytes[(start + Self.recordsOffset)...]).copyMemory(
+            from: UnsafeRawBufferPointer(rebasing: mapping.bytes[(from + 8)..<(from + 8 + Self.recordHead + length)])
+        )
+        mapping.publish(mapping.bytes.load(fromByteOffset: from + 4, as: UInt32.self), at: start + 68)
+        mapping.publish(1, at: start + 64)
+        mapping.publish(0, at: from)
+    }
 
     private func offset(of slot: Int) -> Int { Self.headerSize + slot * slotBytes }
 
     private func record(in slot: Int) -> UnsafeRawBufferPointer? {
         let start = offset(of: slot)
         let current = mapping.bytes.load(fromByteOffset: start + 64, as: UInt32.self)
-        guard current == 1 || current == 2 else { return nil }
-        let at = start + Self.recordsOffset + Int(current - 1) * recordBytes
+        if slot == slotUnderWay { return checked(Self.underWayOffset + 8) }
+        guard current > 0, current <= copies else { return nil }
+        return checked(start + Self.recordsOffset + Int(current - 1) * recordBytes)
+    }
+
+    /// The bytes of the record in that place; nil when it is damaged.
+    private func checked(_ at: Int) -> UnsafeRawBufferPointer? {
         let length = Int(mapping.bytes.load(fromByteOffset: at + 4, as: UInt32.self))
         guard length <= recordBytes - Self.recordHead else { return nil }
         let bytes = UnsafeRawBufferPointer(

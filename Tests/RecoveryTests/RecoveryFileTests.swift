@@ -1,7 +1,8 @@
 import Foundation
 import Linux
-import Recovery
 import Testing
+
+@testable import Recovery
 
 /// The file that a torpord leaves to the next one.
 @Suite("The recovery file")
@@ -84,12 +85,50 @@ final class RecoveryFileTests {
         let file = try fresh()
         let slot = try file.add("web")
         write(file, slot, "whole")
-        // The next record goes beside it; whoever is killed before the last step has changed only that one.
-        let head: UInt64 = 4096 + 80
-        try poke(head + 72 + 8, Array("torn".utf8))
+        // The next record goes into the header; whoever is killed before it counts has changed only that.
+        try poke(136 + 8, Array("torn".utf8))
         #expect(texts(try again()) == ["web": "whole"])
-        try poke(head + 8, Array("x".utf8))
+        try poke(4096 + 80 + 8, Array("x".utf8))
         #expect(texts(try again()) == ["web": "-"])
+    }
+
+    @Test("a record that counts and was not copied to its slot is read, and the copy is finished")
+    func halfCopied() throws {
+        let file = try fresh()
+        let slot = try file.add("web")
+        write(file, slot, "first")
+        write(file, slot, "second", undone: 6)
+        // As it is in the midst of the copy: the header still has the record, the slot half of it.
+        try poke(128, [UInt8(slot + 1), 0, 0, 0])
+        try poke(UInt64(4096 + slot * (80 + 72)) + 68, [0, 0, 0, 0])
+        try poke(UInt64(4096 + slot * (80 + 72)) + 80 + 8, Array("fi".utf8))
+        let looked = try RecoveryFile(File.open(path, .read), isWritable: false)
+        #expect(texts(looked) == ["web": "second"])
+        #expect(looked.entries.first?.undone == 6)
+        let next = try again()
+        #expect(texts(next) == ["web": "second"])
+        #expect(next.entries.first?.undone == 6)
+        write(next, slot, "third")
+        #expect(texts(try again()) == ["web": "third"])
+        #expect(try again().entries.first?.undone == 6)
+    }
+
+    @Test("a file of the first version is gone on with as it is")
+    func firstVersion() throws {
+        let file = try RecoveryFile(creating: path, recordBytes: 64, capacity: 4, version: 1)
+        let slot = try file.add("web")
+        write(file, slot, "one")
+        write(file, slot, "two", undone: 1)
+        let next = try again()
+        #expect(texts(next) == ["web": "two"])
+        write(next, slot, "three")
+        #expect(texts(try again()) == ["web": "three"])
+        #expect(try again().entries.first?.undone == 1)
+        // Two records, the older one beside it.
+        try poke(4096 + 64, [1, 0, 0, 0])
+        #expect(texts(try again()) == ["web": "three"])
+        try poke(4096 + 64, [2, 0, 0, 0])
+        #expect(texts(try again()) == ["web": "two"])
     }
 
     @Test("names that are too long or empty are refused")
