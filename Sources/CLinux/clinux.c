@@ -374,20 +374,40 @@ void tlx_heap_settings(void)
     mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
+// What was written to is anonymous memory since; the other pages of a writable segment are still the file's.
+static void release_unwritten(int pagemap, uintptr_t start, uintptr_t end, uintptr_t page)
+{
+    uint64_t entries[128];
+    while (start < end) {
+        size_t count = (end - start) / page < 128 ? (end - start) / page : 128;
+        ssize_t size = pread(pagemap, entries, count * sizeof *entries, (off_t)(start / page * sizeof *entries));
+        if (size <= 0)
+            return;
+        count = (size_t)size / sizeof *entries;
+        for (size_t i = 0; i < count; i++, start += page)
+            if ((entries[i] >> 63 & 1) != 0 && (entries[i] >> 61 & 1) != 0)
+                madvise((void *)start, page, MADV_DONTNEED);
+    }
+}
+
 static int release_segments(struct dl_phdr_info *object, size_t size, void *context)
 {
     (void)size;
-    (void)context;
+    int pagemap = *(int *)context;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
-        // What may have been written to is never let go of: it would be as on disk again.
-        if (segment->p_type != PT_LOAD || (segment->p_flags & PF_W) != 0)
+        if (segment->p_type != PT_LOAD)
             continue;
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;
         uintptr_t end = (start + segment->p_filesz) & ~(page - 1);
         start = (start + page - 1) & ~(page - 1);
-        if (start < end)
+        if (start >= end)
+            continue;
+        // What was written to is never let go of: it would be as on disk again.
+        if ((segment->p_flags & PF_W) != 0)
+            release_unwritten(pagemap, start, end, page);
+        else
             madvise((void *)start, end - start, MADV_DONTNEED);
     }
     return 0;
@@ -396,7 +416,10 @@ static int release_segments(struct dl_phdr_info *object, size_t size, void *cont
 void tlx_release_pages(void)
 {
     malloc_trim(0);
-    dl_iterate_phdr(release_segments, NULL);
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    dl_iterate_phdr(release_segments, &pagemap);
+    if (pagemap >= 0)
+        close(pagemap);
 }
 
 // MARK: Files

@@ -74,9 +74,11 @@ extension AppSpecification {
     /// What counts for an incarnation that was launched by this specification once `new` is in force: everything that
     /// can change under it, and the rest as it is.
     public func taking(liveKeysOf new: AppSpecification) -> AppSpecification {
+        // What is the same is one in memory.
+        if self == new { return new }
         var result = self
         for key in AppKeyEffects.all where key.effect(self, new) == .live { key.copy(&result, new) }
-        return result
+        return result == new ? new : result
     }
 }
 

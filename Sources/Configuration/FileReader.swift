@@ -26,7 +26,8 @@ struct FileReader {
         let context = context(of: path)
         switch system.read(absolute(path)) {
         case .success(let bytes):
-            read(context, bytes, chain: [], defaults: AppDraft(name: "", origin: Origin(context: context, position: .unknown)))
+            let defaults = AppDraft(name: "", origin: Origin(context: context, position: .unknown))
+            read(context, bytes, chain: [], defaults: defaults)
         case .failure(.missing): context.error("there is no such file", at: .unknown)
         case .failure(.unusable(let reason)): context.error(reason, at: .unknown)
         }

@@ -211,7 +211,7 @@ public final class EventLoop {
     ) throws(Errno) -> IOSource {
         if priority == .normal || priority == .last {
             let table = priority == .normal ? watches : lastWatches
-            return IOSource(loop: self, backing: .table(table, try table.add(fd, events, handler)))
+            return IOSource(.table(table, try table.add(fd, events, handler)))
         }
         let box = HandlerBox(handler)
         var source: OpaquePointer?
@@ -231,7 +231,7 @@ public final class EventLoop {
             )
         )
         sd_event_source_set_priority(source, priority.value)
-        return IOSource(loop: self, backing: .source(source, box))
+        return IOSource(.source(source, box))
     }
 
     /// A timer, disarmed at first; fires once for each `arm`.

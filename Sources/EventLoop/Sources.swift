@@ -20,13 +20,9 @@ public final class IOSource {
         case source(OpaquePointer?, HandlerBox<IOEvents>)
     }
 
-    private let loop: EventLoop
     private var backing: Backing?
 
-    init(loop: EventLoop, backing: Backing) {
-        self.loop = loop
-        self.backing = backing
-    }
+    init(_ backing: Backing) { self.backing = backing }
 
     deinit { cancel() }
 

@@ -41,6 +41,7 @@ public enum KeeperRequest: Hashable, Sendable {
     case takeAll(name: UInt32, offset: UInt32)
     case handOver(replacingKeeper: Bool)
     case settled
+    case rest
 
     /// The message as it goes over the socket; `id` comes back in the answer.
     public func encoded(id: UInt32) -> [UInt8] {
@@ -60,6 +61,7 @@ public enum KeeperRequest: Hashable, Sendable {
         case .handOver(let keeperToo):
             head(TORPOR_KEEPER_HANDOVER, id) + bytes(keeperToo ? TORPOR_HANDOVER_KEEPER.rawValue : 0)
         case .settled: head(TORPOR_KEEPER_SETTLED, id)
+        case .rest: head(TORPOR_KEEPER_REST, id)
         case .adopt(let app, let incarnation, let pid, let startTime):
             head(TORPOR_KEEPER_ADOPT, id) + bytes(incarnation) + bytes(pid) + bytes(startTime) + app.utf8 + [0]
         case .takeAll(let name, let offset): head(TORPOR_KEEPER_TAKE_ALL, id) + bytes(name) + bytes(offset)

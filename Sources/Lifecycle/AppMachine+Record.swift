@@ -1,7 +1,7 @@
 /// A machine as a record: all of it but the rules, which the configuration gives again.
 extension AppMachine {
     /// The most entries of the restart ledger that a record keeps, the newest.
-    public static let recordedLedger = 64
+    public static let recordedLedger = 32
 
     /// What must be left for the fields that follow the ledger.
     private static let reservedBytes = 184

@@ -39,14 +39,14 @@ public struct AppMachine: Sendable {
     var watchdogDeadline: Deadline?
     var grant: Deadline?
     /// The interval now in force; WATCHDOG_USEC can change it.
-    var watchdogInterval: Duration?
-    var tracedSince: Duration?
+    @OptionallyPacked var watchdogInterval: Duration? = nil
+    @OptionallyPacked var tracedSince: Duration? = nil
     var launchReason: LaunchReason = .user
     var launchInForeground = true
     /// When the app last began to run, for `stable_after`; nil while it is suspended or gone.
-    var runningSince: Duration?
-    var ranFor: Duration = .zero
-    var suspendedSince: Duration?
+    @OptionallyPacked var runningSince: Duration? = nil
+    @Packed var ranFor: Duration = .zero
+    @OptionallyPacked var suspendedSince: Duration? = nil
     /// How long the last suspension was, for resumed(gap).
     public internal(set) var lastGap: Duration = .zero
     /// Consecutive restarts without a stable run in between.

@@ -164,6 +164,16 @@ public struct Coordinator: Sendable {
         return unrecorded
     }
 
+    /// Gives back the room that many changes at once took.
+    public mutating func trim() {
+        if touched.isEmpty { touched = [] }
+        if unrecorded.isEmpty { unrecorded = [] }
+        if outputs.isEmpty { outputs = [] }
+        if launching.isEmpty { launching = [] }
+        if changed.isEmpty { changed = [] }
+        if waking.isEmpty { waking = [] }
+    }
+
     mutating func touch(_ app: AppID) {
         touched.insert(app)
         unrecorded.insert(app)

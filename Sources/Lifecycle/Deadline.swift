@@ -3,15 +3,28 @@ public struct Deadline: Sendable, Hashable {
     /// What it bounds.
     public let kind: DeadlineKind
     /// When it was armed.
-    public internal(set) var started: Duration
+    public internal(set) var started: Duration {
+        get { begin }
+        set { begin = newValue }
+    }
     /// When it is missed.
-    public internal(set) var at: Duration
+    public internal(set) var at: Duration {
+        get { end }
+        set { end = newValue }
+    }
+
+    @Packed private var begin: Duration
+    @Packed private var end: Duration
+
+    init(kind: DeadlineKind, started: Duration, at: Duration) {
+        self.kind = kind
+        begin = started
+        end = at
+    }
 
     init?(_ kind: DeadlineKind, _ allowance: Duration?, now: Duration) {
         guard let allowance else { return nil }
-        self.kind = kind
-        self.started = now
-        self.at = now + allowance
+        self.init(kind: kind, started: now, at: now + allowance)
     }
 
     /// Moves the deadline to `time` from now, within `limit` of its start. It never comes sooner.

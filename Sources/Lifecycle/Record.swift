@@ -155,14 +155,6 @@ extension Duration {
     }
 }
 
-extension Deadline {
-    init(kind: DeadlineKind, started: Duration, at: Duration) {
-        self.kind = kind
-        self.started = started
-        self.at = at
-    }
-}
-
 extension AppState: RecordCoded {
     static let recordOrder: [AppState] = [.notRunning, .inactive, .active, .background, .suspended]
 }

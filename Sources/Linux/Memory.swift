@@ -14,7 +14,8 @@ public enum Memory {
     public static func setUp() { tlx_heap_settings() }
 
     /// Gives back what is free, and lets go of the pages of the program that are as on disk: the kernel brings those
-    /// back that are used again. Some milliseconds for a large heap.
+    /// back that are used again. Some milliseconds for a large heap. All other threads must be waiting in
+    /// ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).
     public static func release() { tlx_release_pages() }
 
     /// The size of a page, bytes.

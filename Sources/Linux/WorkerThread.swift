@@ -61,6 +61,7 @@ public final class Monitor<State>: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var state: State
+    private var waiting = 0
 
     /// A monitor of that value.
     public init(_ state: sending State) {
@@ -91,6 +92,15 @@ public final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
+    /// Runs `body` if as many threads wait here, none of which comes out of it before `body` is over; false otherwise.
+    public func whileAllWait(_ count: Int, _ body: () -> Void) -> Bool {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        guard waiting == count else { return false }
+        body()
+        return true
+    }
+
     /// Wakes all that wait.
     public func wake() { pthread_cond_broadcast(condition) }
 
@@ -106,7 +116,9 @@ public final class Monitor<State>: @unchecked Sendable {
         while true {
             if let result = body(&state, &deadline) { return result }
             guard let deadline else {
+                waiting += 1
                 pthread_cond_wait(condition, mutex)
+                waiting -= 1
                 continue
             }
             if Clock.monotonic() >= deadline { return nil }
@@ -115,7 +127,9 @@ public final class Monitor<State>: @unchecked Sendable {
                 tv_sec: Int(clamping: parts.seconds),
                 tv_nsec: Int(parts.attoseconds / 1_000_000_000)
             )
+            waiting += 1
             pthread_cond_timedwait(condition, mutex, &time)
+            waiting -= 1
         }
     }
 }

@@ -33,9 +33,10 @@ public final class NotifySocket {
     }
 
     /// The path, for `NOTIFY_SOCKET`.
-    public let path: String
+    public var path: String { place.text }
     /// To be watched for reading.
     public let descriptor: Descriptor
+    private let place: SharedPath
     private let buffer: DatagramBuffer
 
     /// Binds the socket, replacing one that was left there.
@@ -45,13 +46,14 @@ public final class NotifySocket {
     ///
     /// All sockets of one thread can share a `buffer`.
     public init(
-        path: String,
+        path place: SharedPath,
         mode: UInt32 = 0o666,
         owner: (uid: UInt32, gid: UInt32)? = nil,
         buffer: DatagramBuffer = DatagramBuffer()
     ) throws(NotifySocketError) {
-        self.path = path
+        self.place = place
         self.buffer = buffer
+        let path = place.text
         let length = path.utf8.count
         if length > Sockets.longestPath {
             throw NotifySocketError(
@@ -72,8 +74,8 @@ public final class NotifySocket {
     }
 
     /// Goes on with a socket that an earlier daemon bound at `path`, as the keeper gives it back.
-    public init(taking descriptor: Descriptor, path: String, buffer: DatagramBuffer) {
-        self.path = path
+    public init(taking descriptor: Descriptor, path place: SharedPath, buffer: DatagramBuffer) {
+        self.place = place
         self.descriptor = descriptor
         self.buffer = buffer
     }

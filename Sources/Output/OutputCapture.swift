@@ -7,6 +7,18 @@ public struct OutputError: Error, CustomStringConvertible {
     public let description: String
 }
 
+/// What is asked and told of an app's output.
+public protocol OutputCaptureDelegate: AnyObject {
+    /// The log that it goes into; asked for once there is output.
+    func outputLog(_ capture: OutputCapture) -> LogFile
+    /// A batch was written to the log.
+    func outputArrived(_ capture: OutputCapture)
+    /// The FIFO was made again: the keeper should hold the new end.
+    func outputRenewed(_ capture: OutputCapture)
+    /// Something is wrong with the FIFO, the memory file or the log, in a sentence, or well again.
+    func outputTroubled(_ capture: OutputCapture, _ sentence: String)
+}
+
 /// One app's output: from its FIFO, in batches, into its log file.
 ///
 /// App and daemon open the FIFO each for themselves, since O_NONBLOCK belongs to the open file: a daemon that shared
@@ -23,16 +35,13 @@ public final class OutputCapture {
     /// The app's name.
     public let app: String
     /// `<runtime>/apps/<app>/out`.
-    public let fifoPath: String
-    /// Where the lines go.
-    public let log: LogFile
+    public var fifoPath: String { place.text }
+    /// Where the lines go; nil before there are any.
+    public private(set) var log: LogFile?
     /// Bytes taken from the app so far.
     public private(set) var bytesRead: UInt64 = 0
-    /// What was wrong with the FIFO or the memory file, a sentence each; the log's own troubles come by `log.onTrouble`.
-    public var onTrouble: ((String) -> Void)?
-    /// The FIFO was made again: the keeper should hold the new end.
-    public var onRenewed: (() -> Void)?
-
+    private unowned let delegate: any OutputCaptureDelegate
+    private let place: SharedPath
     private let batch: OutputBatch
     private let loop: EventLoop
     private let owner: (uid: UInt32, gid: UInt32)?
@@ -49,20 +58,29 @@ public final class OutputCapture {
     private var troubled = false
 
     /// A capture that has not begun. One `batch` may serve many. `owner` is the app's user, if it has one of its own.
+    /// The delegate must be there as long as this is not closed.
     public init(
         app: String,
-        fifoPath: String,
-        log: LogFile,
+        fifo place: SharedPath,
+        delegate: any OutputCaptureDelegate,
         batch: OutputBatch,
         loop: EventLoop,
         owner: (uid: UInt32, gid: UInt32)? = nil
     ) {
         self.app = app
-        self.fifoPath = fifoPath
-        self.log = log
+        self.place = place
+        self.delegate = delegate
         self.batch = batch
         self.loop = loop
         self.owner = owner
+    }
+
+    private func openLog() -> LogFile {
+        if let log { return log }
+        let log = delegate.outputLog(self)
+        log.onTrouble = { [unowned self] in self.delegate.outputTroubled(self, $0) }
+        self.log = log
+        return log
     }
 
     /// Makes the FIFO, or takes the one that is there with what waits in it, and begins to read. `held`: the end that
@@ -78,7 +96,8 @@ public final class OutputCapture {
                 fifo = try File.open(fifoPath, [.readWrite, .nonBlocking, .noFollow])
             }
             guard try File.status(descriptor: fifo.raw).kind == .fifo else { throw .fileExists }
-            source = try loop.watch(fifo.raw, .readable, priority: .last) { [weak self] _ in self?.turn() }
+            // It ends with this.
+            source = try loop.watch(fifo.raw, .readable, priority: .last) { [unowned self] _ in self.turn() }
             self.fifo = fifo
         } catch {
             throw OutputError(
@@ -100,7 +119,7 @@ public final class OutputCapture {
                 fifo = nil
                 giveBackLargeFIFO()
                 try start()
-                onRenewed?()
+                delegate.outputRenewed(self)
                 return try writerForApp()
             }
             throw OutputError(
@@ -132,7 +151,7 @@ public final class OutputCapture {
         fifo = nil
         giveBackLargeFIFO()
         observers.removeAll()
-        log.close()
+        log?.close()
         if remove { try? File.remove(fifoPath) }
     }
 
@@ -150,7 +169,7 @@ public final class OutputCapture {
 
     /// The last lines of the log, for a report or `status`.
     public func lastLines(_ count: Int) -> [StampedLine] {
-        LogReader(path: log.path).read(LogQuery(count: count)).lines
+        LogReader(path: openLog().path).read(LogQuery(count: count)).lines
     }
 
     // MARK: -
@@ -203,17 +222,19 @@ public final class OutputCapture {
 
     private func moveBatch() -> Int {
         guard let fifo else { return 0 }
+        let log = openLog()
         do throws(Errno) {
             let count = try batch.move(from: fifo.raw, to: log, limit: OutputBatch.capacity)
             troubled = false
             bytesRead += UInt64(count)
             if count > 0 {
+                delegate.outputArrived(self)
                 for observer in observers { observer.call() }
             }
             return count
         } catch {
             if !troubled {
-                onTrouble?("could not move the output of \(app): \(error.description.lowercased())")
+                delegate.outputTroubled(self, "could not move the output of \(app): \(error.description.lowercased())")
             }
             troubled = true
             discard(fifo)
@@ -223,6 +244,6 @@ public final class OutputCapture {
 
     /// The memory file fails: the app must go on all the same.
     private func discard(_ fifo: Descriptor) {
-        if let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { log.drop(bytes.count) }
+        if let bytes = try? Descriptor.read(fifo.raw, maximum: 65_536) { log?.drop(bytes.count) }
     }
 }

@@ -296,11 +296,16 @@ public final class Keeper {
         }
     }
 
+    /// Another number after each request that is answered.
+    public var lastRequest: UInt32 { channel.lastId }
+
     /// Whether something was asked for that is not answered yet.
     public var isBusy: Bool { !launches.isEmpty || !holds.isEmpty }
 
-    /// Gives back the room of what was asked for and is answered.
-    public func trim() {
+    /// Gives back the room of what was asked for and is answered, and says to the keeper that there is nothing to do for
+    /// now, so that it does so too.
+    public func rest() {
+        if !isLost { try? channel.send(KeeperRequest.rest.encoded(id: 0)) }
         if launches.isEmpty { launches = [:] }
         if holds.isEmpty { holds = [:] }
     }

@@ -16,7 +16,7 @@ final class KeeperChannel {
     var onBlocked: (() -> Void)?
     private(set) var backlog: [Received] = []
     private var outbox: [(bytes: [UInt8], descriptors: [Descriptor])] = []
-    private var lastId: UInt32 = 0
+    private(set) var lastId: UInt32 = 0
     private static let patience = Duration.seconds(10)
 
     init(socket: Descriptor) { self.socket = socket }

@@ -49,7 +49,7 @@ public final class ProcessTree {
         self.cgroupPath = cgroupPath
         self.table = table
         self.adopter = adopter
-        known[main.pid] = main.startTime
+        if cgroupPath == nil { known[main.pid] = main.startTime }
     }
 
     /// Whether the main process has ended; it may still wait to be reaped.
@@ -63,14 +63,14 @@ public final class ProcessTree {
         guard contains(pid) else { throw .notPermitted }
         main = identity
         pidfd = descriptor
-        known[pid] = identity.startTime
+        if cgroupPath == nil { known[pid] = identity.startTime }
     }
 
     /// Goes on with a main process that the app named to an earlier supervisor. It may have ended.
     public func restoreMain(_ identity: Identity) {
         main = identity
         pidfd = try? identity.open()
-        if pidfd != nil { known[identity.pid] = identity.startTime }
+        if pidfd != nil, cgroupPath == nil { known[identity.pid] = identity.startTime }
     }
 
     // MARK: Members

@@ -16,6 +16,8 @@ public final class Store {
 
     /// Told what a person should know, on the loop's thread.
     public var onNotice: ((StoreNotice) -> Void)?
+    /// The file was lost, and a new one is begun: every app's row is to be saved again.
+    public var onRowsWanted: (() -> Void)?
 
     /// How many events and reports came from the journal of a torpord that was killed.
     public private(set) var replayed = 0
@@ -184,6 +186,13 @@ public final class Store {
         }
     }
 
+    /// Runs `body` while the thread has nothing to do and does nothing; false when it has.
+    public func whileIdle(_ body: () -> Void) -> Bool {
+        if doorbell != nil { return queue.whileAllWait(1, body) }
+        body()
+        return true
+    }
+
     // MARK: Reading
 
     /// Gives what the file held when it was opened. To be called once, before anything else is asked.
@@ -267,13 +276,15 @@ public final class Store {
     /// The writer has rung.
     private func answered() {
         doorbell?.drain()
-        let (answers, notices) = queue.withLock { queue in
+        let (answers, notices, wantsRows) = queue.withLock { queue in
             defer {
                 queue.answers = []
                 queue.notices = []
+                queue.wantsRows = false
             }
-            return (queue.answers, queue.notices)
+            return (queue.answers, queue.notices, queue.wantsRows)
         }
+        if wantsRows { onRowsWanted?() }
         for notice in notices {
             switch notice.kind {
             case .available: isHanging = false

@@ -72,6 +72,8 @@ struct StoreQueue: Sendable {
     /// For the loop's thread.
     var answers: [(ticket: Int, answer: StoreAnswer)] = []
     var notices: [StoreNotice] = []
+    /// A new database has taken the place of one that was lost.
+    var wantsRows = false
 
     init(limits: Limits = Limits(), holds: Bool = false, retention: Retention = Retention()) {
         self.limits = limits

@@ -8,8 +8,8 @@ final class StoreWriter {
 
     private var file: StoreFile?
     private var isHeld = true
-    /// The newest row of each app: what a new database begins with when the old one is damaged.
-    private var rows: [String: AppRow] = [:]
+    /// Rows of a damaged database, until the new one has them.
+    private var salvaged: [String: AppRow] = [:]
     /// What the first database that could be read held; its apps only until they are asked for.
     private var contents: StoreContents?
     private var trouble: String?
@@ -54,8 +54,7 @@ final class StoreWriter {
             retryAt = nil
             isHeld = false
         }
-        for row in turn.work.rows.values { rows[row.name] = row }
-        for app in turn.work.removed { rows[app] = nil }
+        for app in turn.work.removed { salvaged[app] = nil }
         let isLoading = turn.requests.contains { if case .load = $0.request { true } else { false } }
         let mustWrite = !turn.work.isEmpty || turn.tidies
         if mustWrite || isLoading || !turn.requests.isEmpty { write(turn, isLoading: isLoading) }
@@ -102,12 +101,19 @@ final class StoreWriter {
         file = nil
         let opened = try StoreFile(place, holds: isHeld)
         isSuspect = false
+        let isAnother = contents != nil
         let origin = took(opened)
-        if !isHeld, origin == .nobody, !rows.isEmpty {
-            // In the place of one that was lost, it begins with what is known.
+        guard !isHeld, origin == .nobody else { return opened }
+        // In the place of one that was lost, it begins with what could be read of that, and then with what is known.
+        if !salvaged.isEmpty {
             var known = StoreWork()
-            known.rows = rows
+            known.rows = salvaged
             try opened.write(known)
+            salvaged = [:]
+        }
+        if isAnother {
+            queue.withLock { $0.wantsRows = true }
+            doorbell.signal()
         }
         return opened
     }
@@ -118,7 +124,6 @@ final class StoreWriter {
         let found = opened.takeContents()
         guard contents == nil else { return found.origin }
         contents = found
-        for (name, row) in found.apps where rows[name] == nil { rows[name] = row }
         if found.origin == .otherMachine {
             tell(
                 .otherMachine,
@@ -185,17 +190,13 @@ final class StoreWriter {
         file = nil
         let now = Clock.monotonic()
         if let setAsideAt, now - setAsideAt < .seconds(60) { return false }
-        var taken = 0
         if suffix == "corrupt" {
             var saved = StoreContents()
             saved.origin = .earlierBoot
             saved.apps = StoreFile.salvage(place)
             saved.forgetWhatIsOver()
             saved.origin = .nobody
-            for (name, row) in saved.apps where rows[name] == nil {
-                rows[name] = row
-                taken += 1
-            }
+            salvaged = saved.apps
             if contents == nil { contents = saved }
         }
         guard let name = try? Aside.move(place.path, suffix: suffix) else { return false }
@@ -206,7 +207,8 @@ final class StoreWriter {
         case .foreign: what = "is not torpord's: \(error.description)"
         default: what = "is damaged: \(error.description)"
         }
-        let rest = taken == 0 ? "" : "; what was known of \(taken) apps could be read and goes on"
+        let taken = salvaged.count
+        let rest = taken == 0 ? "" : "; what it knew of \(taken) apps could be read and goes on"
         tell(
             suffix.hasPrefix("newer") ? .setAsideNewer : .setAside,
             "\(place.path) \(what); it is kept as \(name), and a new one is begun\(rest)"

@@ -8,24 +8,19 @@ import Processes
 import TorporAPI
 
 /// What the shell holds for one app: its place in the outside world. Its state is the coordinator's.
+@dynamicMemberLookup
 final class AppRuntime {
     let id: AppID
+    private unowned let supervisor: Supervisor
     /// What it goes by: of an incarnation that lives, what it was launched with and what can change under it.
     var specification: AppSpecification
-    /// What the configuration says, where an incarnation that lives goes by something older.
-    var next: AppSpecification?
     /// An earlier torpord launched it by an older configuration, of which nothing more is known.
     var isOutdatedSinceRecovery = false
     /// Whether an incarnation that lives was launched by an older configuration.
-    var isOutdated: Bool { next != nil || isOutdatedSinceRecovery }
-    /// `<runtime>/apps/<name>`.
-    let directory: String
+    var isOutdated: Bool { self.next != nil || isOutdatedSinceRecovery }
 
     /// The processes of the incarnation, from the exec to the end.
     var tree: ProcessTree?
-    /// Sees the end of a main process that the app named itself.
-    var mainSource: IOSource?
-    var mainTimer: TimerSource?
     /// Wakes the machine at its next deadline.
     var deadlineTimer: TimerSource?
     var armedFor: Duration?
@@ -47,8 +42,6 @@ final class AppRuntime {
     var logFollowers: [LogFollower] = []
     /// What it was asked last, so that nothing is carried out twice.
     var tokens = TakenTokens()
-    var probe: ReadinessProbe?
-    var hooks: HookRun?
 
     /// Its place in the recovery file.
     var slot: Int?
@@ -62,22 +55,11 @@ final class AppRuntime {
 
     var launchedAt: Duration?
     var usage = Usage.none
-    var statusText: String?
-    var saidErrno: Int32?
-    var lastExit: LastExit?
-    var launchFailure: LaunchFailure?
-    /// Why the last launch came to nothing, in a sentence.
-    var refusal: String?
-    var exitRecord: MainExit?
-    /// The deadline that was missed when the ending began, for the report.
-    var missedDeadline: Deadline?
     var reports: [Report] = []
     /// What was last announced, so that a change of it is.
     var announced: Transition?
     var logged: AppState = .notRunning
     var lastState: AppState = .notRunning
-    /// Looks once a second whether the debugger has let go.
-    var tracerTimer: TimerSource?
     /// A process of the app stopped it from inside or outside, and the supervisor did not.
     var foundStopped = false
     /// RELOADING=1 was said, and READY=1 not yet after it.
@@ -87,9 +69,59 @@ final class AppRuntime {
 
     var name: String { specification.name }
 
-    init(id: AppID, specification: AppSpecification, directory: String) {
+    private var extras: Shared<AppExtras>?
+
+    /// One of ``AppExtras``.
+    subscript<T>(dynamicMember path: WritableKeyPath<AppExtras, T?>) -> T? {
+        get { extras?.value[keyPath: path] }
+        set {
+            if extras == nil {
+                guard newValue != nil else { return }
+                extras = Shared(AppExtras())
+            }
+            extras?.value[keyPath: path] = newValue
+        }
+    }
+
+    init(id: AppID, specification: AppSpecification, supervisor: Supervisor) {
         self.id = id
         self.specification = specification
-        self.directory = directory
+        self.supervisor = supervisor
+    }
+}
+
+/// What most apps have nothing of most of the time: it takes memory only of those that do.
+struct AppExtras {
+    /// What the configuration says, where an incarnation that lives goes by something older.
+    var next: AppSpecification?
+    /// Sees the end of a main process that the app named itself.
+    var mainSource: IOSource?
+    var mainTimer: TimerSource?
+    var probe: ReadinessProbe?
+    var hooks: HookRun?
+    var statusText: String?
+    var saidErrno: Int32?
+    var lastExit: LastExit?
+    var launchFailure: LaunchFailure?
+    /// Why the last launch came to nothing, in a sentence.
+    var refusal: String?
+    var exitRecord: MainExit?
+    /// The deadline that was missed when the ending began, for the report.
+    var missedDeadline: Deadline?
+    /// Looks once a second whether the debugger has let go.
+    var tracerTimer: TimerSource?
+}
+
+extension AppRuntime: OutputCaptureDelegate {
+    func outputLog(_ capture: OutputCapture) -> LogFile { supervisor.logFile(of: self) }
+
+    func outputArrived(_ capture: OutputCapture) { supervisor.outputArrived(self) }
+
+    func outputRenewed(_ capture: OutputCapture) {
+        if let descriptor = capture.descriptorToHold { supervisor.hold(HeldName.output(name), descriptor) }
+    }
+
+    func outputTroubled(_ capture: OutputCapture, _ sentence: String) {
+        supervisor.log.warning("\(name): \(sentence)")
     }
 }

@@ -4,7 +4,7 @@ import TorporAPI
 /// What happened, newest last, bounded; and those who follow it.
 final class EventLog {
     /// How many are kept; older ones are in the store.
-    static let capacity = 2_000
+    static let capacity = 500
 
     /// The sequence number of the newest event. Those of a new log follow the clock, so that they are later than all
     /// that an earlier instance has given out; set it when older events are read back that are later still.

@@ -9,6 +9,8 @@ final class RuntimeDirectory {
     let socket: String
     let logs: String
     let state: String
+    /// Where an app's sockets and FIFOs are.
+    func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
     /// State, output and configuration for the torpord that comes after this one.
     var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }

@@ -151,8 +151,7 @@ extension Supervisor {
         for specification in specifications {
             guard let id = coordinator.id(of: specification.name) else { continue }
             guard let app = known[specification.name] else {
-                let directory = runtime.apps + "/" + specification.name
-                apps.append(AppRuntime(id: id, specification: specification, directory: directory))
+                apps.append(AppRuntime(id: id, specification: specification, supervisor: self))
                 continue
             }
             let old = app.specification
@@ -181,7 +180,7 @@ extension Supervisor {
 
     /// Brings what was made for an app into line with its specification.
     private func specificationChanged(_ app: AppRuntime, from old: AppSpecification) {
-        app.capture?.log.limits = LogLimits(app.specification)
+        app.capture?.log?.limits = LogLimits(app.specification)
         guard app.specification.user != old.user, Users.isRoot else { return }
         // Made for the old user, and of no use to the new one.
         let user = identity(of: app)

@@ -51,9 +51,9 @@ extension Supervisor {
         app.slot = nil
         store.remove(app: app.name)
         do throws(Errno) {
-            try File.removeTree(app.directory)
+            try File.removeTree(runtime.directory(of: app))
         } catch {
-            if error != .noSuchFileOrDirectory { log.warning("cannot remove \(app.directory): \(error)") }
+            if error != .noSuchFileOrDirectory { log.warning("cannot remove \(runtime.directory(of: app)): \(error)") }
         }
     }
 }

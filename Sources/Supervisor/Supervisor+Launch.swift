@@ -195,9 +195,9 @@ extension Supervisor {
 
     private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchTrouble) {
         do throws(Errno) {
-            try File.makeDirectories(app.directory)
+            try File.makeDirectories(runtime.directory(of: app))
         } catch {
-            throw LaunchTrouble("cannot make the directory \(app.directory): \(error)")
+            throw LaunchTrouble("cannot make the directory \(runtime.directory(of: app)): \(error)")
         }
         let state = runtime.state + "/apps/" + app.name
         do throws(Errno) {
@@ -220,7 +220,7 @@ extension Supervisor {
         // With its socket its directories are there too.
         if held == nil { try makeDirectories(app, user) }
         guard app.notifySocket == nil else { return }
-        let path = app.directory + "/notify"
+        let path = SharedPath(runtime.apps, app.name, "/notify")
         let socket: NotifySocket
         if let held {
             socket = NotifySocket(taking: held, path: path, buffer: datagrams)
@@ -234,8 +234,8 @@ extension Supervisor {
             hold(HeldName.notify(app.name), socket.descriptor.raw)
         }
         do throws(Errno) {
-            app.notifySource = try loop.watch(socket.descriptor.raw, .readable) { [weak self, weak app] _ in
-                guard let self, let app else { return }
+            // It ends with the app.
+            app.notifySource = try loop.watch(socket.descriptor.raw, .readable) { [unowned self, unowned app] _ in
                 // Mostly there is one, and looking for a second costs as much; the loop tells of more.
                 self.hear(app, atMost: 1)
             }
@@ -280,38 +280,34 @@ extension Supervisor {
 
     func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchTrouble) -> OutputCapture {
         if let capture = app.capture { return capture }
-        let specification = app.specification
-        let file = LogFile(path: logPath(of: app), limits: LogLimits(specification))
-        let name = app.name
-        file.onTrouble = { [weak self] sentence in self?.log.warning("\(name): \(sentence)") }
         let user = identity(of: app)
         let capture = OutputCapture(
-            app: name,
-            fifoPath: app.directory + "/out",
-            log: file,
+            app: app.name,
+            fifo: SharedPath(runtime.apps, app.name, "/out"),
+            delegate: app,
             batch: batch,
             loop: loop,
             owner: user.map { ($0.uid, $0.gid) }
         )
-        capture.onTrouble = { [weak self] sentence in self?.log.warning("\(name): \(sentence)") }
         do throws(OutputError) {
             try capture.start(taking: held)
         } catch {
             throw LaunchTrouble(error.description)
         }
         if held == nil, let descriptor = capture.descriptorToHold { hold(HeldName.output(app.name), descriptor) }
-        capture.onRenewed = { [weak self, weak app] in
-            guard let self, let app, let descriptor = app.capture?.descriptorToHold else { return }
-            self.hold(HeldName.output(app.name), descriptor)
-        }
-        // Output of a suspended app is either older than the stop or a sign that somebody continued it.
-        _ = capture.observe { [weak self, weak app] in
-            guard let self, let app else { return }
-            self.checkStillSuspended(app)
-            for follower in app.logFollowers { follower.step() }
-        }
         app.capture = capture
         return capture
+    }
+
+    func logFile(of app: AppRuntime) -> LogFile {
+        LogFile(path: logPath(of: app), limits: LogLimits(app.specification))
+    }
+
+    /// What an app wrote is in its log now.
+    func outputArrived(_ app: AppRuntime) {
+        // Output of a suspended app is either older than the stop or a sign that somebody continued it.
+        checkStillSuspended(app)
+        for follower in app.logFollowers { follower.step() }
     }
 
     func logPath(of app: AppRuntime) -> String { runtime.logs + "/" + app.name + ".log" }

@@ -1,4 +1,5 @@
 import EventLoop
+import Lifecycle
 import Linux
 import Processes
 import Store
@@ -7,20 +8,30 @@ import Store
 /// program that run once. It is given back then, once, so that an idle torpord is small and never woken for it.
 extension Supervisor {
     private static let settlingTime = Duration.milliseconds(250)
+    private static let mostTries = 240
 
-    /// Gives memory back as soon as the launches that were begun are over.
+    /// Gives memory back as soon as the launches that were begun are over, and nothing follows for a moment.
     func restSoon() {
         if restTimer == nil { restTimer = try? loop.timer { [weak self] in self?.rest() } }
+        restTries = 0
         restTimer?.arm(after: Self.settlingTime)
     }
 
     private func rest() {
-        guard !keeper.isBusy else {
-            restTimer?.arm(after: Self.settlingTime)
+        let isQuiet = !keeper.isBusy && keeper.lastRequest == restMark
+        restMark = keeper.lastRequest
+        restTries += 1
+        // A disk that hangs keeps the store's thread at it: then it stays as it is.
+        guard isQuiet, store.whileIdle({ release() }) else {
+            if restTries < Self.mostTries { restTimer?.arm(after: Self.settlingTime) } else { restTimer = nil }
             return
         }
         restTimer = nil
-        keeper.trim()
+    }
+
+    private func release() {
+        keeper.rest()
+        coordinator.trim()
         Memory.release()
     }
 }

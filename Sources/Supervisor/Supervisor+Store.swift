@@ -12,10 +12,26 @@ import VarlinkServer
 struct KeptApp {
     /// The goal that a person set; nil while the configuration decides.
     var goalOfPerson: Goal?
-    /// As it was last saved, or found.
-    var row: AppRow?
-    /// The ledger that the row's was made of: times of the wall clock would be a little different each time.
-    fileprivate var ledger: [Duration] = []
+    /// Of the row as it was last saved, or found: all of it in one number, and what the next one goes on from.
+    private var fingerprint: Int?
+    private(set) var incarnation: Int64 = 0
+    private(set) var ledger: [Int64] = []
+    /// What the ledger was made of: times of the wall clock would be a little different each time.
+    fileprivate private(set) var times: [Duration] = []
+
+    /// Nothing is saved of it any more.
+    fileprivate mutating func forget() { fingerprint = nil }
+
+    /// The row is what is saved from now on; false when it was that already.
+    @discardableResult
+    fileprivate mutating func take(_ row: AppRow, times: [Duration] = []) -> Bool {
+        guard row.hashValue != fingerprint ?? AppRow(name: row.name).hashValue else { return false }
+        fingerprint = row.hashValue
+        incarnation = row.incarnation
+        ledger = row.ledger
+        self.times = times
+        return true
+    }
 }
 
 /// What must outlive the boot, from and to the store. Nothing here waits for it but the first launches.
@@ -52,6 +68,7 @@ extension Supervisor {
     /// Asks for what is remembered, and gives it to the apps that were not found running or in the recovery file.
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
+        store.onRowsWanted = { [weak self] in self?.keepAll() }
         store.load { [weak self] contents in
             guard let self else { return }
             self.events.sequence = max(self.events.sequence, contents.lastSequence)
@@ -61,7 +78,7 @@ extension Supervisor {
             let isFresh = Set(fresh.map(\.id))
             for app in self.apps {
                 guard let row = contents.apps[app.name] else { continue }
-                if isFresh.contains(app.id) { self.remember(app, row) } else { app.kept.row = row }
+                if isFresh.contains(app.id) { self.remember(app, row) } else { app.kept.take(row) }
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
@@ -86,8 +103,7 @@ extension Supervisor {
         known.lastEnding =
             row.isForceQuit ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit ? nil : reason
         coordinator.remember(app.id, known)
-        app.kept.row = row
-        app.kept.ledger = known.ledger
+        app.kept.take(row, times: known.ledger)
         if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
         if app.lastExit == nil {
             app.lastExit = row.lastExit.map {
@@ -124,11 +140,11 @@ extension Supervisor {
 
     private func staysDown(_ app: AppRuntime, _ machine: AppMachine) -> String? {
         if machine.failed { return "it was restarted too often; start or reset it" }
-        guard let row = app.kept.row else { return nil }
-        if row.isForceQuit || (app.kept.goalOfPerson == .notRunning && row.lastExit?.reason == "force-quit") {
+        let isDown = app.kept.goalOfPerson == .notRunning
+        if machine.isForceQuit || (isDown && app.lastExit?.reason == TerminationReason.forceQuit.rawValue) {
             return "it was force-quit"
         }
-        return row.isStopped || app.kept.goalOfPerson == .notRunning ? "it was stopped" : nil
+        return machine.isStopped || isDown ? "it was stopped" : nil
     }
 
     /// After the launches: those that a person had suspended go on to there.
@@ -193,9 +209,7 @@ extension Supervisor {
         var row = AppRow(name: app.name)
         row.incarnation = Int64(known.incarnation)
         // Launched after all, for another app that requires it.
-        if let old = app.kept.row, row.incarnation > old.incarnation, app.kept.goalOfPerson == .notRunning,
-            machine.goal != .notRunning
-        {
+        if row.incarnation > app.kept.incarnation, app.kept.goalOfPerson == .notRunning, machine.goal != .notRunning {
             app.kept.goalOfPerson = nil
         }
         row.goal = app.kept.goalOfPerson?.rawValue
@@ -207,17 +221,21 @@ extension Supervisor {
         row.lastExit = app.lastExit.map {
             StoredExit(reason: $0.reason, code: $0.code, signal: $0.signal, at: $0.at ?? 0)
         }
-        if known.ledger == app.kept.ledger, let old = app.kept.row {
-            row.ledger = old.ledger
+        if known.ledger == app.kept.times {
+            row.ledger = app.kept.ledger
         } else {
             let now = loop.now
             let wallClock = Clock.realtimeMicroseconds()
             row.ledger = known.ledger.map { wallClock - (now - $0).microseconds }
         }
-        guard row != app.kept.row ?? AppRow(name: app.name) else { return }
-        app.kept.row = row
-        app.kept.ledger = known.ledger
-        store.save(row)
+        if app.kept.take(row, times: known.ledger) { store.save(row) }
+    }
+
+    private func keepAll() {
+        for app in apps {
+            app.kept.forget()
+            keep(app)
+        }
     }
 
     // MARK: Reports and news

@@ -76,6 +76,8 @@ public final class Supervisor {
     private(set) var isStarted = false
     /// Runs until what was begun is over, and nothing of it needs to stay in memory.
     var restTimer: TimerSource?
+    var restTries = 0
+    var restMark: UInt32?
     /// How each app's last incarnation ended, for those who wait.
     var lastEndings: [AppID: (ending: Ending, text: String)] = [:]
 
@@ -124,7 +126,7 @@ public final class Supervisor {
             cgroupTrouble = error.description
         }
         for (id, app) in configuration.apps.enumerated() {
-            apps.append(AppRuntime(id: id, specification: app, directory: runtime.apps + "/" + app.name))
+            apps.append(AppRuntime(id: id, specification: app, supervisor: self))
         }
     }
 
@@ -314,7 +316,8 @@ public final class Supervisor {
         guard next != app.armedFor else { return }
         app.armedFor = next
         guard let next else {
-            app.deadlineTimer?.disarm()
+            // Most apps have none most of the time.
+            app.deadlineTimer = nil
             return
         }
         if app.deadlineTimer == nil {
@@ -398,7 +401,7 @@ public final class Supervisor {
             app.notifySocket?.close()
         }
         cgroups?.removeAll()
-        runtime.remove(apps: apps.map(\.directory))
+        runtime.remove(apps: apps.map(runtime.directory))
         keeper.sayBye()
     }
 }

@@ -22,6 +22,7 @@
 //   held.c     reads them; what the service manager kept
 //   park.c     gives the service manager a copy
 //   manager.c  NOTIFY_SOCKET and the service manager's watchdog
+//   rest.c     gives memory back
 
 #include <signal.h>
 #include <stdbool.h>
@@ -248,6 +249,9 @@ void manager_retry(void);
 void manager_watchdog(void);
 uint32_t manager_text_count(void);
 const char *manager_text(uint32_t index, uint32_t *size);
+
+// rest.c
+void rest(void);
 
 // park.c
 void park_setup(void);

@@ -211,6 +211,9 @@ static void serve_message(size_t size, bool truncated)
     case TORPOR_KEEPER_MANAGER:
         manager_tell(received.bytes + sizeof received.header, size - sizeof received.header);
         return;
+    case TORPOR_KEEPER_REST:
+        rest();
+        return;
     default:
         wire_answer_number(TORPOR_KEEPER_REFUSED, received.header.id, EOPNOTSUPP);
     }

@@ -28,7 +28,7 @@ final class Folder {
 
     @Test("a datagram comes with the kernel's word on who sent it")
     func credentials() throws {
-        let socket = try NotifySocket(path: path)
+        let socket = try NotifySocket(path: SharedPath(path))
         #expect(socket.receive() == nil)
         try send(bytes("READY=1\nSTATUS=up"), to: path)
         let received = try #require(socket.receive())
@@ -40,7 +40,7 @@ final class Folder {
     @Test("another process is told apart by its pid")
     func otherProcess() throws {
         let python = "/usr/bin/env"
-        let socket = try NotifySocket(path: path)
+        let socket = try NotifySocket(path: SharedPath(path))
         let child = Process()
         child.executableURL = URL(fileURLWithPath: python)
         child.arguments = [
@@ -62,7 +62,7 @@ final class Folder {
             print("skipped: systemd-notify is not installed (package systemd)")
             return
         }
-        let socket = try NotifySocket(path: path)
+        let socket = try NotifySocket(path: SharedPath(path))
         let child = Process()
         child.executableURL = URL(fileURLWithPath: tool)
         child.arguments = ["--ready", "--status=hello"]
@@ -92,7 +92,7 @@ final class Folder {
 
     @Test("descriptors arrive, and are closed with the datagram: none leaks")
     func descriptors() throws {
-        let socket = try NotifySocket(path: path)
+        let socket = try NotifySocket(path: SharedPath(path))
         let before = openDescriptors()
         for count in [1, 2, 253] {
             let pipes = try (0..<count).map { _ in try Memory.file(named: "x") }
@@ -107,7 +107,7 @@ final class Folder {
 
     @Test("a barrier's descriptor is closed as soon as the datagram is let go")
     func barrier() throws {
-        let socket = try NotifySocket(path: path)
+        let socket = try NotifySocket(path: SharedPath(path))
         let pipe = try Descriptor.pipe()
         try send(bytes("BARRIER=1"), to: path, descriptors: [pipe.write.raw])
         pipe.write.close()
@@ -123,7 +123,7 @@ final class Folder {
 
     @Test("a datagram longer than 64 KiB is read to there and says so; random ones do no harm")
     func longAndRandom() throws {
-        let socket = try NotifySocket(path: path)
+        let socket = try NotifySocket(path: SharedPath(path))
         try send(bytes("READY=1\nSTATUS=" + String(repeating: "x", count: 100_000)), to: path)
         let received = try #require(socket.receive())
         #expect(received.message.ready && received.message.warnings.contains { $0.contains("longer than") })
@@ -139,7 +139,7 @@ final class Folder {
 
     @Test("a datagram that was only looked at is still there")
     func peeking() throws {
-        let socket = try NotifySocket(path: path)
+        let socket = try NotifySocket(path: SharedPath(path))
         for number in 0..<8 { try send(bytes("STATUS=\(number)"), to: path) }
         // What was only looked at is still there.
         #expect(socket.peek()?.message.status == "0")
@@ -151,7 +151,7 @@ final class Folder {
     func longPath() {
         let long = folder.path + "/" + String(repeating: "n", count: 120)
         do {
-            _ = try NotifySocket(path: long)
+            _ = try NotifySocket(path: SharedPath(long))
             Issue.record("bound a path of \(long.utf8.count) bytes")
         } catch {
             #expect(error.description.contains("107") && error.description.contains("runtime_directory"))
@@ -160,13 +160,13 @@ final class Folder {
 
     @Test("a socket left behind is replaced, a file is not")
     func leftBehind() throws {
-        let first = try NotifySocket(path: path)
-        let second = try NotifySocket(path: path)
+        let first = try NotifySocket(path: SharedPath(path))
+        let second = try NotifySocket(path: SharedPath(path))
         try send(bytes("READY=1"), to: path)
         #expect(second.receive() != nil && first.receive() == nil)
         let file = folder.path + "/file"
         #expect(FileManager.default.createFile(atPath: file, contents: Data()))
-        #expect(throws: NotifySocketError.self) { try NotifySocket(path: file) }
+        #expect(throws: NotifySocketError.self) { try NotifySocket(path: SharedPath(file)) }
     }
 
     private func openDescriptors() -> Int {

@@ -25,12 +25,25 @@ final class Folder {
     }
 }
 
+/// Whose output it is.
+final class Owner: OutputCaptureDelegate {
+    let log: LogFile
+    var troubles: [String] = []
+
+    init(_ log: LogFile) { self.log = log }
+    func outputLog(_ capture: OutputCapture) -> LogFile { log }
+    func outputArrived(_ capture: OutputCapture) {}
+    func outputRenewed(_ capture: OutputCapture) {}
+    func outputTroubled(_ capture: OutputCapture, _ sentence: String) { troubles.append(sentence) }
+}
+
 /// One app's capture in a folder.
 final class Rig {
     let loop: EventLoop
     let log: LogFile
     let capture: OutputCapture
-    var troubles: [String] = []
+    private let owner: Owner
+    var troubles: [String] { owner.troubles }
 
     init(
         _ folder: Folder,
@@ -43,14 +56,14 @@ final class Rig {
     {
         self.loop = loop
         log = LogFile(path: "\(folder.path)/\(app).log", limits: limits)
+        owner = Owner(log)
         capture = OutputCapture(
             app: app,
-            fifoPath: "\(folder.path)/\(app).out",
-            log: log,
+            fifo: SharedPath("\(folder.path)/\(app).out"),
+            delegate: owner,
             batch: try batch ?? OutputBatch(),
             loop: loop
         )
-        log.onTrouble = { [weak self] in self?.troubles.append($0) }
         try capture.start()
     }
 
@@ -236,10 +249,11 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
     func notAFifo() throws {
         let path = folder.path + "/x.out"
         #expect(FileManager.default.createFile(atPath: path, contents: Data()))
+        let owner = Owner(LogFile(path: path + ".log"))
         let capture = OutputCapture(
             app: "x",
-            fifoPath: path,
-            log: LogFile(path: path + ".log"),
+            fifo: SharedPath(path),
+            delegate: owner,
             batch: try OutputBatch(),
             loop: try EventLoop()
         )
@@ -302,15 +316,15 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         try FileManager.default.createDirectory(atPath: logs, withIntermediateDirectories: true)
         let loop = try EventLoop()
         let log = LogFile(path: logs + "/app.log")
+        let owner = Owner(log)
         let capture = OutputCapture(
             app: "app",
-            fifoPath: folder.path + "/out",
-            log: log,
+            fifo: SharedPath(folder.path + "/out"),
+            delegate: owner,
             batch: try OutputBatch(),
             loop: loop
         )
-        var troubles: [String] = []
-        log.onTrouble = { troubles.append($0) }
+        var troubles: [String] { owner.troubles }
         try capture.start()
         defer { capture.close() }
         let writer = try capture.writerForApp()
@@ -350,12 +364,12 @@ func spawn(_ command: String, into writer: Descriptor) throws -> Process {
         defer { umount2(disk, Int32(MNT_DETACH)) }
         let loop = try EventLoop()
         let log = LogFile(path: disk + "/app.log")
-        var troubles: [String] = []
-        log.onTrouble = { troubles.append($0) }
+        let owner = Owner(log)
+        var troubles: [String] { owner.troubles }
         let capture = OutputCapture(
             app: "app",
-            fifoPath: folder.path + "/out",
-            log: log,
+            fifo: SharedPath(folder.path + "/out"),
+            delegate: owner,
             batch: try OutputBatch(),
             loop: loop
         )

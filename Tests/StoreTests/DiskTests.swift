@@ -163,6 +163,7 @@ extension OneAtATime {
             let state = bench.folder + "/state"
             try File.write(state, "a file")
             let store = bench.store()
+            store.onRowsWanted = { store.save(.full) }
             #expect(try bench.load(store) == StoreContents())
             store.save(.full)
             #expect(try !bench.flush(store))

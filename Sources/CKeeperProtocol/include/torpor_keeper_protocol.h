@@ -12,7 +12,8 @@
 // History
 //   1  first version: HELLO, LAUNCH, SLOT_FREE, ORPHAN_FREE, HOLD, RELEASE, TAKE, LIST, MANAGER, BYE
 //   2  ADOPT, TAKE_ALL, HANDOVER, SETTLED; flags in HOLD and BYE; LAUNCHED with id 0 for a launch of an earlier
-//      torpord; in WELCOME whether torpord was started from a kept image, and the version of the resume state
+//      torpord; in WELCOME whether torpord was started from a kept image, and the version of the resume state.
+//      Later: REST, which a keeper that does not know it refuses without harm
 
 #define TORPOR_KEEPER_PROTOCOL_VERSION 2u
 
@@ -50,6 +51,7 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_HANDOVER = 13,    // torpor_keeper_number (hand-over flags); the exit that follows makes room for the
                                     // next torpord, which is started at once; no answer; ignored before SETTLED
     TORPOR_KEEPER_SETTLED = 14,     // header: torpord has recovered and is in charge; no answer
+    TORPOR_KEEPER_REST = 15,        // header: there is nothing to do for now, memory can be given back; no answer
 
     // from the keeper
     TORPOR_KEEPER_WELCOME = 101,        // torpor_keeper_welcome, memfd of the table, timerfd of the loop's watch

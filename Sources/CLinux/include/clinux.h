@@ -121,7 +121,8 @@ const void *tlx_memrchr(const void *bytes, int byte, size_t count);
 /// so that memory goes back to the kernel when it is freed.
 void tlx_heap_settings(void);
 /// Gives back the free pages of the heap, and lets go of the program's and its libraries' pages that are as on disk
-/// (dl_iterate_phdr needs _GNU_SOURCE): what is used again is mapped again from the page cache.
+/// (dl_iterate_phdr needs _GNU_SOURCE): what is used again is mapped again from the page cache. No other thread may run
+/// code of the program meanwhile.
 void tlx_release_pages(void);
 /// Rename without replacement (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);

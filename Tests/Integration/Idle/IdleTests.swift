@@ -16,11 +16,12 @@ import TorporAPI
                 try daemon.list().filter { $0.state == "active" }.count == 20
             }
             let both = [daemon.pid, try daemon.torpord()]
-            // What is being finished (closing the connection, say) is waited for, then nothing may come any more.
+            // What is being finished (closing the connection, giving memory back within half a second of the last
+            // launch) is waited for, then nothing may come any more.
             func counts() -> [Int64?] { both.map(Truth.voluntarySwitches) }
             var before = counts()
             try daemon.eventually("both came to rest") {
-                usleep(200_000)
+                usleep(600_000)
                 let now = counts()
                 defer { before = now }
                 return now == before

@@ -132,6 +132,7 @@ import TorporAPI
             restart_backoff = { initial = "10ms" }
             [apps.asleep]
             exec = ["@B/torpor-test-app"]
+            restart = "never"
             [apps.ending]
             exec = ["@B/torpor-test-app", "--stubborn"]
             grace = "1s"
