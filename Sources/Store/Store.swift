@@ -33,6 +33,7 @@ public final class Store {
     private var nextTicket = 0
     private var lastSequence: Int64 = 0
     private var isHanging = false
+    private var isWakeDue = false
     private var isClosed = false
 
     private struct Pending {
@@ -173,7 +174,7 @@ public final class Store {
             defer { queue.stored = nil }
             return (queue.busySince, queue.stored, !wasGathering || !queue.isGathering)
         }
-        if wakes { queue.wake() }
+        if wakes { wakeLater() }
         if let stored { journal?.release(through: stored) }
         if let busySince, !isHanging, now - busySince >= Self.patience {
             isHanging = true
@@ -191,6 +192,16 @@ public final class Store {
         if doorbell != nil { return queue.whileAllWait(1, body) }
         body()
         return true
+    }
+
+    /// After what is done now, which the writer would only take a processor from.
+    private func wakeLater() {
+        guard !isWakeDue else { return }
+        isWakeDue = true
+        loop.later { [weak self] in
+            self?.isWakeDue = false
+            self?.queue.wake()
+        }
     }
 
     // MARK: Reading
