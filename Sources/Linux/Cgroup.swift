@@ -97,9 +97,12 @@ public enum Cgroup {
 
     /// Whether there are processes in it or below, and whether all of them are frozen.
     public static func events(_ path: String) throws(Errno) -> (populated: Bool, frozen: Bool) {
-        let text = try File.readString(path + "/cgroup.events")
-        return (text.contains("populated 1"), text.contains("frozen 1"))
+        let lines = try File.read(path + "/cgroup.events").split(separator: UInt8(ascii: "\n"))
+        return (lines.contains { $0.elementsEqual(populated) }, lines.contains { $0.elementsEqual(frozen) })
     }
+
+    private static let populated = Array("populated 1".utf8)
+    private static let frozen = Array("frozen 1".utf8)
 
     /// A file that holds one number, such as `memory.current`; nil when it is not there or says `max`.
     public static func number(_ path: String, _ file: String) -> UInt64? {

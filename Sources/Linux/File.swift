@@ -95,11 +95,23 @@ public enum File {
 
     /// What can be read from here to the end; EFBIG when that is more than `limit` bytes.
     public static func read(descriptor: Int32, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
-        var content: [UInt8] = []
+        // Most are a few lines of /proc or /sys: those need no memory but their own.
+        var content = try withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 8) {
+            buffer throws(Errno) -> [UInt8] in
+            var content: [UInt8] = []
+            while content.count < 2 * buffer.count {
+                let count = try Descriptor.read(descriptor, into: buffer) ?? 0
+                if count == 0 { break }
+                content += UnsafeRawBufferPointer(rebasing: buffer[..<count])
+                if content.count > limit { throw Errno(rawValue: EFBIG) }
+            }
+            return content
+        }
+        guard content.count >= 2 * 4096 else { return content }
         while true {
             let part = try Descriptor.read(descriptor, maximum: min(limit + 1 - content.count, 65_536))
             guard let part, !part.isEmpty else { return content }
-            if content.isEmpty { content = part } else { content += part }
+            content += part
             if content.count > limit { throw Errno(rawValue: EFBIG) }
         }
     }

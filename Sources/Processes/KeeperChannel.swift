@@ -17,6 +17,7 @@ final class KeeperChannel {
     private(set) var backlog: [Received] = []
     private var outbox: [(bytes: [UInt8], descriptors: [Descriptor])] = []
     private(set) var lastId: UInt32 = 0
+    private var buffer = [UInt8](repeating: 0, count: KeeperProtocol.replyLimit)
     private static let patience = Duration.seconds(10)
 
     init(socket: Descriptor) { self.socket = socket }
@@ -61,7 +62,7 @@ final class KeeperChannel {
 
     /// The next message; nil when none waits. Throws EPIPE at the end.
     func receive() throws(Errno) -> Received? {
-        guard let raw = try Sockets.receive(socket.raw, maximum: KeeperProtocol.replyLimit) else { return nil }
+        guard let raw = try Sockets.receive(socket.raw, into: &buffer) else { return nil }
         if raw.bytes.isEmpty { throw .brokenPipe }
         guard let decoded = KeeperMessage.decode(raw.bytes) else {
             return Received(id: 0, message: .unknown(type: 0), descriptors: raw.descriptors)

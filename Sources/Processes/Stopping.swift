@@ -18,6 +18,21 @@ enum StopState {
 
     /// Every thread is T or t, or D with SIGSTOP pending, or D beside stopped threads (lifecycle.md).
     static func of(_ pid: Int32) -> StopState {
+        guard let stat = try? ProcFS.stat(pid) else { return .ended }
+        return of(stat)
+    }
+
+    /// As `stat` showed it; a process of more than one thread is looked at again.
+    static func of(_ stat: ProcessStat) -> StopState {
+        guard stat.threads == 1, stat.state != "D" else { return ofThreads(stat.pid) }
+        switch stat.state {
+        case "T", "t": return .stopped
+        case "Z", "X": return .ended
+        default: return .running
+        }
+    }
+
+    private static func ofThreads(_ pid: Int32) -> StopState {
         guard let tasks = try? ProcFS.tasks(pid) else { return .ended }
         var stopped = 0
         var waiting: [Int32] = []
@@ -44,12 +59,15 @@ extension ProcessTree {
     public func stopPass() -> StopResult {
         if stopped.isEmpty { stoppedByThemselves = [] }
         // When the main process stands still already, an earlier supervisor may have stopped it: continue all then.
-        let isFirst = stopped.isEmpty && StopState.of(main.pid) == .running
+        var isFirst: Bool?
         var settled: Set<Identity> = []
         var doubtful = 0
         for _ in 0..<16 {
+            if hasNobodyBut(settled) { return .stopped }
             let listing = listing()
             let members = listing.members
+            let mainState = { members.first { Identity($0) == self.main }.map(StopState.of) ?? StopState.of(self.main.pid) }
+            if isFirst == nil { isFirst = stopped.isEmpty && mainState() == .running }
             let unknown = members.filter { !settled.contains(Identity($0)) }
             // Who ended since the last look may have forked just before: look once more. For those that vanished
             // altogether, of whom nobody knows whose they were, twice more.
@@ -63,11 +81,11 @@ extension ProcessTree {
             var waiting: [Identity] = []
             for member in unknown {
                 let identity = Identity(member)
-                switch StopState.of(member.pid) {
+                switch StopState.of(member) {
                 case .ended: continue
                 case .stopped:
                     settled.insert(identity)
-                    if isFirst, identity != main, !stopped.contains(identity) {
+                    if isFirst == true, identity != main, !stopped.contains(identity) {
                         stoppedByThemselves.insert(identity)
                     }
                 case .running:
@@ -88,6 +106,14 @@ extension ProcessTree {
             if !waiting.isEmpty { return .again }
         }
         return .again
+    }
+
+    /// Whether its cgroup shows no other processes than these, all of which are stopped: then none can come.
+    private func hasNobodyBut(_ settled: Set<Identity>) -> Bool {
+        guard !settled.isEmpty, let cgroupPath, let pids = try? Cgroup.procs(cgroupPath), !pids.isEmpty else {
+            return false
+        }
+        return pids.allSatisfy { pid in settled.contains { $0.pid == pid } }
     }
 
     /// Whether every process is stopped. `thoroughly` looks for new processes too, which may mean reading all of

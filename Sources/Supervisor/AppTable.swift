@@ -15,6 +15,9 @@ struct AppTable: Sequence {
     /// How many there are.
     var count: Int { listed.count }
 
+    /// All of them, not a copy.
+    var all: [AppRuntime] { listed }
+
     func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }
 
     /// Puts an app into the place of its id, a vacant one or the next.

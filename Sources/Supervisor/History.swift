@@ -33,7 +33,7 @@ final class History {
         position = request.after ?? 0
         guard let app = request.app else { return }
         do throws(Selection.Unknown) {
-            _ = try Selection(apps: Array(supervisor.apps)).one(app)
+            _ = try supervisor.selection.one(app)
         } catch {
             unknown = error
         }

@@ -4,6 +4,8 @@ import Lifecycle
 /// Finds apps by what people type: a name, a glob, `tag:NAME`.
 struct Selection {
     let apps: [AppRuntime]
+    /// Finds one by its name without looking at all of them; what it finds must be among them.
+    let named: (String) -> AppRuntime?
 
     /// What was typed and fits nothing.
     struct Unknown: Error {
@@ -25,10 +27,14 @@ struct Selection {
 
     /// The one app of that name.
     func one(_ name: String) throws(Unknown) -> AppRuntime {
-        guard let app = apps.first(where: { $0.name == name }) else {
+        guard let app = exact(name) else {
             throw Unknown(name: name, nearest: nearest(name))
         }
         return app
+    }
+
+    private func exact(_ name: String) -> AppRuntime? {
+        named(name).flatMap { found in apps.contains { $0 === found } ? found : nil }
     }
 
     private func match(_ pattern: String) -> [AppRuntime] {
@@ -40,7 +46,7 @@ struct Selection {
             let bytes = Array(pattern.utf8)
             return apps.filter { Self.matches(Array($0.name.utf8)[...], bytes[...]) }
         }
-        if let exact = apps.first(where: { $0.name == pattern }) { return [exact] }
+        if let exact = exact(pattern) { return [exact] }
         // The name of a template stands for all its instances.
         return apps.filter { $0.specification.template == pattern && $0.specification.instance != nil }
     }
@@ -62,5 +68,12 @@ struct Selection {
         // Of a template with instances, the first one.
         if let instance = apps.first(where: { $0.specification.template == name }) { return instance.name }
         return Nearest.name(to: name, among: apps.map(\.name))
+    }
+}
+
+extension Supervisor {
+    /// All apps, to be chosen among.
+    var selection: Selection {
+        Selection(apps: apps.all) { [self] name in coordinator.id(of: name).map { apps[$0] } }
     }
 }

@@ -26,7 +26,7 @@ extension Supervisor {
     }
 
     private func answer(_ request: ManagerRequest, _ peer: Peer, _ reply: Reply) {
-        let selection = Selection(apps: Array(apps))
+        let selection = selection
         do throws(Selection.Unknown) {
             switch request {
             case .list:

@@ -56,7 +56,7 @@ extension Supervisor {
     func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], for peer: Peer, _ reply: Reply) {
         var items: [Waiter.Item] = []
         let takesAlong = request.verb == .stop || request.verb == .restart
-        var stopped = StoppedAlong(of: selected, all: takesAlong ? Array(apps) : [])
+        var stopped = StoppedAlong(of: selected, all: takesAlong ? apps.all : [])
         for app in selected {
             if app.tokens.standing(of: request.token) != .unknown {
                 items.append(repeated(request, app))

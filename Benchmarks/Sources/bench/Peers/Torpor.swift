@@ -25,7 +25,7 @@ struct Torpor: Peer {
         return nil
     }
     var conditions: String {
-        "restart = always with no delay (initial = "0s"), no limit of restarts; "
+        "restart = always with no delay, no limit of restarts; "
             + (hasCgroups
                 ? "a cgroup, an output FIFO and a notify socket for each app"
                 : "the cgroup hierarchy is unmounted for it, apps are followed by session and descent")
