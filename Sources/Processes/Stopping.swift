@@ -66,8 +66,10 @@ extension ProcessTree {
             if hasNobodyBut(settled) { return .stopped }
             let listing = listing()
             let members = listing.members
-            let mainState = { members.first { Identity($0) == self.main }.map(StopState.of) ?? StopState.of(self.main.pid) }
-            if isFirst == nil { isFirst = stopped.isEmpty && mainState() == .running }
+            if isFirst == nil {
+                let main = members.first { Identity($0) == self.main }
+                isFirst = stopped.isEmpty && (main.map(StopState.of) ?? StopState.of(self.main.pid)) == .running
+            }
             let unknown = members.filter { !settled.contains(Identity($0)) }
             // Who ended since the last look may have forked just before: look once more. For those that vanished
             // altogether, of whom nobody knows whose they were, twice more.

@@ -63,7 +63,7 @@ struct Scale: Measurement {
     }
 
     private func measure(_ run: Run, _ session: Session, _ peer: any Peer, _ apps: Int) throws {
-        let took = try session.launch(seconds: apps > 1_000 ? 300 : 120)
+        let took = try session.launch(seconds: apps > 1_000 ? 150 : 120)
         if apps > 0 { run.record("launch-\(apps)", peer, took) }
         pause(settle(run.bench))
         try Interruption.check()
@@ -73,7 +73,7 @@ struct Scale: Measurement {
         guard apps > 0 else { return }
         let began = now()
         try session.askStop()
-        try session.waitForWorkersEnd(seconds: apps > 1_000 ? 300 : 120)
+        try session.waitForWorkersEnd(seconds: apps > 1_000 ? 150 : 120)
         run.record("stop-\(apps)", peer, now() - began)
     }
 
