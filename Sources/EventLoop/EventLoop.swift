@@ -19,6 +19,8 @@ public final class EventLoop {
         case first
         /// Descriptors, unless said otherwise.
         case normal
+        /// Descriptors whose events may wait up to 4 ms for each other when they are frequent.
+        case gathered
         /// Timers.
         case timer
         /// After timers, before `later` work.
@@ -27,7 +29,7 @@ public final class EventLoop {
         var value: Int64 {
             switch self {
             case .first: -100
-            case .normal: 0
+            case .normal, .gathered: 0
             case .timer: 50
             case .last: 100
             }
@@ -47,6 +49,7 @@ public final class EventLoop {
     let watches: WatchTable
     /// Those of the last.
     let lastWatches: WatchTable
+    private var gathered: GatheredWatches?
     private var watchSource: OpaquePointer?
     private var lastWatchSource: OpaquePointer?
     private var watchTurns = 0
@@ -201,6 +204,13 @@ public final class EventLoop {
 
     // MARK: Sources
 
+    private func gatheredTable() throws(Errno) -> WatchTable {
+        if let gathered { return gathered.table }
+        let made = try GatheredWatches(self)
+        gathered = made
+        return made.table
+    }
+
     /// Watches a descriptor that stays the caller's; cancel the watch before closing it. EPERM for regular files,
     /// EEXIST when this descriptor is watched already.
     public func watch(
@@ -209,10 +219,14 @@ public final class EventLoop {
         priority: Priority = .normal,
         _ handler: @escaping (IOEvents) -> Void
     ) throws(Errno) -> IOSource {
-        if priority == .normal || priority == .last {
-            let table = priority == .normal ? watches : lastWatches
-            return IOSource(.table(table, try table.add(fd, events, handler)))
-        }
+        let table: WatchTable? =
+            switch priority {
+            case .normal: watches
+            case .last: lastWatches
+            case .gathered: try gatheredTable()
+            case .first, .timer: nil
+            }
+        if let table { return IOSource(.table(table, try table.add(fd, events, handler))) }
         let box = HandlerBox(handler)
         var source: OpaquePointer?
         try check(

@@ -58,9 +58,10 @@ final class WatchTable {
         _ = handler
     }
 
-    /// Handles all that is ready.
-    func drain() {
-        _ = try? poller.drain { handle($0, $1) }
+    /// Handles all that is ready, and says how many that were.
+    @discardableResult
+    func drain() -> Int {
+        (try? poller.drain { handle($0, $1) }) ?? 0
     }
 
     /// Handles what is ready until the time is over. The rest comes next, before the kernel is asked again: so each has

@@ -50,6 +50,7 @@ public struct Coordinator: Sendable {
     private var outputs: [AppAction] = []
     private var touched: Set<AppID> = []
     private var unrecorded: Set<AppID> = []
+    private var putOff: Set<AppID> = []
     var changed: [AppID] = []
     /// Apps that the configuration no longer names, and of which something may live.
     var leaving: Set<AppID> = []
@@ -158,6 +159,12 @@ public struct Coordinator: Sendable {
         return touched
     }
 
+    /// The apps of which nothing changed but ``nextDeadline(_:)`` since the last call to this function.
+    public mutating func takePutOff() -> Set<AppID> {
+        defer { putOff.removeAll(keepingCapacity: true) }
+        return putOff
+    }
+
     /// The apps that a call changed since the last one to this function: what has to be recorded before it is acted on.
     public mutating func takeUnrecorded() -> Set<AppID> {
         defer { unrecorded.removeAll(keepingCapacity: true) }
@@ -183,6 +190,13 @@ public struct Coordinator: Sendable {
 
     /// Takes in a fact about an app.
     public mutating func handle(_ event: AppEvent, of app: AppID, now: Duration) -> [AppAction] {
+        if event == .heartbeat {
+            // By far the most frequent: it moves a deadline, which is nobody else's business.
+            _ = nodes[app].machine.handle(event, now: now)
+            unrecorded.insert(app)
+            putOff.insert(app)
+            return []
+        }
         absorb(nodes[app].machine.handle(event, now: now), of: app, now: now)
         return finish(now: now)
     }

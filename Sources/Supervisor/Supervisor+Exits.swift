@@ -98,7 +98,7 @@ extension Supervisor {
         case nil: return .unknown
         case .exited(let code): return .exited(code: code)
         case .signaled(let signal, let coreDumped):
-            if signal == Signal.kill, let path = app.tree?.cgroupPath,
+            if signal == Signal.kill, cgroups?.controllers.contains("memory") ?? false, let path = app.tree?.cgroupPath,
                 (Cgroup.value(path, "memory.events", key: "oom_kill") ?? 0) > 0
             {
                 return .outOfMemory

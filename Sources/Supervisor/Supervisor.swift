@@ -283,6 +283,7 @@ public final class Supervisor {
     /// After the core has spoken: timers, announcements and those who wait, for every app that was touched.
     private func settle() {
         guard !isDraining else { return }
+        for id in coordinator.takePutOff() { armDeadline(apps[id]) }
         let touched = coordinator.takeTouched()
         for id in touched {
             announceTransition(apps[id])

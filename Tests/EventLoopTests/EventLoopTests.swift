@@ -37,6 +37,32 @@ import Testing
         #expect(order == ["first", "normal", "timer", "last", "later"])
     }
 
+    @Test("frequent events of gathered descriptors wait for each other, and none is lost")
+    func gathered() throws {
+        let loop = try EventLoop()
+        let pipes = try (0..<100).map { _ in try Descriptor.pipe() }
+        var heard = 0
+        var calls: [Int] = []
+        let sources = try pipes.map { pipe in
+            try loop.watch(pipe.read.raw, .readable, priority: .gathered) { _ in
+                heard += 1
+                _ = try? Descriptor.read(pipe.read.raw, maximum: 1)
+            }
+        }
+        // Each is ready twice, one shortly after the other, and the loop looks after each.
+        for _ in 0..<2 {
+            for pipe in pipes {
+                _ = try Descriptor.write(pipe.write.raw, [1])
+                try loop.runOnce(timeout: .zero)
+                if calls.last != heard { calls.append(heard) }
+            }
+        }
+        try turn(loop) { heard == 200 }
+        #expect(calls.first == 1, "the first is handled at once")
+        #expect(calls.count < 150, "most are handled together with others")
+        withExtendedLifetime(sources) {}
+    }
+
     @Test("a source may cancel itself and others within its handler", arguments: [EventLoop.Priority.normal, .first])
     func cancelWithin(priority: EventLoop.Priority) throws {
         let loop = try EventLoop()

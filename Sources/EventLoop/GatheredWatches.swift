@@ -1,0 +1,33 @@
+import Linux
+
+/// Watches whose events may wait a few milliseconds for each other, so that a thousand descriptors that are ready once a
+/// second do not wake the process a thousand times: what comes after a pause is handled at once, what follows it closely
+/// is handled together.
+final class GatheredWatches {
+    let table: WatchTable
+    private var source: IOSource?
+    private var timer: TimerSource?
+    private var drainedAt = Duration.zero
+
+    /// How long events wait at most.
+    private static let gathering = Duration.milliseconds(4)
+    /// Events that follow each other faster than this are gathered.
+    private static let pause = Duration.milliseconds(8)
+
+    init(_ loop: EventLoop) throws(Errno) {
+        table = try WatchTable()
+        source = try loop.watch(table.poller.descriptor.raw, .readable) { [unowned self] _ in self.areReady() }
+        timer = try loop.timer { [unowned self] in self.source?.setEvents(.readable) }
+    }
+
+    private func areReady() {
+        // Handlers take one thing at a time: more than once, bounded.
+        var passes = 0
+        while passes < 16, table.drain() > 0 { passes += 1 }
+        let now = Clock.monotonic()
+        defer { drainedAt = now }
+        guard now - drainedAt < Self.pause else { return }
+        source?.setEvents([])
+        timer?.arm(at: now + Self.gathering)
+    }
+}
