@@ -235,7 +235,8 @@ extension Supervisor {
         }
         do throws(Errno) {
             // It ends with the app.
-            app.notifySource = try loop.watch(socket.descriptor.raw, .readable, priority: .gathered) { [unowned self, unowned app] _ in
+            app.notifySource = try loop.watch(socket.descriptor.raw, .readable, priority: .gathered) {
+                [unowned self, unowned app] _ in
                 // Mostly there is one, and looking for a second costs as much; the loop tells of more.
                 self.hear(app, atMost: 1)
             }
