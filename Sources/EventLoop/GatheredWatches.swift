@@ -10,9 +10,10 @@ final class GatheredWatches {
     private var drainedAt = Duration.zero
 
     /// How long events wait at most.
-    private static let gathering = Duration.milliseconds(4)
+    private static let gathering = Duration.milliseconds(5)
     /// Events that follow each other faster than this are gathered.
-    private static let pause = Duration.milliseconds(8)
+    private static let pause = Duration.milliseconds(10)
+    private static let mostPasses = 16
 
     init(_ loop: EventLoop) throws(Errno) {
         table = try WatchTable()
@@ -21,9 +22,10 @@ final class GatheredWatches {
     }
 
     private func areReady() {
-        // Handlers take one thing at a time: more than once, bounded.
+        // Handlers take one thing at a time: more than once, bounded. In a flood there is nothing to wait for.
         var passes = 0
-        while passes < 16, table.drain() > 0 { passes += 1 }
+        while passes < Self.mostPasses, table.drain() > 0 { passes += 1 }
+        guard passes < Self.mostPasses else { return }
         let now = Clock.monotonic()
         defer { drainedAt = now }
         guard now - drainedAt < Self.pause else { return }

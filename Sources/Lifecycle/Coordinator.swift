@@ -242,7 +242,8 @@ public struct Coordinator: Sendable {
     /// Launches apps because the supervisor starts. Given together, they keep the order of `after` whatever theirs.
     public mutating func launch(_ apps: [(app: AppID, foreground: Bool)], now: Duration) -> [AppAction] {
         guard !isShuttingDown else { return [] }
-        for (app, foreground) in apps {
+        // The last one on the list is looked at first.
+        for (app, foreground) in apps.reversed() {
             absorb(nodes[app].machine.launch(foreground: foreground, reason: .boot, now: now), of: app, now: now)
         }
         return finish(now: now)
