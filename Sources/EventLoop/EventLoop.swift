@@ -19,7 +19,7 @@ public final class EventLoop {
         case first
         /// Descriptors, unless said otherwise.
         case normal
-        /// Descriptors whose events may wait up to 5 ms for each other when they are frequent.
+        /// Descriptors whose events may wait up to 4 ms for each other when they are frequent.
         case gathered
         /// Timers.
         case timer

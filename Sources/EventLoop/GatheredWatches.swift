@@ -10,9 +10,9 @@ final class GatheredWatches {
     private var drainedAt = Duration.zero
 
     /// How long events wait at most.
-    private static let gathering = Duration.milliseconds(5)
+    private static let gathering = Duration.milliseconds(4)
     /// Events that follow each other faster than this are gathered.
-    private static let pause = Duration.milliseconds(10)
+    private static let pause = Duration.milliseconds(8)
     private static let mostPasses = 16
 
     init(_ loop: EventLoop) throws(Errno) {
