@@ -1,5 +1,6 @@
 import Glibc
 import Lifecycle
+import Linux
 import Notify
 
 extension Part {
@@ -10,7 +11,7 @@ extension Part {
     ) {
         let fleet = try Fleet()
         let path = Scratch.path("notify")
-        let socket = try NotifySocket(path: path)
+        let socket = try NotifySocket(path: SharedPath(path))
         let sender = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
         guard connectSocket(sender, path) else { throw WentWrong("cannot connect to \(path)") }
         let beat = Array("WATCHDOG=1".utf8)
