@@ -69,7 +69,7 @@ final class Bench {
             .merging(["TORPOR_LOOP_WATCHDOG_MS": String(watch), "ASAN_OPTIONS": "detect_leaks=0"]) { $1 }.merging(
                 environment
             ) { $1 }
-        if let torpord { try FileManager.default.copyItem(atPath: Bench.python, toPath: torpord) }
+        if let torpord { try copyProgram(Bench.python, to: torpord) }
         process.standardInput = FileHandle.nullDevice
         process.standardError = FileHandle(forWritingAtPath: folder + "/log")
         try process.run()
@@ -112,7 +112,7 @@ final class Bench {
     /// Puts a program into the place of the stand-in's.
     func install(_ source: String) throws {
         guard let torpord else { return }
-        try FileManager.default.copyItem(atPath: source, toPath: torpord + ".new")
+        try copyProgram(source, to: torpord + ".new")
         try File.rename(torpord + ".new", torpord)
     }
 
@@ -314,4 +314,12 @@ func withBench(
     defer { bench.close() }
     try bench.becomeTorpord(greet: greet)
     try body(bench)
+}
+
+/// Copies a program by one of its own: a copy that this process writes is open for writing in every child that another
+/// test forks meanwhile, and executing it fails then (ETXTBSY).
+func copyProgram(_ source: String, to place: String) throws {
+    let copy = try Process.run(URL(fileURLWithPath: "/bin/cp"), arguments: [source, place])
+    copy.waitUntilExit()
+    try #require(copy.terminationStatus == 0, "cp \(source) \(place)")
 }

@@ -134,7 +134,7 @@ struct ResumeTests {
     @Test("a keeper whose own program is gone goes on as it is")
     func withoutProgram() throws {
         let program = NSTemporaryDirectory() + "torpor-keeper-\(UUID().uuidString.prefix(8)).program"
-        try FileManager.default.copyItem(atPath: Bench.program, toPath: program)
+        try copyProgram(Bench.program, to: program)
         defer { try? File.remove(program) }
         try withBench(program: program) { bench in
             let one = try bench.launch(bench.shell("exec sleep 60", app: "stays")).get()
@@ -154,7 +154,7 @@ struct ResumeTests {
             #expect(!open.contains { $0.contains("memfd") || $0.contains("pidfd") }, "\(open)")
             #expect(open.count { $0 == "/dev/null" } == 1, "standard input, and not what is held")
             try bench.settle()
-            try FileManager.default.copyItem(atPath: Bench.program, toPath: program)
+            try copyProgram(Bench.program, to: program)
             try bench.handOver(replacingKeeper: true)
             #expect(try bench.commandLine().contains("--resume"))
             #expect(bench.keeper.leftOver.map(\.pid) == [one.pid])

@@ -14,10 +14,10 @@ final class Installation {
         // run: a child of another test that holds a file open for writing would keep it from being run.
         try Spawn.lock.withLock {
             for name in ["torpord", "torpor-keeper"] {
-                try FileManager.default.copyItem(atPath: Built.path(name), toPath: folder + "/" + name)
+                try copyProgram(Built.path(name), to: folder + "/" + name)
             }
             for version in ["keeper.a", "keeper.b"] {
-                try FileManager.default.copyItem(atPath: Built.path("torpor-keeper"), toPath: folder + "/" + version)
+                try copyProgram(Built.path("torpor-keeper"), to: folder + "/" + version)
                 versions.append(folder + "/" + version)
             }
         }

@@ -97,7 +97,7 @@ import Varlink
         defer { try? FileManager.default.removeItem(atPath: folder) }
         for name in ["torpord", "torpor-keeper"] {
             try Spawn.lock.withLock {
-                try FileManager.default.copyItem(atPath: Built.path(name), toPath: folder + "/" + name)
+                try copyProgram(Built.path(name), to: folder + "/" + name)
             }
         }
         let daemon = try Daemon(Self.toml, files: Self.files, program: folder + "/torpord")
