@@ -143,7 +143,8 @@ import TorporAPI
             #expect(try asleep.map(used) == usedBefore)
             #expect(try "mcg".map { try daemon.truth("asleep", voice: $0).attempted } == written)
 
-            #expect(try daemon.reports("counted").count == reports)
+            // The store gives them back as soon as its file is open.
+            try daemon.eventually("its reports are back") { try daemon.reports("counted").count == reports }
 
             try live(daemon, loss)
         }
