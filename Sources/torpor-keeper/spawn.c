@@ -17,10 +17,15 @@
 // The child is born in its cgroup: writing to cgroup.procs instead makes every fork and exec of the machine wait.
 
 static bool cannot_clone;  // clone3 is missing or forbidden here
+static bool cannot_share;  // the child could not make itself a table of its own (before Linux 5.9)
 
 void spawn_setup(void)
 {
-    cannot_clone = getenv("TORPOR_KEEPER_TEST_FORK") != NULL;  // what an older kernel would have
+    // What older kernels would have.
+    cannot_clone = getenv("TORPOR_KEEPER_TEST_FORK") != NULL;
+    // Beyond the highest number there is nothing to close, and the table is nobody else's: this only asks.
+    cannot_share = getenv("TORPOR_KEEPER_TEST_NO_UNSHARE") != NULL
+                   || syscall(SYS_close_range, ~0u, ~0u, CLOSE_RANGE_UNSHARE) < 0;
 }
 
 int spawn_raise(int fd)
@@ -62,7 +67,7 @@ pid_t spawn_child(struct keeper_spawn *spawn, const int *fds, unsigned count)
     spawn->pidfd = -1;
     if (!cannot_clone) {
         // What the child must know is set before: it has a copy.
-        spawn->shares = is_low(spawn->report, fds, count);
+        spawn->shares = !cannot_share && is_low(spawn->report, fds, count);
         uint64_t files = spawn->shares ? CLONE_FILES : 0;
         spawn->in_cgroup = spawn->cgroup >= 0;
         if (spawn->in_cgroup && (pid = clone_child(files | CLONE_INTO_CGROUP, spawn->cgroup, &spawn->pidfd)) >= 0)

@@ -3,9 +3,11 @@ import Linux
 import Processes
 import Testing
 
-/// Each as the keeper does it here, and as it does it where the kernel offers only fork.
+/// Each as the keeper does it here, and as it does it where the kernel is older.
 @Suite("How the keeper makes a child", .serialized) struct SpawnTests {
-    private static let ways: [[String: String]] = [[:], ["TORPOR_KEEPER_TEST_FORK": "1"]]
+    private static let ways: [[String: String]] = [
+        [:], ["TORPOR_KEEPER_TEST_NO_UNSHARE": "1"], ["TORPOR_KEEPER_TEST_FORK": "1"],
+    ]
 
     private func hold(_ bench: Bench, _ count: Int) throws {
         let file = try File.open("/dev/zero")
