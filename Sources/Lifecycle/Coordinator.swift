@@ -57,8 +57,8 @@ public struct Coordinator: Sendable {
     /// Apps that asked for their launch, and apps that something needs awake. Lists, so that a long chain of
     /// requirements does not become a deep recursion.
     var launching: [AppID] = []
-    private var waking: [AppID] = []
-    private var pacing = LaunchPacing()
+    var waking: [AppID] = []
+    var pacing = LaunchPacing()
     /// Whether everything is being ended for good.
     public internal(set) var isShuttingDown = false
 
@@ -104,22 +104,6 @@ public struct Coordinator: Sendable {
             nodes.append(Node(definition: app, machine: AppMachine(rules: app.rules, seed: UInt64(i) &* 7919 &+ 1)))
             ids[app.name] = i
         }
-    }
-
-    /// How many launches may be on their way to their exec at a time, at least 1; the others wait for their turn. No
-    /// limit at first.
-    public var launchesAtOnce: Int {
-        get { pacing.limit }
-        set { pacing.limit = max(1, newValue) }
-    }
-
-    /// Whether launches wait for the turn of others: then ``passOverLaunches(now:)`` is due after a while.
-    public var isHoldingLaunches: Bool { pacing.isBlocked }
-
-    /// The launches under way take too long: the next ones begin beside them.
-    public mutating func passOverLaunches(now: Duration) -> [AppAction] {
-        pacing.passOver()
-        return finish(now: now)
     }
 
     /// How many places there are; ids are 0 to this. A place may be vacant.
@@ -329,14 +313,14 @@ public struct Coordinator: Sendable {
     }
 
     /// Whether it was told to sleep since somebody asked for it.
-    private func isAsleep(_ app: AppID) -> Bool {
+    func isAsleep(_ app: AppID) -> Bool {
         nodes[app].machine.goal == .suspended && nodes[app].pendingGoal == nil
     }
 
     /// Whether it is not to be had without a person.
-    private func isLost(_ app: AppID) -> Bool { isResting(app) && nodes[app].machine.failed }
+    func isLost(_ app: AppID) -> Bool { isResting(app) && nodes[app].machine.failed }
 
-    private func isAboutToLaunch(_ app: AppID) -> Bool {
+    func isAboutToLaunch(_ app: AppID) -> Bool {
         nodes[app].machine.isWaitingForPermission || nodes[app].machine.transition == .launching
     }
 
@@ -346,100 +330,6 @@ public struct Coordinator: Sendable {
         nodes[app].retry = nil
         nodes[app].comesBack = nil
         nodes[app].forgetsEnding = false
-    }
-
-    // MARK: Launching
-
-    /// Launches the app if what it requires is up. Only the first look has the requirements launched: on a later one
-    /// a requirement that is ending has had its chance, and asking again would launch it for ever.
-    private mutating func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
-        guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
-        var ready = true
-        for other in graph.requires[app] where !isUp(other) {
-            ready = false
-            if isFirst || nodes[other].machine.state == .suspended { wake(other, now: now) }
-            if nodes[other].machine.failed || (isResting(other) && !isUp(other)) {
-                failDependency(app, now: now)
-                return
-            }
-        }
-        guard ready, !graph.after[app].contains(where: { isAboutToLaunch($0) }) else { return }
-        guard nodes[app].machine.isWaitingForPermission else { return }
-        guard pacing.hasRoom else { return pacing.wait(app) }
-        pacing.begin(app)
-        absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
-    }
-
-    /// Brings a requirement at least to the background, unless it is on its way or was given up.
-    private mutating func wake(_ app: AppID, now: Duration) {
-        let machine = nodes[app].machine
-        if nodes[app].pendingStop == .stop(.stopped), nodes[app].standing == .declared {
-            // It is wanted again since: it comes back when its dependents are gone.
-            nodes[app].pendingStop = .restart
-            touch(app)
-        }
-        guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself, !machine.isBeingReplaced
-        else { return }
-        if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
-            let foreground = nodes[app].definition.launchesIntoForeground
-            absorb(
-                nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now),
-                of: app,
-                now: now
-            )
-        } else if machine.goal == .suspended {
-            // Not by the state: one that was killed while suspended would be asked again without end.
-            // What it requires itself comes first.
-            let sleeping = machine.isAlive ? graph.requires[app].filter { !isUp($0) && !isLost($0) } : []
-            if !sleeping.isEmpty {
-                // Asked for once: a requirement that fails again at once would be asked for without end.
-                guard nodes[app].pendingGoal == nil else { return }
-                nodes[app].pendingGoal = .background
-                touch(app)
-                waking.append(contentsOf: sleeping)
-            } else if let actions = try? nodes[app].machine.request(.background, now: now) {
-                absorb(actions, of: app, now: now)
-            }
-        }
-    }
-
-    private mutating func failDependency(_ app: AppID, now: Duration) {
-        let goal = nodes[app].machine.goal
-        absorb(nodes[app].machine.handle(.dependencyFailed, now: now), of: app, now: now)
-        nodes[app].retry = goal == .active || goal == .inactive
-    }
-
-    /// A request that needs the requirements: it waits until those that sleep are awake.
-    private mutating func bring(_ app: AppID, _ request: Request, now: Duration) throws(RequestError) {
-        let machine = nodes[app].machine
-        let sleeping = machine.isAlive && graph.requires[app].contains { !isUp($0) }
-        guard sleeping, machine.transition != .terminating, machine.transition != .launching else {
-            let actions = try nodes[app].machine.request(request, now: now)
-            forgetPending(app)
-            absorb(actions, of: app, now: now)
-            return
-        }
-        // Refused requests are refused at once, not after the wait.
-        var trial = machine
-        _ = try trial.request(request, now: now)
-        forgetPending(app)
-        nodes[app].pendingGoal = request
-        touch(app)
-        for other in graph.requires[app] where !isUp(other) { wake(other, now: now) }
-        bringWhenAwake(app, now: now)
-    }
-
-    mutating func bringWhenAwake(_ app: AppID, now: Duration) {
-        guard let request = nodes[app].pendingGoal else { return }
-        guard nodes[app].machine.isAlive else {
-            // Its restart may still come; one that rests has nothing to be brought to.
-            if isResting(app) { nodes[app].pendingGoal = nil }
-            return
-        }
-        // One that cannot be had does not hold an app that runs already.
-        guard graph.requires[app].allSatisfy({ isUp($0) || isResting($0) || isAsleep($0) }) else { return }
-        nodes[app].pendingGoal = nil
-        if let actions = try? nodes[app].machine.request(request, now: now) { absorb(actions, of: app, now: now) }
     }
 
     // MARK: Stopping
