@@ -8,13 +8,20 @@ let package = Package(
     products: [
         .executable(name: "torpor", targets: ["torpor"]),
         .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
+        .executable(name: "torpor-policy-host", targets: ["torpor-policy-host"]),
         .executable(name: "torpord", targets: ["torpord"]),
+        // The policies that ship, as supervisors load them: lib…Policy.so.
+        .library(name: "JetsamPolicy", type: .dynamic, targets: ["JetsamPolicy"]),
+        .library(name: "MobilePolicy", type: .dynamic, targets: ["MobilePolicy"]),
+        .library(name: "SchedulePolicy", type: .dynamic, targets: ["SchedulePolicy"]),
+        .library(name: "ServerPolicy", type: .dynamic, targets: ["ServerPolicy"]),
         // For Benchmarks/, which counts the instructions of the inner parts; nothing else may rely on them.
         .library(name: "EventLoop", targets: ["EventLoop"]),
         .library(name: "KeeperProtocol", targets: ["KeeperProtocol"]),
         .library(name: "Lifecycle", targets: ["Lifecycle"]),
         .library(name: "Linux", targets: ["Linux"]),
         .library(name: "Notify", targets: ["Notify"]),
+        .library(name: "PolicyHost", targets: ["Policies", "PolicyHost"]),
         .library(name: "Recovery", targets: ["Recovery"]),
         .library(name: "TorporAPI", targets: ["TorporAPI", "Varlink"]),
         .library(name: "Varlink", targets: ["Varlink"]),
@@ -27,32 +34,46 @@ let package = Package(
     targets: [
         .target(name: "CKeeperProtocol"),
         .target(name: "CLinux"),
+        .target(name: "CPolicyWire", dependencies: ["TorporPolicyABI"]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
         .target(name: "CTOML", cxxSettings: [.define("NDEBUG")]),
+        .target(name: "CalendarTime"),
         .target(name: "Configuration", dependencies: ["CTOML", "Lifecycle", "Linux"]),
         .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
+        .target(name: "JetsamPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Jetsam"),
         .target(name: "KeeperProtocol", dependencies: ["CKeeperProtocol", "Linux"]),
         .target(name: "Lifecycle"),
         .target(
             name: "Linux",
             dependencies: ["CLinux", .product(name: "SystemPackage", package: "swift-system")]
         ),
+        .target(name: "MobilePolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Mobile"),
         .target(name: "Notify", dependencies: ["Linux"]),
         .target(name: "Output", dependencies: ["EventLoop", "Linux"]),
+        .target(name: "Policies", dependencies: ["CPolicyWire", "Linux", "TorporPolicyABI"]),
+        .target(name: "PolicyHost", dependencies: ["EventLoop", "Linux", "Policies", "TorporPolicyABI"]),
         .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux"]),
         .target(name: "Recovery", dependencies: ["Linux"]),
+        .target(
+            name: "SchedulePolicy",
+            dependencies: ["CalendarTime", "TorporPolicyKit"],
+            path: "Plugins/Schedule"
+        ),
         .target(name: "ScriptedServer", dependencies: ["Linux", "Varlink"], path: "Tests/Support/ScriptedServer"),
+        .target(name: "ServerPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Server"),
         .target(name: "Store", dependencies: ["CSQLite", "EventLoop", "Linux"]),
         .target(
             name: "Supervisor",
             dependencies: [
-                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Processes", "Recovery",
-                "Store", "TorporAPI", "Varlink", "VarlinkServer",
+                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Policies", "PolicyHost",
+                "Processes", "Recovery", "Store", "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
             ]
         ),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),
+        .target(name: "TorporPolicyABI"),
+        .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
         .target(name: "Varlink", dependencies: ["Linux"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink"]),
         // For tests: writes until it is killed.
@@ -64,7 +85,7 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "Configuration", "Linux", "TorporAPI", "Varlink",
+                "Configuration", "Linux", "Policies", "TorporAPI", "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             linkerSettings: [
@@ -92,6 +113,8 @@ let package = Package(
                 )
             ]
         ),
+        // Plain C: what of Swift a policy needs, it brings.
+        .executableTarget(name: "torpor-policy-host", dependencies: ["CPolicyWire"]),
         // For tests only: an app that starts in a millisecond and does what apps do. No target may depend on it, since
         // its linker settings would reach the test bundle.
         .executableTarget(
@@ -104,11 +127,15 @@ let package = Package(
             dependencies: ["Supervisor"],
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
         ),
+        .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime"]),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle"]),
         .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
         .testTarget(
             name: "Integration",
-            dependencies: ["Linux", "ScriptedServer", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpord"]
+            dependencies: [
+                "Linux", "ScriptedServer", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpor-policy-host",
+                "torpord",
+            ]
         ),
         .testTarget(
             name: "KeeperTests",
@@ -118,6 +145,19 @@ let package = Package(
         .testTarget(name: "LinuxTests", dependencies: ["Linux"]),
         .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
+        .testTarget(
+            name: "PluginTests",
+            dependencies: ["Linux", "Policies", "TorporPolicyABI", "torpor-policy-host"]
+        ),
+        .testTarget(
+            name: "PoliciesTests",
+            dependencies: ["CPolicyWire", "Linux", "Policies", "TorporPolicyABI", "torpor-policy-host"]
+        ),
+        .testTarget(
+            name: "PolicyHostTests",
+            dependencies: ["EventLoop", "Linux", "Policies", "PolicyHost", "TorporPolicyABI", "torpor-policy-host"]
+        ),
+        .testTarget(name: "PolicyKitTests", dependencies: ["TorporPolicyABI", "TorporPolicyKit"]),
         .testTarget(name: "ProcessesTests", dependencies: ["EventLoop", "Linux", "Processes", "torpor-keeper"]),
         .testTarget(name: "StoreTests", dependencies: ["CSQLite", "EventLoop", "Linux", "Store", "store-writer"]),
         .testTarget(name: "RecoveryTests", dependencies: ["Linux", "Recovery"]),
@@ -133,7 +173,8 @@ let package = Package(
 )
 
 let withoutSwift: Set = [
-    "CKeeperProtocol", "CLinux", "CSQLite", "CSystemd", "CTOML", "torpor-keeper", "torpor-test-app",
+    "CKeeperProtocol", "CLinux", "CPolicyWire", "CSQLite", "CSystemd", "CTOML", "TorporPolicyABI", "torpor-keeper",
+    "torpor-policy-host", "torpor-test-app",
 ]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []

@@ -1,0 +1,2 @@
+// The header is all there is to this target; the compiler wants something to compile.
+#include "torpor_policy_wire.h"

@@ -1,0 +1,384 @@
+#ifndef TORPOR_POLICY_H
+#define TORPOR_POLICY_H
+
+/*
+ * Lifecycle policies for Torpor: who goes to the background, who is suspended, who is ended first and who is started
+ * again.
+ *
+ * A policy is a shared library with one entry point, torpor_policy_entry. The supervisor shows it a view of all apps
+ * and of the machine, tells it what happened, and takes its advice as far as its own rules allow; the policy changes
+ * nothing itself. Advice that is refused is counted, and `torpor policies` and `torpor events` say why.
+ *
+ * A policy is called by one thread, never twice at once. What it is given is good until it returns. It should answer
+ * within microseconds: an answer that takes longer than the policy's deadline (50 ms by default) counts as a failure.
+ *
+ * Versions. TORPOR_POLICY_ABI grows when something is added; nothing is ever taken away or changes its meaning. Every
+ * struct begins with its size in bytes as whoever made it knows it, and new fields are added at the end, so a field
+ * that lies beyond the size is not there: TORPOR_POLICY_HAS tells. Arrays are walked by the size that comes with
+ * them, not by sizeof. Values of an enumeration that a policy does not know are to be ignored.
+ *
+ * Times are microseconds of CLOCK_MONOTONIC unless they say otherwise; TORPOR_NEVER where there is none.
+ *
+ * History
+ *   1  the first
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TORPOR_POLICY_ABI 1u
+
+#define TORPOR_NEVER INT64_MIN
+#define TORPOR_NO_APP UINT32_MAX
+#define TORPOR_UNKNOWN UINT32_MAX
+
+/* Whether a struct that came from elsewhere is long enough to have the field. */
+#define TORPOR_POLICY_HAS(pointer, field) \
+    ((pointer)->size >= offsetof(__typeof__(*(pointer)), field) + sizeof((pointer)->field))
+
+enum torpor_policy_state {
+    TORPOR_STATE_NOT_RUNNING = 0,
+    TORPOR_STATE_INACTIVE = 1,
+    TORPOR_STATE_ACTIVE = 2,
+    TORPOR_STATE_BACKGROUND = 3,
+    TORPOR_STATE_SUSPENDED = 4,
+};
+#define TORPOR_STATE_COUNT 5
+
+enum torpor_policy_edge {
+    TORPOR_EDGE_NONE = 0,
+    TORPOR_EDGE_LAUNCHING = 1,
+    TORPOR_EDGE_ACTIVATING = 2,
+    TORPOR_EDGE_DEACTIVATING = 3,
+    TORPOR_EDGE_ENTERING_BACKGROUND = 4,
+    TORPOR_EDGE_ENTERING_FOREGROUND = 5,
+    TORPOR_EDGE_SUSPENDING = 6,
+    TORPOR_EDGE_RESUMING = 7,
+    TORPOR_EDGE_TERMINATING = 8,
+};
+
+/* Why an app ended. */
+enum torpor_policy_reason {
+    TORPOR_REASON_NONE = 0,
+    TORPOR_REASON_EXIT_SUCCESS = 1,
+    TORPOR_REASON_EXIT_FAILURE = 2,
+    TORPOR_REASON_SIGNAL = 3,
+    TORPOR_REASON_CORE_DUMP = 4,
+    TORPOR_REASON_LAUNCH_DEADLINE = 5,
+    TORPOR_REASON_BACKGROUND_DEADLINE = 6,
+    TORPOR_REASON_WATCHDOG = 7,
+    TORPOR_REASON_TASK_EXPIRED = 8,
+    TORPOR_REASON_LOCK_WHILE_SUSPENDING = 9,
+    TORPOR_REASON_OOM_KILL = 10,
+    TORPOR_REASON_UNKNOWN = 11,
+    TORPOR_REASON_DEPENDENCY_FAILED = 12,
+    TORPOR_REASON_REPLACED = 13,
+    TORPOR_REASON_MEMORY_LIMIT = 14,
+    TORPOR_REASON_UNRESPONSIVE = 15,
+    TORPOR_REASON_CPU_LIMIT = 16,
+    TORPOR_REASON_WAKE_STORM = 17,
+    TORPOR_REASON_GPU_IN_BACKGROUND = 18,
+    TORPOR_REASON_NO_PURPOSE_STRING = 19,
+    TORPOR_REASON_EVICTED = 20,
+    TORPOR_REASON_STOPPED = 21,
+    TORPOR_REASON_EXITS_ON_SUSPEND = 22,
+    TORPOR_REASON_SHUTDOWN = 23,
+    TORPOR_REASON_FORCE_QUIT = 24,
+    TORPOR_REASON_LAUNCH_FAILED = 25,
+};
+
+/* Why an app is launched. */
+enum torpor_policy_launch {
+    TORPOR_LAUNCH_BY_USER = 1,
+    TORPOR_LAUNCH_AT_BOOT = 2,
+    TORPOR_LAUNCH_AS_RESTART = 3,
+    TORPOR_LAUNCH_FOR_DEPENDENT = 4,
+    TORPOR_LAUNCH_FOR_EVENT = 5,
+    TORPOR_LAUNCH_BY_POLICY = 6,
+};
+
+/* ---- The view ---- */
+
+/* Bits of torpor_policy_app.flags. */
+#define TORPOR_APP_PRESENT (1u << 0)          /* there is an app in this place; otherwise nothing else counts */
+#define TORPOR_APP_FAILED (1u << 1)           /* restarted too often and given up, until a person resets it */
+#define TORPOR_APP_ONESHOT (1u << 2)          /* runs once and is done */
+#define TORPOR_APP_EXITS_ON_SUSPEND (1u << 3) /* opts out of the background: it would end there */
+#define TORPOR_APP_EVICT_NEVER (1u << 4)      /* evict = "never" */
+#define TORPOR_APP_EVICT_KILL (1u << 5)       /* ended without notice: it could prepare, or says that it need not */
+#define TORPOR_APP_REQUIRED (1u << 6)         /* an app that runs requires it: it is neither suspended nor ended */
+#define TORPOR_APP_BY_PERSON_ONLY (1u << 7)   /* a person stopped it: only a person starts it again */
+#define TORPOR_APP_WATCHED (1u << 8)          /* it owes heartbeats */
+#define TORPOR_APP_TRACED (1u << 9)           /* a debugger is attached */
+#define TORPOR_APP_INTERRUPTED (1u << 10)     /* kept inactive by an interruption */
+
+/* One app. Walk them with torpor_policy_app_at. */
+typedef struct torpor_policy_app {
+    uint32_t size;
+    uint32_t flags;       /* TORPOR_APP_… */
+    uint32_t name;        /* where it is among the view's strings */
+    uint32_t tags;        /* the first of tag_count strings, one behind the other, each with its NUL */
+    uint32_t tag_count;
+    uint32_t state;       /* enum torpor_policy_state */
+    uint32_t edge;        /* enum torpor_policy_edge */
+    uint32_t goal;        /* enum torpor_policy_state: what was last asked for */
+    uint32_t incarnation; /* which run of it this is or was, from 1 */
+    int32_t priority;     /* as configured; 0 by default, a higher one is ended later */
+    uint32_t last_reason; /* enum torpor_policy_reason: how the run before this one ended */
+    uint32_t processes;   /* how many it has */
+    int64_t state_since[TORPOR_STATE_COUNT]; /* when it last came into each state */
+    int64_t last_use;     /* when it was last in the foreground: the present while it is */
+    int64_t launched_at;  /* when this run began */
+    int64_t grant_ends;   /* when its time in the background is used up */
+    int64_t next_restart; /* when it will be started again */
+    uint32_t restarts_in_window; /* restarts that count towards the limit */
+    uint32_t restart_limit;      /* one more gives up */
+    uint32_t tasks;       /* background tasks that it has begun */
+    uint32_t holds;       /* what else holds it in the background */
+    /* Measured now and then, and only what the policy needs (torpor_policy.needs). */
+    int64_t measured_at;  /* when */
+    uint64_t memory;      /* bytes in memory */
+    uint64_t cpu_time;    /* microseconds of processor time of this run */
+    uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before there are two */
+    uint32_t connections; /* TCP connections that are open; TORPOR_UNKNOWN if it cannot be told */
+    int64_t last_traffic; /* when data last went over one of those that are or were open */
+    int64_t last_heartbeat; /* when it last sent WATCHDOG=1 */
+} torpor_policy_app;
+
+#define TORPOR_POWER_UNKNOWN 0u
+#define TORPOR_POWER_MAINS 1u
+#define TORPOR_POWER_BATTERY 2u
+
+#define TORPOR_PRESSURE_NONE 0u
+#define TORPOR_PRESSURE_WARNING 1u
+#define TORPOR_PRESSURE_CRITICAL 2u
+
+/* The machine. */
+typedef struct torpor_policy_system {
+    uint32_t size;
+    uint32_t processors;
+    int64_t now;        /* the present, by the clock of all times here */
+    int64_t realtime;   /* the present in microseconds since 1970 */
+    int64_t started;    /* when the supervisor started */
+    int64_t measured_at; /* when what follows was measured */
+    uint64_t memory_total;     /* bytes; 0 where it is not known, and so below */
+    uint64_t memory_available;
+    uint64_t swap_total;
+    uint64_t swap_free;
+    /* Pressure stall information: hundredths of a percent over the last 10 s, TORPOR_UNKNOWN where there is none. */
+    uint32_t memory_some;
+    uint32_t memory_full;
+    uint32_t cpu_some;
+    uint32_t io_some;
+    uint32_t io_full;
+    uint32_t load_1;    /* load averages over 1, 5 and 15 minutes, in hundredths */
+    uint32_t load_5;
+    uint32_t load_15;
+    uint32_t power;     /* TORPOR_POWER_… */
+    uint32_t battery;   /* charge in percent, TORPOR_UNKNOWN without a battery */
+    uint32_t pressure;  /* TORPOR_PRESSURE_…: how the supervisor judges memory */
+    uint32_t reserved;
+} torpor_policy_system;
+
+/* Everything. Shared, not copied: do not write to it. */
+typedef struct torpor_policy_view {
+    uint32_t size;
+    uint32_t app_count;   /* places; those without TORPOR_APP_PRESENT are empty */
+    uint32_t app_size;    /* bytes from one place to the next */
+    uint32_t string_size; /* bytes of strings */
+    const torpor_policy_system *system;
+    const void *apps;     /* use torpor_policy_app_at */
+    const char *strings;  /* use torpor_policy_name and torpor_policy_has_tag */
+} torpor_policy_view;
+
+/* The app in a place, NULL where there is none. */
+static inline const torpor_policy_app *torpor_policy_app_at(const torpor_policy_view *view, uint32_t place)
+{
+    if (place >= view->app_count) return NULL;
+    const torpor_policy_app *app =
+        (const torpor_policy_app *)(const void *)((const char *)view->apps + (size_t)place * view->app_size);
+    return app->flags & TORPOR_APP_PRESENT ? app : NULL;
+}
+
+/* Its name. */
+static inline const char *torpor_policy_name(const torpor_policy_view *view, const torpor_policy_app *app)
+{
+    return view->strings + app->name;
+}
+
+/* Whether it has the tag: 1 or 0. */
+static inline int torpor_policy_has_tag(
+    const torpor_policy_view *view, const torpor_policy_app *app, const char *tag)
+{
+    const char *text = view->strings + app->tags;
+    for (uint32_t i = 0; i < app->tag_count; i++, text += strlen(text) + 1) {
+        if (strcmp(text, tag) == 0) return 1;
+    }
+    return 0;
+}
+
+/* ---- What a policy is asked ---- */
+
+enum torpor_policy_event_kind {
+    TORPOR_EVENT_STARTED = 0,   /* the policy was loaded: look at everything */
+    TORPOR_EVENT_APPS = 1,      /* the configuration changed: apps came, went or are other than they were */
+    TORPOR_EVENT_STATE = 2,     /* app came from state `from` to state `to` */
+    TORPOR_EVENT_GOAL = 3,      /* somebody else than a policy asked for app to go from goal `from` to goal `to` */
+    TORPOR_EVENT_TIME_USED = 4, /* app's time in the background is used up: it may be suspended */
+    TORPOR_EVENT_LAUNCH = 5,    /* app is about to be launched because of `reason` (enum torpor_policy_launch) */
+    TORPOR_EVENT_ENDED = 6,     /* app ended because of `reason` (enum torpor_policy_reason); it is started again after
+                                   `delay`, TORPOR_NEVER: it is not */
+    TORPOR_EVENT_TIMER = 7,     /* the time has come that the policy asked for */
+    TORPOR_EVENT_PRESSURE = 8,  /* the pressure on memory went from `from` to `to` (TORPOR_PRESSURE_…) */
+    TORPOR_EVENT_EVICTION = 9,  /* in which order should apps be ended when memory is short? */
+};
+#define TORPOR_EVENT_BIT(kind) (UINT64_C(1) << (kind))
+
+typedef struct torpor_policy_event {
+    uint32_t size;
+    uint32_t kind;   /* enum torpor_policy_event_kind */
+    uint32_t app;    /* its place, TORPOR_NO_APP where it concerns none */
+    uint32_t from;
+    uint32_t to;
+    uint32_t reason;
+    int64_t at;      /* when it happened */
+    int64_t delay;   /* microseconds */
+} torpor_policy_event;
+
+/* ---- What a policy advises ---- */
+
+enum torpor_policy_advice_kind {
+    TORPOR_ADVISE_GOAL = 1,      /* app should go to state `value` (not inactive) */
+    TORPOR_ADVISE_GRANT = 2,     /* app may stay in the background for `time` microseconds from now on */
+    TORPOR_ADVISE_ORDER = 3,     /* to TORPOR_EVENT_EVICTION: app is number `value`; the lowest is ended first */
+    TORPOR_ADVISE_ADMIT = 4,     /* to TORPOR_EVENT_LAUNCH: app is launched now, as it is if nothing is advised */
+    TORPOR_ADVISE_DELAY = 5,     /* to TORPOR_EVENT_LAUNCH: ask again about app in `time` microseconds */
+    TORPOR_ADVISE_REFUSE = 6,    /* to TORPOR_EVENT_LAUNCH: app is not launched */
+    TORPOR_ADVISE_RESTART = 7,   /* to TORPOR_EVENT_ENDED: app is started again in `time` microseconds */
+    TORPOR_ADVISE_GIVE_UP = 8,   /* to TORPOR_EVENT_ENDED: app is marked failed and not started again */
+    TORPOR_ADVISE_PROFILE = 9,   /* app gets the share of the machine that state `value` has */
+    TORPOR_ADVISE_ASK_AGAIN = 10, /* TORPOR_EVENT_TIMER is due in `time` microseconds, or earlier if earlier advice
+                                    says so; 100 ms at least */
+};
+
+typedef struct torpor_policy_advice {
+    uint32_t size;
+    uint32_t kind;      /* enum torpor_policy_advice_kind */
+    uint32_t app;       /* its place, TORPOR_NO_APP where it concerns none */
+    uint32_t value;
+    int64_t time;       /* microseconds */
+    const char *reason; /* why, in words for people: UTF-8, one line, 200 bytes at most; copied. NULL: none */
+} torpor_policy_advice;
+
+/* Takes a policy's answer, piece by piece. */
+typedef struct torpor_policy_reply {
+    uint32_t size;
+    uint32_t reserved;
+    void *context;
+    /* 0: taken. -1: there is no room for more, which counts as a failure of the policy; stop. */
+    int32_t (*advise)(const struct torpor_policy_reply *reply, const torpor_policy_advice *advice);
+} torpor_policy_reply;
+
+enum torpor_policy_verdict {
+    TORPOR_CONTINUE = 0, /* the policies behind this one are asked too; what they advise for the same app and in the same
+                            matter as this one does not count */
+    TORPOR_DECIDED = 1,  /* nobody else is asked about this event */
+};
+
+/* ---- Options ---- */
+
+enum torpor_policy_option_type {
+    TORPOR_OPTION_STRING = 1,
+    TORPOR_OPTION_INTEGER = 2,
+    TORPOR_OPTION_NUMBER = 3,
+    TORPOR_OPTION_BOOLEAN = 4,
+    TORPOR_OPTION_DATE = 5,
+};
+
+/* One value of [policies.NAME] options. Tables and arrays are laid flat: rules.0.when, rules.1.when. */
+typedef struct torpor_policy_option {
+    uint32_t size;
+    uint32_t type;    /* enum torpor_policy_option_type */
+    const char *key;
+    const char *text; /* the value as text, whatever its type */
+    int64_t integer;  /* an integer; a boolean as 1 or 0 */
+    double number;    /* an integer or a number */
+} torpor_policy_option;
+
+typedef struct torpor_policy_options {
+    uint32_t size;
+    uint32_t count;
+    uint32_t option_size; /* bytes from one to the next */
+    uint32_t reserved;
+    const void *options;  /* use torpor_policy_option_at; in order of their keys as configured */
+} torpor_policy_options;
+
+static inline const torpor_policy_option *torpor_policy_option_at(const torpor_policy_options *options, uint32_t index)
+{
+    if (index >= options->count) return NULL;
+    return (const torpor_policy_option *)(const void *)(
+        (const char *)options->options + (size_t)index * options->option_size);
+}
+
+/* The option with that key, NULL if it is not configured. */
+static inline const torpor_policy_option *torpor_policy_option_named(
+    const torpor_policy_options *options, const char *key)
+{
+    for (uint32_t i = 0; i < options->count; i++) {
+        const torpor_policy_option *option = torpor_policy_option_at(options, i);
+        if (strcmp(option->key, key) == 0) return option;
+    }
+    return NULL;
+}
+
+/* ---- The policy ---- */
+
+/* What of the measurements it reads: the others are not made for it. */
+#define TORPOR_NEEDS_MEMORY (UINT64_C(1) << 0)      /* memory */
+#define TORPOR_NEEDS_CPU (UINT64_C(1) << 1)         /* cpu_time, cpu_permille */
+#define TORPOR_NEEDS_CONNECTIONS (UINT64_C(1) << 2) /* connections, last_traffic */
+#define TORPOR_NEEDS_SYSTEM (UINT64_C(1) << 3)      /* what of torpor_policy_system is measured */
+
+typedef struct torpor_policy {
+    uint32_t size;
+    uint32_t abi;         /* TORPOR_POLICY_ABI of the header that it was compiled with */
+    uint32_t minimum_abi; /* the earliest with which it can do its work; 1 if any will do */
+    uint32_t reserved;
+    uint64_t events;      /* TORPOR_EVENT_BIT of those that it is asked about */
+    uint64_t needs;       /* TORPOR_NEEDS_… */
+    const char *name;
+    const char *version;
+    const char *summary;  /* what it does, in a sentence */
+    /* Describes the options: key, type, default and meaning in turn, NULL at the end. May be NULL. */
+    const char *const *options;
+    /* Makes the policy from its options. NULL: they are wrong; then `error` says in a sentence what to do about it. */
+    void *(*create)(const torpor_policy_options *options, char *error, size_t error_size);
+    /* Answers; enum torpor_policy_verdict. */
+    int32_t (*decide)(
+        void *policy,
+        const torpor_policy_view *view,
+        const torpor_policy_event *event,
+        const torpor_policy_reply *reply);
+    void (*destroy)(void *policy);
+} torpor_policy;
+
+/* The entry point of the library. `abi` is the supervisor's; what is returned stays good as long as the library is
+   loaded. NULL: the library cannot work with this supervisor. */
+#if defined(__GNUC__) && !defined(TORPOR_POLICY_NO_ENTRY)
+__attribute__((visibility("default")))
+#endif
+const torpor_policy *torpor_policy_entry(uint32_t abi);
+
+/* The name of the entry point, for dlsym. */
+#define TORPOR_POLICY_ENTRY "torpor_policy_entry"
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
