@@ -99,6 +99,12 @@ const int tlx_madv_cold = MADV_COLD, tlx_madv_pageout = MADV_PAGEOUT;
 
 int tlx_memfd_create(const char *name) { return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); }
 
+int tlx_memfd_seal(int fd) {
+    int size = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    if (fcntl(fd, F_ADD_SEALS, size | F_SEAL_FUTURE_WRITE) == 0) return 0;
+    return errno == EINVAL ? fcntl(fd, F_ADD_SEALS, size) : -1;
+}
+
 ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count, int advice) {
     return syscall(SYS_process_madvise, pidfd, ranges, count, advice, 0);
 }

@@ -10,6 +10,12 @@ public enum Memory {
         return descriptor
     }
 
+    /// Fixes the size of a file in memory, and lets nobody write to it any more but through mappings that exist already
+    /// (F_SEAL_FUTURE_WRITE, Linux 5.1; before that others could).
+    public static func seal(_ descriptor: Int32) throws(Errno) {
+        try call { tlx_memfd_seal(descriptor) }
+    }
+
     /// Has freed memory go back to the kernel; before anything else is done.
     public static func setUp() { tlx_heap_settings() }
 

@@ -24,6 +24,8 @@ int tlx_pidfd_send_signal(int pidfd, int signo);
 int tlx_close_range(unsigned int first, unsigned int last, int flags);
 /// memfd_create needs _GNU_SOURCE; always close-on-exec, sealing allowed.
 int tlx_memfd_create(const char *name);
+/// Fixes the size of a memfd and forbids new ways to write to it (F_ADD_SEALS and the seals need _GNU_SOURCE).
+int tlx_memfd_seal(int fd);
 /// process_madvise needs _GNU_SOURCE.
 ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count, int advice);
 /// MADV_COLD and MADV_PAGEOUT are not imported.
