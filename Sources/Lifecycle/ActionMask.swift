@@ -28,7 +28,8 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         case .endRemains: self = .endRemains
         case .ended: self = .ended
         case .tell(let message): self.init(rawValue: 1 << (16 + UInt32(message.recordCode)))
-        case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch: self = []
+        case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission:
+            self = []
         }
     }
 

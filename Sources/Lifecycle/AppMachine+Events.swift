@@ -29,7 +29,8 @@ extension AppMachine {
         case .stopping: announceStopping(into: &actions, now: now)
         case .traced(let attached): setTraced(attached, now: now)
         case .deadline: deadline(into: &actions, now: now)
-        case .dependencyFailed: dependencyFailed(into: &actions)
+        case .dependencyFailed:
+            if isWaitingForPermission { actions += endBeforeLaunch(.dependencyFailed) }
         }
         return actions
     }
@@ -161,23 +162,20 @@ extension AppMachine {
         }
     }
 
-    private mutating func dependencyFailed(into actions: inout [Action]) {
-        guard case .notRunning(.waiting) = phase else { return }
+    /// A launch that waits comes to nothing.
+    mutating func endBeforeLaunch(_ reason: TerminationReason) -> [Action] {
         phase = .notRunning(.resting)
-        lastEnding = .dependencyFailed
+        lastEnding = reason
         goal = .notRunning
-        actions.append(
-            .ended(
-                Ending(
-                    incarnation: incarnation,
-                    reason: .dependencyFailed,
-                    cause: nil,
-                    state: .notRunning,
-                    transition: .launching,
-                    next: .rest
-                )
-            )
+        let ending = Ending(
+            incarnation: incarnation,
+            reason: reason,
+            cause: nil,
+            state: .notRunning,
+            transition: .launching,
+            next: .rest
         )
+        return [.ended(ending)]
     }
 
     // MARK: Deadlines

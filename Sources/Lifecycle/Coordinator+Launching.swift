@@ -31,6 +31,10 @@ extension Coordinator {
         }
         guard ready, !graph.after[app].contains(where: { isAboutToLaunch($0) }) else { return }
         guard nodes[app].machine.isWaitingForPermission else { return }
+        guard admission.isAdmitted(app) else {
+            if admission.ask(app) { askForAdmission(of: app) }
+            return
+        }
         guard pacing.hasRoom else { return pacing.wait(app) }
         pacing.begin(app)
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)

@@ -59,6 +59,7 @@ public struct Coordinator: Sendable {
     var launching: [AppID] = []
     var waking: [AppID] = []
     var pacing = LaunchPacing()
+    var admission = LaunchAdmission()
     /// Whether everything is being ended for good.
     public internal(set) var isShuttingDown = false
 
@@ -249,6 +250,7 @@ public struct Coordinator: Sendable {
     mutating func absorb(_ actions: [Action], of app: AppID, now: Duration) {
         touch(app)
         changed.append(app)
+        if !nodes[app].machine.isWaitingForPermission { admission.forget(app) }
         if pacing.isUnderWay(app), !nodes[app].machine.isComingToExec { pacing.end(app) }
         for action in actions {
             if action == .requestLaunch {
@@ -304,6 +306,12 @@ public struct Coordinator: Sendable {
         }
         defer { outputs.removeAll(keepingCapacity: true) }
         return outputs
+    }
+
+    /// Has the shell ask a policy whether the app may be launched.
+    mutating func askForAdmission(of app: AppID) {
+        touch(app)
+        outputs.append(AppAction(app: app, action: .askForAdmission(nodes[app].machine.launchReason)))
     }
 
     func isUp(_ app: AppID) -> Bool { nodes[app].machine.isUp && nodes[app].pendingStop == nil }

@@ -103,6 +103,8 @@ public enum Action: Sendable, Hashable {
     case report(Notice)
     /// For the coordinator: the machine wants to launch and waits for ``AppMachine/permitLaunch(now:)``.
     case requestLaunch
+    /// Ask whether the app may be launched now; the launch waits for ``Advice/admit`` or ``Advice/refuse``.
+    case askForAdmission(LaunchReason)
 }
 
 /// What the launch of an incarnation should be like.
@@ -129,6 +131,8 @@ public enum LaunchReason: String, Sendable, Hashable {
     case dependency
     /// An event came for it.
     case event
+    /// A policy advised it.
+    case policy
 }
 
 /// How an incarnation ended, and what follows.

@@ -175,7 +175,7 @@ extension Readiness: RecordCoded {
 }
 
 extension LaunchReason: RecordCoded {
-    static let recordOrder: [LaunchReason] = [.user, .boot, .restart, .dependency, .event]
+    static let recordOrder: [LaunchReason] = [.user, .boot, .restart, .dependency, .event, .policy]
 }
 
 extension DeadlineKind: RecordCoded {

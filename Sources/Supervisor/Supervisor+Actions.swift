@@ -36,6 +36,7 @@ extension Supervisor {
         case .entered(let state): entered(app, state)
         case .ended(let ending): ended(app, ending)
         case .report(let notice): report(app, notice)
+        case .askForAdmission: break
         case .requestLaunch: break  // The coordinator keeps it to itself.
         }
     }

@@ -1,0 +1,182 @@
+/// What a policy advises for an app. It changes something only where the rules allow.
+public enum Advice: Sendable, Hashable {
+    /// It should go there. From `not-running` it is launched, to `not-running` it is ended.
+    case goal(Goal)
+    /// It may stay in the background for this long from now.
+    case grant(Duration)
+    /// Its restart, which is planned, comes after this delay from now.
+    case restart(after: Duration)
+    /// Its restart, which is planned, does not come.
+    case giveUp
+    /// It is launched, about which a policy was asked.
+    case admit
+    /// It is not launched, about which a policy was asked.
+    case refuse
+}
+
+extension Coordinator {
+    /// The longest time that advice can be about.
+    public static let longestAdvice = Duration.seconds(366 * 86_400)
+
+    /// Whether launches wait for ``Advice/admit`` or ``Advice/refuse``, after ``Action/askForAdmission(_:)``.
+    public var asksForAdmission: Bool { admission.isNeeded }
+
+    /// Has launches wait for advice, or no more.
+    public mutating func setAsksForAdmission(_ isNeeded: Bool, now: Duration) -> [AppAction] {
+        admission.isNeeded = isNeeded
+        guard !isNeeded else { return [] }
+        for app in admission.waiting {
+            admission.forget(app)
+            tryLaunch(app, isFirst: false, now: now)
+        }
+        return finish(now: now)
+    }
+
+    /// Whether the launch of the app waits for advice.
+    public func waitsForAdmission(_ app: AppID) -> Bool { admission.isAsked(app) }
+
+    /// Whether something that runs, or is about to, requires the app.
+    public func isRequired(_ app: AppID) -> Bool { graph.requiredBy[app].contains { needsRequirements($0) } }
+
+    private func needsRequirements(_ app: AppID) -> Bool {
+        let machine = nodes[app].machine
+        return machine.isWaitingToLaunch || machine.isAlive && machine.state != .suspended
+    }
+
+    /// Whether the advice asks for what is so already.
+    public func isFollowed(_ advice: Advice, of app: AppID) -> Bool {
+        guard case .goal(let goal) = advice else { return false }
+        let machine = nodes[app].machine
+        if goal == .notRunning { return machine.goal == .notRunning }
+        return machine.goal == goal && (machine.isAlive || machine.isWaitingToLaunch)
+    }
+
+    /// Takes advice.
+    ///
+    /// - Throws: ``RequestError`` when the rules forbid it or it comes too late; nothing has changed then.
+    public mutating func advise(_ advice: Advice, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
+        guard nodes[app].standing == .declared else { throw RequestError("is no longer in the configuration") }
+        guard !isShuttingDown else { throw RequestError("is being ended: the supervisor is shutting down") }
+        switch advice {
+        case .goal(let goal):
+            guard let request = try request(for: goal, of: app) else {
+                forgetPending(app)
+                let foreground = goal == .active
+                absorb(nodes[app].machine.launch(foreground: foreground, reason: .policy, now: now), of: app, now: now)
+                break
+            }
+            return try self.request(request, of: app, now: now)
+        case .grant(let time):
+            try check(time)
+            try nodes[app].machine.grant(time, now: now)
+            touch(app)
+        case .restart(let delay):
+            try check(delay)
+            absorb(try nodes[app].machine.delayRestart(delay, now: now), of: app, now: now)
+        case .giveUp:
+            try nodes[app].machine.giveUp()
+            absorb([], of: app, now: now)
+        case .admit:
+            try requireQuestion(app)
+            admission.admit(app)
+            tryLaunch(app, isFirst: false, now: now)
+        case .refuse:
+            try requireQuestion(app)
+            absorb(nodes[app].machine.refuseLaunch(), of: app, now: now)
+        }
+        return finish(now: now)
+    }
+
+    private func requireQuestion(_ app: AppID) throws(RequestError) {
+        guard admission.isAsked(app), nodes[app].machine.isWaitingForPermission else {
+            throw RequestError("does not wait for a policy to be launched")
+        }
+    }
+
+    private func check(_ time: Duration) throws(RequestError) {
+        guard time >= .zero, time <= Self.longestAdvice else {
+            throw RequestError("cannot be given a time that is negative or longer than a year")
+        }
+    }
+
+    /// What a person would have to ask for the app to come to the goal; `nil`: it has to be launched.
+    private func request(for goal: Goal, of app: AppID) throws(RequestError) -> Request? {
+        let machine = nodes[app].machine
+        let lives = machine.isAlive || machine.isWaitingToLaunch
+        let isEnding = machine.transition == .terminating && !machine.isWaitingToLaunch
+        if isEnding || nodes[app].pendingStop != nil { throw RequestError("is ending") }
+        if machine.isTraced { throw RequestError("is being debugged: it is left alone") }
+        switch goal {
+        case .inactive:
+            throw RequestError("cannot be sent to inactive, through which apps only pass: choose active or background")
+        case .active, .background:
+            guard lives else {
+                guard machine.allowsLaunchByEvent else {
+                    throw RequestError("was stopped by a person or given up, so only a person starts it again")
+                }
+                return nil
+            }
+            return goal == .active ? .foreground : .background
+        case .suspended:
+            try requireUnneeded(app, "suspended")
+            return .suspend
+        case .notRunning:
+            guard lives else { throw RequestError("is not running") }
+            guard machine.rules.eviction != .never else {
+                throw RequestError("is protected from being ended (evict = \"never\")")
+            }
+            try requireUnneeded(app, "ended")
+            return machine.state == .suspended && machine.transition == nil ? .evict : .stop(.evicted)
+        }
+    }
+
+    private func requireUnneeded(_ app: AppID, _ what: String) throws(RequestError) {
+        let dependents = graph.requiredBy[app].filter { other in
+            // One that is suspended would miss what is gone, and not what sleeps too.
+            needsRequirements(other) || what == "ended" && nodes[other].machine.isAlive
+        }
+        guard let first = dependents.first else { return }
+        throw RequestError("is required by \(nodes[first].definition.name), which runs: it is not \(what)")
+    }
+}
+
+extension AppMachine {
+    /// Time in the background, instead of what is left of it.
+    mutating func grant(_ time: Duration, now: Duration) throws(RequestError) {
+        guard case .running(let running) = phase, running.state == .background, running.edge?.transition != .suspending
+        else { throw RequestError("is \(state.rawValue): only an app in the background is granted time") }
+        grant = Deadline(.backgroundTime, time, now: now)
+    }
+
+    mutating func delayRestart(_ delay: Duration, now: Duration) throws(RequestError) -> [Action] {
+        try requireDelayedRestart()
+        guard delay > .zero else {
+            var actions: [Action] = []
+            edgeDeadline = nil
+            restart(into: &actions)
+            return actions
+        }
+        edgeDeadline = Deadline(.restart, delay, now: now)
+        return []
+    }
+
+    mutating func giveUp() throws(RequestError) {
+        try requireDelayedRestart()
+        edgeDeadline = nil
+        phase = .notRunning(.resting)
+        failed = true
+        goal = .notRunning
+    }
+
+    private func requireDelayedRestart() throws(RequestError) {
+        guard case .notRunning(.delayed) = phase else {
+            throw RequestError("is not about to be started again after a delay")
+        }
+    }
+
+    /// A policy is against the launch.
+    mutating func refuseLaunch() -> [Action] {
+        guard case .notRunning(.waiting) = phase else { return [] }
+        return endBeforeLaunch(.launchFailed)
+    }
+}
