@@ -1,0 +1,241 @@
+internal import CPolicyWire
+import Linux
+public import TorporPolicyABI
+
+/// A policy that runs in this process: asked by a call, and able to do all the harm that this process can do.
+public final class PolicyLibrary {
+    /// What it says about itself.
+    public let description: PolicyDescription
+
+    private let policy: UnsafePointer<torpor_policy>
+    private let decide: Decide
+    private let instance: UnsafeMutableRawPointer
+
+    private typealias Decide =
+        @convention(c) (
+            UnsafeMutableRawPointer?, UnsafePointer<torpor_policy_view>?, UnsafePointer<torpor_policy_event>?,
+            UnsafePointer<torpor_policy_reply>?
+        ) -> Int32
+    private let collector = AdviceCollector()
+
+    /// Opens a library and makes its policy.
+    ///
+    /// - Parameters:
+    ///   - path: the library, which the caller has found trustworthy (``LibraryTrust``).
+    ///   - options: what the policy is given.
+    /// - Throws: ``PolicyFailure/refused(_:)`` with a sentence.
+    public init(path: String, options: [PolicyOption]) throws(PolicyFailure) {
+        let library: DynamicLibrary
+        do throws(DynamicLibrary.Failure) {
+            library = try DynamicLibrary(path: path)
+        } catch {
+            throw PolicyFailure.refused(
+                "\(path) cannot be loaded: \(PolicyText.clean(error.description, limit: sentenceLimit))"
+            )
+        }
+        guard let symbol = library.symbol(TORPOR_POLICY_ENTRY) else {
+            throw PolicyFailure.refused("\(path) is not a policy: it has no function \(TORPOR_POLICY_ENTRY)")
+        }
+        typealias Entry = @convention(c) (UInt32) -> UnsafePointer<torpor_policy>?
+        let entry = unsafeBitCast(symbol, to: Entry.self)
+        guard let policy = entry(TORPOR_POLICY_ABI) else {
+            throw PolicyFailure.refused(
+                "\(path) does not work with this supervisor, whose policy ABI is \(TORPOR_POLICY_ABI)"
+            )
+        }
+        (description, decide) = try Self.describe(policy, path)
+        self.policy = policy
+        instance = try Self.create(policy, path, options)
+    }
+
+    deinit { policy.pointee.destroy?(instance) }
+
+    /// Asks about events, at most ``eventLimit`` at once. The view must rest meanwhile.
+    ///
+    /// - Parameter limit: how many pieces of advice are taken; more are a failure.
+    public func ask(
+        _ events: UnsafeBufferPointer<torpor_policy_event>,
+        of view: PolicyView,
+        limit: Int
+    ) throws(PolicyFailure) -> PolicyAnswer {
+        precondition(events.count <= Self.eventLimit)
+        collector.begin(limit: limit)
+        var decided: UInt64 = 0
+        withUnsafePointer(to: view.pointers) { view in
+            var reply = torpor_policy_reply(
+                size: UInt32(MemoryLayout<torpor_policy_reply>.size),
+                reserved: 0,
+                context: Unmanaged.passUnretained(collector).toOpaque(),
+                advise: takeAdvice
+            )
+            for (index, event) in events.enumerated() {
+                collector.event = index
+                withUnsafePointer(to: event) { event in
+                    if decide(instance, view, event, &reply) == Int32(TORPOR_DECIDED.rawValue) {
+                        decided |= 1 << UInt64(index)
+                    }
+                }
+            }
+        }
+        if collector.hasFlooded { throw .flooded(limit: limit) }
+        return PolicyAnswer(decided: decided, advice: collector.take())
+    }
+
+    /// How many events a question can have.
+    public static let eventLimit = Int(TORPOR_POLICY_EVENT_LIMIT)
+
+    // MARK: The table
+
+    private static func describe(
+        _ policy: UnsafePointer<torpor_policy>,
+        _ path: String
+    ) throws(PolicyFailure) -> (
+        PolicyDescription, Decide
+    ) {
+        // All that the first version has; a shorter one was never written.
+        guard policy.pointee.size >= MemoryLayout<torpor_policy>.size else {
+            throw PolicyFailure.refused("\(path) describes itself in \(policy.pointee.size) bytes, which is too short")
+        }
+        guard policy.pointee.minimum_abi <= TORPOR_POLICY_ABI else {
+            throw PolicyFailure.refused(
+                "\(path) needs policy ABI \(policy.pointee.minimum_abi) or later; this supervisor has "
+                    + "\(TORPOR_POLICY_ABI): use an older version of the policy, or upgrade Torpor"
+            )
+        }
+        guard let name = policy.pointee.name, let decide = policy.pointee.decide, policy.pointee.create != nil,
+            name.pointee != 0
+        else { throw PolicyFailure.refused("\(path) lacks a name, or one of the functions create and decide") }
+        var texts: [String] = []
+        if var next = policy.pointee.options {
+            while let here = next.pointee, texts.count < 4 * Int(TORPOR_POLICY_OPTION_LIMIT) {
+                texts.append(text(here, limit: sentenceLimit))
+                next += 1
+            }
+        }
+        let description = PolicyDescription(
+            name: text(name, limit: nameLimit),
+            version: policy.pointee.version.map { text($0, limit: nameLimit) } ?? "",
+            summary: policy.pointee.summary.map { text($0, limit: sentenceLimit) } ?? "",
+            abi: policy.pointee.abi,
+            events: policy.pointee.events,
+            needs: policy.pointee.needs,
+            options: PolicyOptionDescription.options(from: texts)
+        )
+        return (description, decide)
+    }
+
+    private static func create(
+        _ policy: UnsafePointer<torpor_policy>,
+        _ path: String,
+        _ options: [PolicyOption]
+    ) throws(PolicyFailure) -> UnsafeMutableRawPointer {
+        let arena = CStrings(options.flatMap { [$0.key, $0.text] })
+        let list = options.enumerated().map { index, option in
+            torpor_policy_option(
+                size: UInt32(MemoryLayout<torpor_policy_option>.size),
+                type: option.type,
+                key: arena[2 * index],
+                text: arena[2 * index + 1],
+                integer: option.integer,
+                number: option.number
+            )
+        }
+        var sentence = [CChar](repeating: 0, count: Int(TORPOR_POLICY_SENTENCE_LIMIT) + 1)
+        let instance = withExtendedLifetime(arena) {
+            list.withUnsafeBytes { bytes in
+                var options = torpor_policy_options(
+                    size: UInt32(MemoryLayout<torpor_policy_options>.size),
+                    count: UInt32(list.count),
+                    option_size: UInt32(MemoryLayout<torpor_policy_option>.stride),
+                    reserved: 0,
+                    options: bytes.baseAddress
+                )
+                return policy.pointee.create?(&options, &sentence, sentence.count)
+            }
+        }
+        guard let instance else {
+            sentence[sentence.count - 1] = 0
+            let said = text(sentence, limit: sentenceLimit)
+            throw PolicyFailure.refused(said.isEmpty ? "\(path) does not want to start and does not say why" : said)
+        }
+        return instance
+    }
+}
+
+private let nameLimit = Int(TORPOR_POLICY_NAME_LIMIT)
+private let sentenceLimit = Int(TORPOR_POLICY_SENTENCE_LIMIT)
+
+/// The text up to its NUL, or as far as its limit.
+private func text(_ start: UnsafePointer<CChar>, limit: Int) -> String {
+    var count = 0
+    while count < limit, start[count] != 0 { count += 1 }
+    return PolicyText.clean(UnsafeRawBufferPointer(start: start, count: count), limit: limit)
+}
+
+/// Strings of C that live as long as this.
+private final class CStrings {
+    private let bytes: UnsafeMutableBufferPointer<CChar>
+    private let starts: [Int]
+
+    init(_ texts: [String]) {
+        var starts: [Int] = []
+        var all: [CChar] = []
+        for text in texts {
+            starts.append(all.count)
+            all += text.utf8.map { CChar(bitPattern: $0) }
+            all.append(0)
+        }
+        bytes = .allocate(capacity: max(1, all.count))
+        _ = bytes.initialize(from: all)
+        self.starts = starts
+    }
+
+    subscript(index: Int) -> UnsafePointer<CChar> { UnsafePointer(bytes.baseAddress! + starts[index]) }
+
+    deinit { bytes.deallocate() }
+}
+
+/// Takes what a policy in this process advises.
+private final class AdviceCollector {
+    var event = 0
+    private(set) var hasFlooded = false
+    private var advice: [PolicyAdvice] = []
+    private var limit = 0
+
+    func begin(limit: Int) {
+        advice.removeAll(keepingCapacity: true)
+        hasFlooded = false
+        self.limit = limit
+    }
+
+    func take() -> [PolicyAdvice] { advice }
+
+    func add(_ given: torpor_policy_advice, _ reason: String) -> Int32 {
+        guard advice.count < limit else {
+            hasFlooded = true
+            return -1
+        }
+        advice.append(
+            PolicyAdvice(
+                event: event,
+                kind: given.kind,
+                app: given.app,
+                value: given.value,
+                time: given.time,
+                reason: reason
+            )
+        )
+        return 0
+    }
+}
+
+private func takeAdvice(
+    _ reply: UnsafePointer<torpor_policy_reply>?,
+    _ advice: UnsafePointer<torpor_policy_advice>?
+) -> Int32 {
+    guard let context = reply?.pointee.context, let advice,
+        advice.pointee.size >= MemoryLayout<torpor_policy_advice>.size
+    else { return -1 }
+    let reason = advice.pointee.reason.map { text($0, limit: Int(TORPOR_POLICY_REASON_LIMIT)) } ?? ""
+    return Unmanaged<AdviceCollector>.fromOpaque(context).takeUnretainedValue().add(advice.pointee, reason)
+}
