@@ -1,0 +1,167 @@
+internal import CPolicyWire
+internal import TorporPolicyABI
+
+/// What a host process says, without any I/O. The library that it has opened may have written every byte of it: each
+/// size, count and offset is checked, and nothing that comes ends this process.
+public enum HostAnswers {
+    /// The answer to ``HostMessages/Load``.
+    ///
+    /// - Throws: ``PolicyFailure/refused(_:)`` with the host's sentence, or ``PolicyFailure/nonsense(_:)``.
+    public static func description(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> PolicyDescription {
+        let header = try header(bytes)
+        guard header.serial == 0, header.count == 0 else {
+            throw .nonsense("an answer before a question")
+        }
+        let rest: UnsafeRawBufferPointer
+        switch header.type {
+        case TORPOR_POLICY_REFUSED.rawValue:
+            rest = UnsafeRawBufferPointer(rebasing: bytes[MemoryLayout<torpor_policy_wire_header>.size...])
+            var texts = Texts(rest)
+            let sentence = try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))
+            guard texts.isAtEnd, !sentence.isEmpty else { throw .nonsense("a refusal without its sentence") }
+            throw .refused(sentence)
+        case TORPOR_POLICY_LOADED.rawValue:
+            break
+        default:
+            throw .nonsense("message \(header.type) before it was loaded")
+        }
+        guard bytes.count >= MemoryLayout<torpor_policy_wire_loaded>.size else { throw .nonsense("half a description") }
+        let wire = bytes.loadUnaligned(as: torpor_policy_wire_loaded.self)
+        var texts = Texts(
+            UnsafeRawBufferPointer(rebasing: bytes[MemoryLayout<torpor_policy_wire_loaded>.size...])
+        )
+        let name = try texts.next(limit: Int(TORPOR_POLICY_NAME_LIMIT))
+        let version = try texts.next(limit: Int(TORPOR_POLICY_NAME_LIMIT))
+        let summary = try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))
+        guard !name.isEmpty else { throw .nonsense("a policy without a name") }
+        // Each has its NUL at least.
+        guard wire.descriptions <= bytes.count else { throw .nonsense("more descriptions than fit into a message") }
+        var descriptions: [String] = []
+        for _ in 0..<wire.descriptions { descriptions.append(try texts.next(limit: Int(TORPOR_POLICY_SENTENCE_LIMIT))) }
+        guard texts.isAtEnd else { throw .nonsense("something behind a description") }
+        return PolicyDescription(
+            name: name,
+            version: version,
+            summary: summary,
+            abi: wire.abi,
+            events: wire.events,
+            needs: wire.needs,
+            options: PolicyOptionDescription.options(from: descriptions),
+            confinement: PolicyConfinement(rawValue: wire.confinement)
+        )
+    }
+
+    fileprivate static func header(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> torpor_policy_wire_header {
+        guard bytes.count >= MemoryLayout<torpor_policy_wire_header>.size else {
+            throw .nonsense("\(bytes.count) bytes")
+        }
+        guard bytes.count <= HostMessages.largest else {
+            throw .nonsense("a message of more than \(HostMessages.largest) bytes")
+        }
+        return bytes.loadUnaligned(as: torpor_policy_wire_header.self)
+    }
+
+    /// Texts one behind the other, each with its NUL.
+    private struct Texts {
+        private var rest: UnsafeRawBufferPointer
+
+        init(_ bytes: UnsafeRawBufferPointer) { rest = bytes }
+
+        var isAtEnd: Bool { rest.isEmpty }
+
+        mutating func next(limit: Int) throws(PolicyFailure) -> String {
+            guard let end = rest.firstIndex(of: 0) else { throw .nonsense("a text without an end") }
+            let text = PolicyText.clean(UnsafeRawBufferPointer(rebasing: rest[..<end]), limit: limit)
+            rest = UnsafeRawBufferPointer(rebasing: rest[(end + 1)...])
+            return text
+        }
+    }
+}
+
+/// Puts the answer to one question together from the messages that it comes in.
+public struct HostAnswerReader {
+    private let serial: UInt64
+    private let eventCount: Int
+    private let adviceLimit: Int
+    private var answer = PolicyAnswer()
+
+    /// For the question with this serial about that many events.
+    public init(serial: UInt64, eventCount: Int, adviceLimit: Int) {
+        self.serial = serial
+        self.eventCount = eventCount
+        self.adviceLimit = adviceLimit
+    }
+
+    /// Takes a message: the whole answer with the last one, nil before.
+    ///
+    /// - Throws: ``PolicyFailure/nonsense(_:)`` or ``PolicyFailure/flooded(limit:)``; there is nothing more to expect then.
+    public mutating func take(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> PolicyAnswer? {
+        let header = try HostAnswers.header(bytes)
+        guard header.serial == serial else {
+            throw .nonsense("an answer to question \(header.serial) when \(serial) was asked")
+        }
+        switch header.type {
+        case TORPOR_POLICY_ADVICE.rawValue:
+            try takeAdvice(bytes, count: Int(header.count))
+            return nil
+        case TORPOR_POLICY_ANSWERED.rawValue:
+            return try finish(bytes)
+        default:
+            throw .nonsense("message \(header.type) as an answer")
+        }
+    }
+
+    private mutating func takeAdvice(_ bytes: UnsafeRawBufferPointer, count: Int) throws(PolicyFailure) {
+        let size = MemoryLayout<torpor_policy_wire_advice>.size
+        var offset = MemoryLayout<torpor_policy_wire_header>.size
+        guard count > 0, count <= (bytes.count - offset) / size else {
+            throw .nonsense("less advice than it says")
+        }
+        guard answer.advice.count + count <= adviceLimit else { throw .flooded(limit: adviceLimit) }
+        answer.advice.reserveCapacity(answer.advice.count + count)
+        for _ in 0..<count {
+            guard bytes.count - offset >= size else { throw .nonsense("half a piece of advice") }
+            let wire = bytes.loadUnaligned(fromByteOffset: offset, as: torpor_policy_wire_advice.self)
+            offset += size
+            guard wire.event < eventCount else {
+                throw .nonsense("advice to event \(wire.event) of a question about \(eventCount)")
+            }
+            let reasonSize = Int(wire.reason_bytes)
+            guard reasonSize <= Int(TORPOR_POLICY_REASON_LIMIT), bytes.count - offset >= (reasonSize + 7) / 8 * 8 else {
+                throw .nonsense("a reason of \(reasonSize) bytes")
+            }
+            answer.advice.append(
+                PolicyAdvice(
+                    event: Int(wire.event),
+                    kind: wire.kind,
+                    app: wire.app,
+                    value: wire.value,
+                    time: wire.time,
+                    reason: reasonSize == 0
+                        ? ""
+                        : PolicyText.clean(
+                            UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + reasonSize]),
+                            limit: Int(TORPOR_POLICY_REASON_LIMIT)
+                        )
+                )
+            )
+            offset += (reasonSize + 7) / 8 * 8
+        }
+        guard offset == bytes.count else { throw .nonsense("something behind a piece of advice") }
+    }
+
+    private mutating func finish(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> PolicyAnswer {
+        guard bytes.count == MemoryLayout<torpor_policy_wire_answered>.size else { throw .nonsense("half an answer") }
+        let wire = bytes.loadUnaligned(as: torpor_policy_wire_answered.self)
+        guard wire.header.count == 0, wire.flooded <= 1 else { throw .nonsense("an answer that says what cannot be") }
+        if wire.flooded == 1 { throw .flooded(limit: adviceLimit) }
+        guard wire.advice_count == answer.advice.count else {
+            throw .nonsense("\(wire.advice_count) pieces of advice, of which \(answer.advice.count) came")
+        }
+        guard eventCount == 64 || wire.decided >> UInt64(eventCount) == 0 else {
+            throw .nonsense("a decision about more events than the \(eventCount) that it was asked about")
+        }
+        answer.decided = wire.decided
+        return answer
+    }
+}

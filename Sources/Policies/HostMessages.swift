@@ -1,0 +1,138 @@
+internal import CPolicyWire
+public import TorporPolicyABI
+
+/// What is said to a host process: bytes of a message each, without any I/O. `torpor_policy_wire.h` has the wire.
+public enum HostMessages {
+    /// The most bytes of a message.
+    public static let largest = Int(TORPOR_POLICY_WIRE_LIMIT)
+    /// The most events of one question.
+    public static let mostEvents = Int(TORPOR_POLICY_EVENT_LIMIT)
+
+    /// What a host process is to load, and what it may have.
+    public struct Load: Hashable, Sendable {
+        /// The path of the library; what is opened is the descriptor that the host was started with.
+        public var path: String
+        /// The configured options, in order of their keys.
+        public var options: [PolicyOption]
+        /// Bytes of address space that it may have, with all libraries and the view.
+        public var addressSpace: UInt64
+        /// Whom it is to become; nil: it stays who it is.
+        public var user: UInt32?
+        /// The group that goes with the user.
+        public var group: UInt32?
+        /// Bytes of the view.
+        public var viewSize: Int
+        /// Pieces of advice to one question.
+        public var adviceLimit: Int
+
+        /// What a host process is to load.
+        public init(
+            path: String,
+            options: [PolicyOption] = [],
+            addressSpace: UInt64,
+            user: UInt32? = nil,
+            group: UInt32? = nil,
+            viewSize: Int,
+            adviceLimit: Int
+        ) {
+            self.path = path
+            self.options = options
+            self.addressSpace = addressSpace
+            self.user = user
+            self.group = group
+            self.viewSize = viewSize
+            self.adviceLimit = adviceLimit
+        }
+
+        /// The message.
+        ///
+        /// - Throws: ``PolicyFailure/refused(_:)`` when the options do not fit into it.
+        public func encoded() throws(PolicyFailure) -> [UInt8] {
+            var bytes: [UInt8] = []
+            append(
+                torpor_policy_wire_load(
+                    header: torpor_policy_wire_header(
+                        type: TORPOR_POLICY_LOAD.rawValue,
+                        count: UInt32(clamping: options.count),
+                        serial: 0
+                    ),
+                    version: TORPOR_POLICY_WIRE_VERSION,
+                    flags: 0,
+                    address_space: addressSpace,
+                    user: user ?? .max,
+                    group: group ?? .max,
+                    view_size: UInt64(viewSize),
+                    advice_limit: UInt32(clamping: adviceLimit),
+                    reserved: 0
+                ),
+                to: &bytes
+            )
+            guard append(text: path, to: &bytes) else {
+                throw .refused("the path of a library cannot have a NUL in it")
+            }
+            for option in options {
+                append(
+                    torpor_policy_wire_option(
+                        type: option.type,
+                        reserved: 0,
+                        integer: option.integer,
+                        number: option.number
+                    ),
+                    to: &bytes
+                )
+                guard append(text: option.key, to: &bytes), append(text: option.text, to: &bytes) else {
+                    throw .refused(
+                        "\(path): option \(option.key) has a NUL in it, which a policy would take for its end"
+                    )
+                }
+            }
+            guard options.count <= Int(TORPOR_POLICY_OPTION_LIMIT), bytes.count <= HostMessages.largest else {
+                throw .refused(
+                    "\(path): its options do not fit into \(HostMessages.largest / 1024) KiB: there may be "
+                        + "\(TORPOR_POLICY_OPTION_LIMIT) of them, and long texts belong into files"
+                )
+            }
+            return bytes
+        }
+    }
+
+    /// Writes a question into `bytes`, in place of what is there.
+    ///
+    /// - Parameters:
+    ///   - serial: which question it is; its answer says it again.
+    ///   - events: 1 to ``mostEvents`` of them.
+    public static func encodeQuestion(serial: UInt64, _ events: [torpor_policy_event], into bytes: inout [UInt8]) {
+        precondition(!events.isEmpty && events.count <= mostEvents, "1 to \(mostEvents) events make a question")
+        bytes.removeAll(keepingCapacity: true)
+        append(
+            torpor_policy_wire_ask(
+                header: torpor_policy_wire_header(
+                    type: TORPOR_POLICY_ASK.rawValue,
+                    count: UInt32(events.count),
+                    serial: serial
+                ),
+                event_size: UInt32(MemoryLayout<torpor_policy_event>.stride),
+                reserved: 0
+            ),
+            to: &bytes
+        )
+        for event in events {
+            var event = event
+            event.size = UInt32(MemoryLayout<torpor_policy_event>.size)
+            append(event, to: &bytes)
+        }
+    }
+
+    private static func append<Value: BitwiseCopyable>(_ value: Value, to bytes: inout [UInt8]) {
+        withUnsafeBytes(of: value) { bytes.append(contentsOf: $0) }
+    }
+
+    /// False when the text has a NUL in it.
+    private static func append(text: String, to bytes: inout [UInt8]) -> Bool {
+        let start = bytes.count
+        bytes.append(contentsOf: text.utf8)
+        guard !bytes[start...].contains(0) else { return false }
+        bytes.append(0)
+        return true
+    }
+}
