@@ -1,0 +1,60 @@
+/// What a policy is told or asked. What a later supervisor adds is ``unknown(_:)``.
+public enum Event {
+    /// The policy was loaded: it should look at everything.
+    case started
+    /// The configuration changed: apps came, went or are other than they were. Places may have changed hands.
+    case appsChanged
+    /// The app came from one state to another.
+    case stateChanged(App, from: State, to: State)
+    /// Somebody else than a policy asked for the app to go somewhere else than before.
+    case goalChanged(App, from: State, to: State)
+    /// The app's time in the background is used up, and nothing holds it there: it may be suspended.
+    case timeUsed(App)
+    /// The app is about to be launched.
+    case launch(App, LaunchReason)
+    /// The app ended and is started again after a time, or not at all (nil).
+    case ended(App, EndReason, restartsAfter: Duration?)
+    /// The time has come that the policy asked for.
+    case timer
+    /// The pressure on memory changed.
+    case pressureChanged(from: Pressure, to: Pressure)
+    /// In which order should apps be ended when memory is short?
+    case eviction
+    /// Something that this version of the kit does not know, or about an app that is not there.
+    case unknown(UInt32)
+
+    /// The event with its app from the view.
+    init(_ raw: torpor_policy_event, in view: View) {
+        let kind = raw.kind
+        func aboutApp(_ make: (App) -> Event?) -> Event { view[raw.app].flatMap(make) ?? .unknown(kind) }
+        func between(_ make: (State, State) -> Event) -> Event? {
+            guard let from = State(rawValue: raw.from), let to = State(rawValue: raw.to) else { return nil }
+            return make(from, to)
+        }
+        switch torpor_policy_event_kind(rawValue: kind) {
+        case TORPOR_EVENT_STARTED: self = .started
+        case TORPOR_EVENT_APPS: self = .appsChanged
+        case TORPOR_EVENT_STATE:
+            self = aboutApp { app in between { .stateChanged(app, from: $0, to: $1) } }
+        case TORPOR_EVENT_GOAL:
+            self = aboutApp { app in between { .goalChanged(app, from: $0, to: $1) } }
+        case TORPOR_EVENT_TIME_USED: self = aboutApp { .timeUsed($0) }
+        case TORPOR_EVENT_LAUNCH: self = aboutApp { .launch($0, LaunchReason(rawValue: raw.reason)) }
+        case TORPOR_EVENT_ENDED:
+            self = aboutApp { app in
+                let delay = raw.delay == .min ? nil : Duration.microseconds(raw.delay)
+                return .ended(app, EndReason(rawValue: raw.reason), restartsAfter: delay)
+            }
+        case TORPOR_EVENT_TIMER: self = .timer
+        case TORPOR_EVENT_PRESSURE:
+            let levels = (Pressure(rawValue: raw.from), Pressure(rawValue: raw.to))
+            guard case (let from?, let to?) = levels else {
+                self = .unknown(kind)
+                return
+            }
+            self = .pressureChanged(from: from, to: to)
+        case TORPOR_EVENT_EVICTION: self = .eviction
+        default: self = .unknown(kind)
+        }
+    }
+}

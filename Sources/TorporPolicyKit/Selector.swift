@@ -1,0 +1,59 @@
+/// Which apps are meant: a name, a name with `*` and `?`, or `tag:NAME`, which may have them too.
+public struct Selector: Sendable, Hashable, CustomStringConvertible {
+    /// As it was written.
+    public let description: String
+    private let pattern: [UInt8]
+    private let isTag: Bool
+    private let isPlain: Bool
+
+    /// A selector; nil if it names nothing.
+    public init?(_ text: String) {
+        let bytes = Array(text.utf8)
+        let prefix = Array("tag:".utf8)
+        isTag = bytes.starts(with: prefix)
+        pattern = isTag ? Array(bytes.dropFirst(prefix.count)) : bytes
+        isPlain = !pattern.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") }
+        description = text
+        if pattern.isEmpty || pattern.contains(0) { return nil }
+    }
+
+    /// Whether it means the app. Makes nothing and copies nothing.
+    public func matches(_ app: App) -> Bool {
+        guard isTag else { return matches(app.nameBytes) }
+        var isFound = false
+        app.forEachTag { tag in
+            isFound = matches(tag)
+            return !isFound
+        }
+        return isFound
+    }
+
+    /// `*` is any number of characters, `?` one.
+    func matches(_ text: UnsafeRawBufferPointer) -> Bool {
+        if isPlain { return text.elementsEqual(pattern) }
+        var p = 0
+        var t = 0
+        // Where the last `*` stands, and how much it covers: only that one is ever tried again.
+        var star: (pattern: Int, text: Int)?
+        while t < text.count {
+            if p < pattern.count, pattern[p] == UInt8(ascii: "*") {
+                star = (p, t)
+                p += 1
+            } else if p < pattern.count, pattern[p] == UInt8(ascii: "?") {
+                // A character, whatever number of bytes it has.
+                repeat { t += 1 } while t < text.count && text[t] & 0xC0 == 0x80
+                p += 1
+            } else if p < pattern.count, pattern[p] == text[t] {
+                p += 1
+                t += 1
+            } else if let last = star {
+                star = (last.pattern, last.text + 1)
+                p = last.pattern + 1
+                t = last.text + 1
+            } else {
+                return false
+            }
+        }
+        return pattern[p...].allSatisfy { $0 == UInt8(ascii: "*") }
+    }
+}

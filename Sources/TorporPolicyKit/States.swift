@@ -1,0 +1,160 @@
+/// The states of an app (docs/lifecycle.md).
+public enum State: UInt32, Sendable, Hashable, CaseIterable {
+    /// It has no processes.
+    case notRunning = 0
+    /// It runs, and user events are withheld: just launched, interrupted, or passing through.
+    case inactive = 1
+    /// It runs and is in use.
+    case active = 2
+    /// It runs and is not in use.
+    case background = 3
+    /// It is stopped, and in memory.
+    case suspended = 4
+
+    /// As people write it: `not-running`.
+    public var name: String {
+        switch self {
+        case .notRunning: "not-running"
+        case .inactive: "inactive"
+        case .active: "active"
+        case .background: "background"
+        case .suspended: "suspended"
+        }
+    }
+
+    /// Whether it is inactive or active.
+    public var isForeground: Bool { self == .active || self == .inactive }
+}
+
+/// The transition that an app is in.
+public enum Edge: UInt32, Sendable, Hashable, CaseIterable {
+    /// None.
+    case none = 0
+    /// It is being launched.
+    case launching = 1
+    /// To active.
+    case activating = 2
+    /// From active to inactive.
+    case deactivating = 3
+    /// From inactive to the background.
+    case enteringBackground = 4
+    /// From the background to inactive.
+    case enteringForeground = 5
+    /// It is being stopped.
+    case suspending = 6
+    /// It is being continued.
+    case resuming = 7
+    /// It is being ended.
+    case terminating = 8
+}
+
+/// Why an app ended, `TORPOR_REASON_…`.
+public struct EndReason: RawRepresentable, Sendable, Hashable {
+    /// `TORPOR_REASON_…`; later versions have more.
+    public let rawValue: UInt32
+
+    /// From `TORPOR_REASON_…`.
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    private init(_ reason: torpor_policy_reason) { rawValue = reason.rawValue }
+
+    /// It has not ended yet.
+    public static let none = EndReason(TORPOR_REASON_NONE)
+    /// It exited with 0.
+    public static let exitSuccess = EndReason(TORPOR_REASON_EXIT_SUCCESS)
+    /// It exited with something else.
+    public static let exitFailure = EndReason(TORPOR_REASON_EXIT_FAILURE)
+    /// A signal.
+    public static let signal = EndReason(TORPOR_REASON_SIGNAL)
+    /// A signal that left a core.
+    public static let coreDump = EndReason(TORPOR_REASON_CORE_DUMP)
+    /// It was not ready in time.
+    public static let launchDeadline = EndReason(TORPOR_REASON_LAUNCH_DEADLINE)
+    /// It did not get to the background in time.
+    public static let backgroundDeadline = EndReason(TORPOR_REASON_BACKGROUND_DEADLINE)
+    /// A heartbeat did not come.
+    public static let watchdog = EndReason(TORPOR_REASON_WATCHDOG)
+    /// A background task was not ended in time.
+    public static let taskExpired = EndReason(TORPOR_REASON_TASK_EXPIRED)
+    /// It held a lock that others waited for.
+    public static let lockWhileSuspending = EndReason(TORPOR_REASON_LOCK_WHILE_SUSPENDING)
+    /// The kernel ended it for its memory.
+    public static let oomKill = EndReason(TORPOR_REASON_OOM_KILL)
+    /// Nobody can tell.
+    public static let unknown = EndReason(TORPOR_REASON_UNKNOWN)
+    /// What it requires failed.
+    public static let dependencyFailed = EndReason(TORPOR_REASON_DEPENDENCY_FAILED)
+    /// A new configuration replaced it.
+    public static let replaced = EndReason(TORPOR_REASON_REPLACED)
+    /// It had more memory than it may.
+    public static let memoryLimit = EndReason(TORPOR_REASON_MEMORY_LIMIT)
+    /// It did not answer a message in time.
+    public static let unresponsive = EndReason(TORPOR_REASON_UNRESPONSIVE)
+    /// It took more processor time than it may.
+    public static let processorLimit = EndReason(TORPOR_REASON_CPU_LIMIT)
+    /// It was woken too often.
+    public static let wakeStorm = EndReason(TORPOR_REASON_WAKE_STORM)
+    /// It used the GPU in the background.
+    public static let gpuInBackground = EndReason(TORPOR_REASON_GPU_IN_BACKGROUND)
+    /// It used what it did not say that it would.
+    public static let noPurposeString = EndReason(TORPOR_REASON_NO_PURPOSE_STRING)
+    /// Its memory was needed.
+    public static let evicted = EndReason(TORPOR_REASON_EVICTED)
+    /// A person stopped it.
+    public static let stopped = EndReason(TORPOR_REASON_STOPPED)
+    /// It ends where others would enter the background.
+    public static let exitsOnSuspend = EndReason(TORPOR_REASON_EXITS_ON_SUSPEND)
+    /// The supervisor was shut down.
+    public static let shutdown = EndReason(TORPOR_REASON_SHUTDOWN)
+    /// A person ended it at once.
+    public static let forceQuit = EndReason(TORPOR_REASON_FORCE_QUIT)
+    /// It could not be launched.
+    public static let launchFailed = EndReason(TORPOR_REASON_LAUNCH_FAILED)
+}
+
+/// Why an app is launched, `TORPOR_LAUNCH_…`.
+public struct LaunchReason: RawRepresentable, Sendable, Hashable {
+    /// `TORPOR_LAUNCH_…`; later versions have more.
+    public let rawValue: UInt32
+
+    /// From `TORPOR_LAUNCH_…`.
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    private init(_ reason: torpor_policy_launch) { rawValue = reason.rawValue }
+
+    /// A person asked for it.
+    public static let user = LaunchReason(TORPOR_LAUNCH_BY_USER)
+    /// The supervisor starts.
+    public static let boot = LaunchReason(TORPOR_LAUNCH_AT_BOOT)
+    /// It ended and is started again.
+    public static let restart = LaunchReason(TORPOR_LAUNCH_AS_RESTART)
+    /// Another app requires it.
+    public static let dependent = LaunchReason(TORPOR_LAUNCH_FOR_DEPENDENT)
+    /// An event for it came.
+    public static let event = LaunchReason(TORPOR_LAUNCH_FOR_EVENT)
+    /// A policy asked for it.
+    public static let policy = LaunchReason(TORPOR_LAUNCH_BY_POLICY)
+}
+
+/// How short memory is, as the supervisor judges it.
+public enum Pressure: UInt32, Sendable, Hashable, Comparable {
+    /// It is not.
+    case none = 0
+    /// It will be.
+    case warning = 1
+    /// It is.
+    case critical = 2
+
+    /// Whether there is less of it.
+    public static func < (left: Pressure, right: Pressure) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// Where the machine's power comes from.
+public enum Power: UInt32, Sendable, Hashable {
+    /// Nobody can tell.
+    case unknown = 0
+    /// The mains.
+    case mains = 1
+    /// A battery.
+    case battery = 2
+}

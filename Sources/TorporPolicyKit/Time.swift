@@ -1,0 +1,77 @@
+/// A moment, in microseconds of CLOCK_MONOTONIC.
+///
+/// What is too far away for the clock ends at its end: nothing here overflows, whatever a view says.
+public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// Microseconds.
+    public var microseconds: Int64
+
+    /// A moment.
+    @inlinable
+    public init(microseconds: Int64) { self.microseconds = microseconds }
+
+    /// A moment that a view has, nil where it says never.
+    @inlinable
+    init?(known microseconds: Int64) {
+        if microseconds == .min { return nil }
+        self.microseconds = microseconds
+    }
+
+    /// Whether it comes before the other.
+    @inlinable
+    public static func < (left: Time, right: Time) -> Bool { left.microseconds < right.microseconds }
+
+    /// How long after the other it is.
+    @inlinable
+    public static func - (left: Time, right: Time) -> Duration {
+        let (difference, overflow) = left.microseconds.subtractingReportingOverflow(right.microseconds)
+        return .microseconds(overflow ? (left < right ? Int64.min : Int64.max) : difference)
+    }
+
+    /// So long after it.
+    @inlinable
+    public static func + (time: Time, duration: Duration) -> Time {
+        let microseconds = duration.microseconds
+        let (sum, overflow) = time.microseconds.addingReportingOverflow(microseconds)
+        return Time(microseconds: overflow ? (microseconds < 0 ? .min : .max) : sum)
+    }
+
+    /// So long before it.
+    @inlinable
+    public static func - (time: Time, duration: Duration) -> Time {
+        let microseconds = duration.microseconds
+        let (difference, overflow) = time.microseconds.subtractingReportingOverflow(microseconds)
+        return Time(microseconds: overflow ? (microseconds < 0 ? .max : .min) : difference)
+    }
+
+    /// Microseconds, as a number.
+    public var description: String { "\(microseconds) µs" }
+}
+
+extension Duration {
+    /// Whole microseconds, those furthest from 0 if it is longer than a supervisor's times can be.
+    @inlinable
+    public var microseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (whole, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000)
+        let (sum, overflowOfSum) = whole.addingReportingOverflow(attoseconds / 1_000_000_000_000)
+        return overflow || overflowOfSum ? (seconds < 0 ? .min : .max) : sum
+    }
+
+    /// As people say it, in its two largest units: `2 h 5 min`, `40 s`, `250 ms`.
+    public var inWords: String {
+        let total = microseconds.magnitude
+        let sign = self < .zero ? "-" : ""
+        let units: [(String, UInt64)] = [
+            ("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000),
+        ]
+        guard let first = units.firstIndex(where: { total >= $0.1 }) else {
+            if total >= 1_000 { return sign + "\(total / 1_000) ms" }
+            return total == 0 ? "0 s" : sign + "\(total) µs"
+        }
+        let (name, length) = units[first]
+        let whole = sign + "\(total / length) \(name)"
+        guard first + 1 < units.count else { return whole }
+        let rest = total % length / units[first + 1].1
+        return rest == 0 ? whole : whole + " \(rest) \(units[first + 1].0)"
+    }
+}

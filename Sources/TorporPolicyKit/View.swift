@@ -1,0 +1,162 @@
+/// All apps and the machine, as they are. A window onto the supervisor's own memory: nothing of it is copied, and it is
+/// good until the question is answered.
+public struct View {
+    @usableFromInline
+    let raw: UnsafePointer<torpor_policy_view>
+
+    /// A view; nil if it is too short to be one.
+    @usableFromInline
+    init?(_ raw: UnsafePointer<torpor_policy_view>) {
+        guard raw.pointee.size >= MemoryLayout<torpor_policy_view>.size else { return nil }
+        self.raw = raw
+    }
+
+    /// The apps, in the order of their places.
+    @inlinable
+    public var apps: Apps { Apps(view: self) }
+
+    /// The app in a place, nil where there is none.
+    @inlinable
+    public subscript(place: UInt32) -> App? {
+        let view = raw.pointee
+        guard place < view.app_count, let apps = view.apps else { return nil }
+        let app = (apps + Int(place) &* Int(view.app_size)).assumingMemoryBound(to: torpor_policy_app.self)
+        // Of what comes before the first accessor's field, all of it must be there.
+        guard app.pointee.size >= 8, app.pointee.flags & 1 != 0 else { return nil }
+        return App(raw: app, view: raw, place: place)
+    }
+
+    /// How many places there are; some may be empty.
+    @inlinable
+    public var placeCount: Int { Int(raw.pointee.app_count) }
+
+    /// The app of that name, nil if there is none. Looks at all of them.
+    public func app(named name: String) -> App? {
+        for app in apps where app.isNamed(name) { return app }
+        return nil
+    }
+
+    /// The machine.
+    @inlinable
+    public var machine: Machine { Machine(raw: raw.pointee.system) }
+
+    /// The present.
+    @inlinable
+    public var now: Time { machine.now }
+
+    /// Apps one by one.
+    public struct Apps: Sequence, IteratorProtocol {
+        @usableFromInline
+        let view: View
+        @usableFromInline
+        var place: UInt32 = 0
+
+        @usableFromInline
+        init(view: View) { self.view = view }
+
+        /// The next one.
+        @inlinable
+        public mutating func next() -> App? {
+            let count = view.raw.pointee.app_count
+            while place < count {
+                let app = view[place]
+                place &+= 1
+                if let app { return app }
+            }
+            return nil
+        }
+    }
+}
+
+/// The machine.
+public struct Machine {
+    @usableFromInline
+    let raw: UnsafePointer<torpor_policy_system>?
+
+    @inlinable
+    init(raw: UnsafePointer<torpor_policy_system>?) { self.raw = raw }
+
+    /// A field, if the supervisor's version has it.
+    @inlinable
+    @inline(__always)
+    func field<Value>(_ path: KeyPath<torpor_policy_system, Value>, else fallback: Value) -> Value {
+        guard let raw, let offset = MemoryLayout<torpor_policy_system>.offset(of: path),
+            Int(raw.pointee.size) >= offset + MemoryLayout<Value>.size
+        else { return fallback }
+        return raw.pointee[keyPath: path]
+    }
+
+    /// The present, by the clock of all times in the view.
+    @inlinable
+    public var now: Time { Time(microseconds: field(\.now, else: 0)) }
+    /// The present, in microseconds since 1970.
+    @inlinable
+    public var microsecondsSince1970: Int64 { field(\.realtime, else: 0) }
+    /// When the supervisor started.
+    @inlinable
+    public var started: Time { Time(microseconds: field(\.started, else: 0)) }
+    /// How many processors it has.
+    @inlinable
+    public var processors: Int { Int(field(\.processors, else: 1)) }
+    /// When what follows was measured; nil before it was.
+    @inlinable
+    public var measuredAt: Time? { Time(known: field(\.measured_at, else: .min)) }
+
+    /// Bytes; nil where it is not known.
+    @inlinable
+    public var memoryTotal: UInt64? { known(field(\.memory_total, else: 0)) }
+    /// Bytes; nil where it is not known.
+    @inlinable
+    public var memoryAvailable: UInt64? { known(field(\.memory_available, else: 0)) }
+    /// Bytes; nil where it is not known or there is none.
+    @inlinable
+    public var swapTotal: UInt64? { known(field(\.swap_total, else: 0)) }
+    /// Bytes; nil where it is not known or there is none.
+    @inlinable
+    public var swapFree: UInt64? { swapTotal == nil ? nil : field(\.swap_free, else: 0) }
+
+    /// Percent of the last 10 s in which some waited for memory.
+    @inlinable
+    public var memorySome: Double? { hundredths(field(\.memory_some, else: .max)) }
+    /// Percent of the last 10 s in which all waited for memory.
+    @inlinable
+    public var memoryFull: Double? { hundredths(field(\.memory_full, else: .max)) }
+    /// Percent of the last 10 s in which some waited for a processor.
+    @inlinable
+    public var processorSome: Double? { hundredths(field(\.cpu_some, else: .max)) }
+    /// Percent of the last 10 s in which some waited for a disk.
+    @inlinable
+    public var ioSome: Double? { hundredths(field(\.io_some, else: .max)) }
+    /// Percent of the last 10 s in which all waited for a disk.
+    @inlinable
+    public var ioFull: Double? { hundredths(field(\.io_full, else: .max)) }
+
+    /// The load average over 1 minute.
+    @inlinable
+    public var load1: Double { Double(field(\.load_1, else: 0)) / 100 }
+    /// The load average over 5 minutes.
+    @inlinable
+    public var load5: Double { Double(field(\.load_5, else: 0)) / 100 }
+    /// The load average over 15 minutes.
+    @inlinable
+    public var load15: Double { Double(field(\.load_15, else: 0)) / 100 }
+
+    /// Where its power comes from.
+    @inlinable
+    public var power: Power { Power(rawValue: field(\.power, else: 0)) ?? .unknown }
+    /// The battery's charge in percent, nil without one.
+    @inlinable
+    public var battery: Int? {
+        let charge = field(\.battery, else: .max)
+        return charge == .max ? nil : Int(charge)
+    }
+    /// How short memory is.
+    @inlinable
+    public var pressure: Pressure { Pressure(rawValue: field(\.pressure, else: 0)) ?? .none }
+
+    @inlinable
+    func known(_ bytes: UInt64) -> UInt64? { bytes == 0 ? nil : bytes }
+
+    @inlinable
+    func hundredths(_ value: UInt32) -> Double? { value == .max ? nil : Double(value) / 100 }
+}
