@@ -101,7 +101,7 @@ struct ModelApp {
                 throw Violation("ended while its processes live")
             }
             if state != .notRunning { throw Violation("ended in \(state)") }
-        case .report, .requestLaunch:
+        case .report, .requestLaunch, .askForAdmission:
             break
         }
     }
