@@ -4,27 +4,137 @@ public import TorporPolicyKit
 @c(torpor_policy_entry)
 public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Mobile.exported(to: abi) }
 
-/// One app in front, as on a phone.
+/// A few apps in front and the others stopped, as on a phone.
+///
+/// An app that comes to the foreground sends the one to the background that was used least recently, if there are more
+/// than `max_active` then. Whose time in the background is used up is suspended.
 struct Mobile: Policy {
     static let description = PolicyDescription(
         name: "mobile",
         version: "1.0",
-        summary: "At most max_active apps are in the foreground; what is in the background is suspended in time.",
-        events: [.timeUsed],
+        summary: "At most max_active apps are in the foreground, and those in the background are suspended in time.",
+        events: [.started, .appsChanged, .stateChanged, .goalChanged, .timeUsed],
         options: [
-            OptionDescription("max_active", "integer", default: "1", "how many apps may be in the foreground")
+            OptionDescription(
+                "max_active",
+                "integer",
+                default: "1",
+                "how many apps may be in the foreground, 1 to 10000; one-shots and those of keep_active do not count"
+            ),
+            OptionDescription(
+                "keep_active",
+                "list of apps",
+                default: "[]",
+                "apps that stay in the foreground whoever else comes there"
+            ),
+            OptionDescription(
+                "suspend",
+                "boolean",
+                default: "true",
+                "whether apps in the background are suspended when their time is used up"
+            ),
+            OptionDescription(
+                "keep_running",
+                "list of apps",
+                default: "[]",
+                "apps that are not suspended in the background"
+            ),
         ]
     )
 
-    let maxActive: Int
+    private let maxActive: Int
+    private let keepActive: [Selector]
+    private let suspends: Bool
+    private let keepRunning: [Selector]
+
+    /// When somebody last asked for an app to be in the foreground.
+    private var wanted: [UInt32: Time] = [:]
+    /// Apps whose time is used up and that could not be suspended then.
+    private var waiting: Set<UInt32> = []
 
     init(options: Options) throws(PolicyError) {
-        maxActive = try options.integer("max_active", default: 1, in: 1...1_000)
+        maxActive = try options.integer("max_active", default: 1, in: 1...10_000)
+        keepActive = try options.selectors("keep_active")
+        suspends = try options.boolean("suspend", default: true)
+        keepRunning = try options.selectors("keep_running")
+        if !suspends, options.has("keep_running") {
+            throw options.error("keep_running", "says nothing while suspend = false: remove one of them")
+        }
     }
 
     mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
-        guard case .timeUsed(let app) = event, !app.isHeld, !app.isRequired else { return .continue }
-        advice.send(app, to: .suspended, because: "its time in the background is used up")
+        switch event {
+        case .started, .appsChanged:
+            wanted = wanted.filter { view[$0.key]?.isInFront ?? false }
+            waiting = waiting.filter { view[$0]?.state == .background }
+            makeRoom(for: nil, in: view, &advice)
+            suspendOverdue(in: view, &advice)
+        case .goalChanged(let app, _, to: .active):
+            wanted[app.place] = view.now
+        case .stateChanged(let app, let from, let to):
+            if to != .background { waiting.remove(app.place) }
+            if !to.isForeground { wanted[app.place] = nil }
+            if to.isForeground, !from.isForeground || to == .active { makeRoom(for: app, in: view, &advice) }
+            // What it required may be free now.
+            if to == .suspended || to == .notRunning { suspendWaiting(in: view, &advice) }
+        case .timeUsed(let app):
+            timeUsed(app, &advice)
+        default:
+            break
+        }
         return .continue
+    }
+
+    // MARK: The foreground
+
+    private func counts(_ app: App) -> Bool { app.isInFront && !app.isOneshot && !app.matches(keepActive) }
+
+    /// Sends to the background whoever is too many.
+    private func makeRoom(for newest: App?, in view: View, _ advice: inout Advice) {
+        var excess = -maxActive
+        for app in view.apps where counts(app) { excess += 1 }
+        guard excess > 0 else { return }
+        let others = view.apps.filter { counts($0) && $0.place != newest?.place && !$0.isTraced }
+            .sorted { (lastUse($0), $0.place) < (lastUse($1), $1.place) }
+        for app in others.prefix(excess) {
+            let cause = newest.map { "\($0.name) came to the foreground" } ?? "more are there"
+            let limit = maxActive == 1 ? "1 app" : "\(maxActive) apps"
+            advice.send(app, to: .background, because: "\(cause), where \(limit) may be; it was used least recently")
+        }
+    }
+
+    /// When somebody turned to it. Apps in the foreground are all in use at present: what differs is since when.
+    private func lastUse(_ app: App) -> Time {
+        let arrived = app.since(.active) ?? app.since(.inactive) ?? app.launchedAt ?? Time(microseconds: .min)
+        return max(arrived, wanted[app.place] ?? arrived)
+    }
+
+    // MARK: The background
+
+    private mutating func timeUsed(_ app: App, _ advice: inout Advice) {
+        guard suspends, app.state == .background, !app.matches(keepRunning) else { return }
+        guard app.canBeSuspended else {
+            waiting.insert(app.place)
+            return
+        }
+        waiting.remove(app.place)
+        advice.send(app, to: .suspended, because: "its time in the background is used up")
+    }
+
+    private mutating func suspendWaiting(in view: View, _ advice: inout Advice) {
+        guard !waiting.isEmpty else { return }
+        for place in waiting.sorted() {
+            guard let app = view[place], app.canBeSuspended else { continue }
+            timeUsed(app, &advice)
+        }
+    }
+
+    /// Those whose time was used up when nobody asked.
+    private mutating func suspendOverdue(in view: View, _ advice: inout Advice) {
+        let now = view.now
+        for app in view.apps {
+            guard app.state == .background, let end = app.grantEnds, end <= now else { continue }
+            timeUsed(app, &advice)
+        }
     }
 }

@@ -66,6 +66,20 @@ public struct App {
     @inlinable
     public var grantEnds: Time? { Time(known: field(\.grant_ends, else: .min)) }
 
+    /// Whether it is in the foreground or on its way there, and not away from there.
+    @inlinable
+    public var isInFront: Bool {
+        guard goal.isForeground, edge != .terminating else { return false }
+        return state.isForeground || edge == .launching || edge == .enteringForeground
+    }
+
+    /// Whether it is in the background and nothing forbids to suspend it: no task, no hold, no app that requires it, no
+    /// debugger. Its time may not be used up yet.
+    @inlinable
+    public var canBeSuspended: Bool {
+        state == .background && edge == .none && !isHeld && !isRequired && !isTraced
+    }
+
     // MARK: How it ended
 
     /// How the run before this one ended.

@@ -76,11 +76,15 @@ final class OptionTree {
 
     subscript(key: String) -> OptionTree? { children.first { $0.key == key }?.tree }
 
-    /// Its elements, if it is a list.
+    /// Its elements, if it is a list: keys are the numbers from 0, in whatever order they came.
     var elements: [OptionTree]? {
         guard value == nil, !children.isEmpty else { return nil }
-        for (index, child) in children.enumerated() where child.key != String(index) { return nil }
-        return children.map(\.tree)
+        var elements = [OptionTree?](repeating: nil, count: children.count)
+        for (key, tree) in children {
+            guard let index = Int(key), elements.indices.contains(index), elements[index] == nil else { return nil }
+            elements[index] = tree
+        }
+        return elements.compactMap(\.self)
     }
 
     /// What people call what it is.

@@ -237,8 +237,9 @@ public struct Options {
 
     /// - Parameter known: what is left of the paths that lead here.
     private func requireKnown(_ tree: OptionTree, _ path: [String], _ known: [[String]]) throws(PolicyError) {
-        // The end of a path: a value, or a list of values.
-        if known.contains(where: \.isEmpty) { return }
+        // The end of every path: a value, or a list of values.
+        let known = known.filter { !$0.isEmpty }
+        if known.isEmpty, !path.isEmpty { return }
         for (key, child) in tree.children {
             let isElement = tree.elements != nil
             let further = known.filter { $0.first == key || $0.first == "*" }.map { Array($0.dropFirst()) }

@@ -1,0 +1,142 @@
+import Policies
+import Testing
+import TorporPolicyABI
+
+@Suite("Mobile")
+struct MobileTests {
+    @Test("a new app in front sends the one that was there to the background, and says why")
+    func oneInFront() throws {
+        let bench = try PolicyBench("MobilePolicy")
+        bench.add("maps", .active)
+        bench.add("mail")
+        bench.pass(.seconds(60))
+        #expect(try bench.comes("mail", to: .inactive) == ["maps → background"])
+        #expect(bench.reasons == ["mail came to the foreground, where 1 app may be; it was used least recently"])
+        bench.move("maps", to: .background)
+        #expect(try bench.comes("mail", to: .active) == [])
+    }
+
+    @Test("of several, the one that came to the foreground first goes first")
+    func leastRecentlyUsed() throws {
+        let bench = try PolicyBench("MobilePolicy", options: ["max_active": 3])
+        for name in ["a", "b", "c"] {
+            bench.pass(.seconds(1))
+            bench.add(name, .active)
+        }
+        bench.add("d")
+        // Turned to again, a is no longer the one used least recently.
+        bench.pass(.seconds(1))
+        #expect(try bench.ask(TORPOR_EVENT_GOAL, "a", from: 2, to: 2) == [])
+        bench.pass(.seconds(1))
+        #expect(try bench.comes("d", to: .active) == ["b → background"])
+    }
+
+    @Test("apps that stay, one-shots, apps on their way out and debugged ones are not sent away")
+    func keepsActive() throws {
+        let bench = try PolicyBench("MobilePolicy", options: ["keep_active.0": "tag:shell"])
+        bench.add("panel", .active, tags: ["shell"])
+        bench.add("job", .active)
+        bench.change("job") { $0.flags |= TORPOR_APP_ONESHOT_BIT }
+        bench.add("leaving", .active)
+        bench.change("leaving") { $0.goal = PolicyBench.State.background.rawValue }
+        bench.add("dying", .active)
+        bench.change("dying") { $0.edge = TORPOR_EDGE_TERMINATING.rawValue }
+        bench.add("traced", .active)
+        bench.change("traced") { $0.flags |= TORPOR_APP_TRACED_BIT }
+        bench.add("new")
+        #expect(try bench.comes("new", to: .active) == [])
+    }
+
+    @Test("who is too many when the policy starts is sent away at once")
+    func startsWithMany() throws {
+        let bench = try PolicyBench("MobilePolicy", options: ["max_active": 2])
+        for name in ["a", "b", "c", "d"] {
+            bench.add(name, .active)
+            bench.pass(.seconds(1))
+        }
+        #expect(try bench.ask(TORPOR_EVENT_STARTED) == ["a → background", "b → background"])
+        #expect(bench.reasons[0] == "more are there, where 2 apps may be; it was used least recently")
+    }
+
+    @Test("an app whose time is used up is suspended, unless something holds it, needs it or protects it")
+    func suspends() throws {
+        let bench = try PolicyBench("MobilePolicy", options: ["keep_running.0": "music*"])
+        bench.add("maps", .background)
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "maps") == ["maps → suspended"])
+        #expect(bench.reasons == ["its time in the background is used up"])
+        bench.add("music-player", .background)
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "music-player") == [])
+        for (name, change) in Self.obstacles {
+            bench.add(name, .background)
+            bench.change(name, change)
+            #expect(try bench.ask(TORPOR_EVENT_TIME_USED, name) == [], "\(name)")
+        }
+        // Back in front meanwhile: too late.
+        bench.add("quick", .active)
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "quick") == [])
+    }
+
+    private static let obstacles: [(String, @Sendable (inout torpor_policy_app) -> Void)] = [
+        ("task", { $0.tasks = 1 }),
+        ("hold", { $0.holds = 1 }),
+        ("required", { $0.flags |= TORPOR_APP_REQUIRED_BIT }),
+        ("traced", { $0.flags |= TORPOR_APP_TRACED_BIT }),
+        ("moving", { $0.edge = TORPOR_EDGE_ENTERING_FOREGROUND.rawValue }),
+    ]
+
+    @Test("an app that others needed is suspended once they are")
+    func suspendsLater() throws {
+        let bench = try PolicyBench("MobilePolicy")
+        bench.add("db", .background)
+        bench.add("web", .background)
+        bench.change("db") { $0.flags |= TORPOR_APP_REQUIRED_BIT }
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "db") == [])
+        bench.change("db") { $0.flags &= ~TORPOR_APP_REQUIRED_BIT }
+        #expect(try bench.comes("web", to: .suspended) == ["db → suspended"])
+        bench.move("db", to: .suspended)
+        #expect(try bench.comes("web", to: .notRunning) == [])
+    }
+
+    @Test("with suspend = false nothing is suspended")
+    func doesNotSuspend() throws {
+        let bench = try PolicyBench("MobilePolicy", options: ["suspend": false])
+        bench.add("maps", .background)
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "maps") == [])
+    }
+
+    @Test("what was overdue when the policy starts is suspended")
+    func startsOverdue() throws {
+        let bench = try PolicyBench("MobilePolicy")
+        bench.add("maps", .background)
+        #expect(try bench.ask(TORPOR_EVENT_STARTED) == [])
+        bench.pass(.seconds(6))
+        #expect(try bench.ask(TORPOR_EVENT_STARTED) == ["maps → suspended"])
+    }
+
+    @Test(
+        "options that are wrong are refused with a sentence",
+        arguments: [
+            (["max_active": 0], "max_active must be at least 1: it is 0"),
+            (["max_active": "two"], "max_active must be a whole number: it is a string, \"two\""),
+            (["max_actve": 2], "max_actve is not an option of this policy: did you mean max_active?"),
+            (["keep_active": 3], "keep_active must be a list of strings: it is an integer, 3"),
+            (["keep_active.0": "tag:"], "keep_active must name apps by name, glob or tag:NAME: it has \"tag:\""),
+            (["suspend": "no"], "suspend must be true or false: it is a string, \"no\""),
+            (
+                ["suspend": false, "keep_running": "music"],
+                "keep_running says nothing while suspend = false: remove one of them"
+            ),
+        ] as [(KeyValuePairs<String, PolicyOption.Value>, String)]
+    )
+    func wrongOptions(options: KeyValuePairs<String, PolicyOption.Value>, sentence: String) {
+        #expect(PolicyBench.complaint("MobilePolicy", options) == sentence)
+    }
+}
+
+// Macros of C with a shift are not imported.
+let TORPOR_APP_ONESHOT_BIT: UInt32 = 1 << 2
+let TORPOR_APP_EXITS_ON_SUSPEND_BIT: UInt32 = 1 << 3
+let TORPOR_APP_EVICT_NEVER_BIT: UInt32 = 1 << 4
+let TORPOR_APP_REQUIRED_BIT: UInt32 = 1 << 6
+let TORPOR_APP_WATCHED_BIT: UInt32 = 1 << 8
+let TORPOR_APP_TRACED_BIT: UInt32 = 1 << 9
