@@ -114,7 +114,20 @@ let package = Package(
             ]
         ),
         // Plain C: what of Swift a policy needs, it brings.
-        .executableTarget(name: "torpor-policy-host", dependencies: ["CPolicyWire"]),
+        .executableTarget(
+            name: "torpor-policy-host",
+            dependencies: ["CPolicyWire"],
+            linkerSettings: [
+                // No Swift start files, and, as archives of which nothing is taken, no runtimes.
+                .unsafeFlags(
+                    [
+                        "-static-stdlib", "-nostartfiles", "-L\(Context.packageDirectory)/packaging/link",
+                        "-Xclang-linker", "-static-libgcc",
+                    ],
+                    .when(configuration: .release)
+                )
+            ]
+        ),
         // For tests only: an app that starts in a millisecond and does what apps do. No target may depend on it, since
         // its linker settings would reach the test bundle.
         .executableTarget(
