@@ -220,6 +220,17 @@ public enum Sockets {
         try callUnlessBlocked { tlx_send(socket, bytes.baseAddress, bytes.count, nil, 0, 0) }
     }
 
+    /// Receives one message without descriptors into `buffer`, and says how large it was: what does not fit is lost. 0
+    /// is the end; nil means that none came: where it waits, within the time of ``setReceiveTimeout(_:_:)``.
+    public static func receive(
+        _ socket: Int32,
+        into buffer: UnsafeMutableRawBufferPointer,
+        wait: Bool = false
+    ) throws(Errno) -> Int? {
+        let flags = wait ? 0 : Int32(MSG_DONTWAIT)
+        return try callUnlessBlocked { recv(socket, buffer.baseAddress, buffer.count, flags) }
+    }
+
     /// Sets an option of SOL_SOCKET that is a number.
     private static func setOption(_ socket: Int32, _ option: Int32, _ value: Int32) throws(Errno) {
         var value = value
@@ -231,6 +242,14 @@ public enum Sockets {
         let microseconds = max(0, timeout?.microseconds ?? 0)
         var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
         try call { setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
+    }
+
+    /// Bounds how long a blocking socket waits for a message (SO_RCVTIMEO); nil: for ever.
+    public static func setReceiveTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
+        // All zeros would be for ever.
+        let microseconds = max(timeout == nil ? 0 : 1, timeout?.microseconds ?? 0)
+        var time = timeval(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
+        try call { setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, socklen_t(MemoryLayout<timeval>.size)) }
     }
 
     /// Shuts down the receiving side.

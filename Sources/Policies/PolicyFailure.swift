@@ -56,6 +56,17 @@ public enum PolicyEnd: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
+    /// From a status of waitpid(2).
+    public init(waitStatus: Int32) {
+        if let code = WaitStatus.exitCode(waitStatus) {
+            self = .exited(code)
+        } else if let signal = WaitStatus.signal(waitStatus) {
+            self = .signalled(signal.number)
+        } else {
+            self = .unknown
+        }
+    }
+
     /// What follows "the process".
     public var description: String {
         switch self {

@@ -1,0 +1,79 @@
+import CLinux
+import Glibc
+
+/// A child of this process, for programs without a keeper: it is to be reaped by ``reap()`` or ``tryReap()``.
+public final class ChildProcess {
+    /// Its number; good until it was reaped.
+    public let pid: Int32
+    /// Readable once it has ended.
+    public let pidfd: Descriptor
+
+    /// How it ended, as waitpid(2) says (``WaitStatus``); nil while it lives or nobody has looked.
+    public private(set) var status: Int32?
+
+    /// Runs a program. It gets no descriptors but these, in the places that they are named by.
+    ///
+    /// - Parameters:
+    ///   - path: the program.
+    ///   - arguments: what it is called with, its own name first.
+    ///   - environment: as `K=V`.
+    ///   - descriptors: a number there and a descriptor here; descriptors that are not close-on-exec go along too.
+    public init(
+        _ path: String,
+        arguments: [String],
+        environment: [String],
+        descriptors: [(there: Int32, here: Int32)]
+    ) throws(Errno) {
+        // Away from the places that are to be filled: one could be overwritten before its turn.
+        let above = (descriptors.map(\.there).max() ?? 2) + 1
+        var copies: [Descriptor] = []
+        for (_, here) in descriptors { copies.append(try Descriptor.duplicate(here, minimum: above)) }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        for (index, descriptor) in descriptors.enumerated() {
+            posix_spawn_file_actions_adddup2(&actions, copies[index].raw, descriptor.there)
+        }
+        var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        var envp: [UnsafeMutablePointer<CChar>?] = environment.map { strdup($0) } + [nil]
+        defer { for text in argv + envp { free(text) } }
+        var child: pid_t = 0
+        let code = posix_spawn(&child, path, &actions, nil, &argv, &envp)
+        if code != 0 { throw Errno(rawValue: code) }
+        pid = child
+        do throws(Errno) {
+            pidfd = try Pidfd.open(child)
+        } catch {
+            _ = Glibc.kill(child, SIGKILL)
+            _ = waitpid(child, nil, 0)
+            throw error
+        }
+    }
+
+    /// Ends it; nothing happens when it has ended.
+    public func kill() {
+        if status == nil { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
+    }
+
+    /// Waits until it has ended, and says how; -1 if somebody else has reaped it.
+    @discardableResult
+    public func reap() -> Int32 {
+        if let status { return status }
+        var raw: Int32 = 0
+        let result = try? call { waitpid(pid, &raw, 0) }
+        status = result == pid ? raw : -1
+        return status ?? -1
+    }
+
+    /// How it ended, if it has within that time.
+    public func reap(within timeout: Duration) -> Int32? {
+        if let status { return status }
+        guard (try? Descriptor.wait(pidfd.raw, timeout: timeout)) ?? true else { return nil }
+        return reap()
+    }
+
+    deinit {
+        kill()
+        reap()
+    }
+}

@@ -1,0 +1,24 @@
+/// The last line of what a policy's process writes to standard error, which says why it ended.
+public struct LastLine: Sendable {
+    /// The most bytes of a line that are kept.
+    public static let limit = 512
+    private var tail: [UInt8] = []
+
+    /// Nothing was written yet.
+    public init() {}
+
+    /// Takes what was written; only the end of it is kept.
+    public mutating func take(_ bytes: UnsafeRawBufferPointer) {
+        tail.append(contentsOf: bytes.suffix(2 * Self.limit))
+        if tail.count > 2 * Self.limit { tail.removeFirst(tail.count - 2 * Self.limit) }
+    }
+
+    /// The line, fit for logs; empty if there is none.
+    public var text: String {
+        let lines = tail.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
+        guard let line = lines.last(where: { !$0.allSatisfy { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") } })
+        else { return "" }
+        let kept = line.drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }.suffix(Self.limit)
+        return Array(kept).withUnsafeBytes { PolicyText.clean($0, limit: Self.limit) }
+    }
+}

@@ -1,0 +1,164 @@
+public import Linux
+
+/// A library that may be loaded: what was looked at is what is open here.
+public struct TrustedLibrary {
+    /// Where it is, without symbolic links.
+    public let path: String
+    /// The library, open for reading.
+    public let library: Descriptor
+    /// Its folder, as a place only.
+    public let directory: Descriptor
+}
+
+/// Which libraries are loaded: those that nobody can have put there or changed but root and the user that the
+/// supervisor runs as. Every folder and every symbolic link on the way is looked at, for who can write to one of them
+/// can have anything found there.
+public enum LibraryTrust {
+    private static let mostLinks = 40
+
+    /// Opens a library after looking at it and at all on the way to it.
+    ///
+    /// - Parameters:
+    ///   - path: where it is; from the current directory if it does not begin with `/`.
+    ///   - users: whose files are trusted.
+    /// - Throws: ``PolicyFailure/refused(_:)``, with what to do about it.
+    public static func open(
+        _ path: String,
+        users: Set<UInt32> = [0, Users.effectiveUID]
+    ) throws(PolicyFailure) -> TrustedLibrary {
+        var walk = try Walk(users: users, asked: path)
+        return try walk.walk(path.hasPrefix("/") ? path : ThisProcess.directory + "/" + path)
+    }
+
+    /// One way to a library, a name at a time.
+    private struct Walk {
+        let users: Set<UInt32>
+        let asked: String
+        /// Where it is, and how it came there.
+        var directory: Descriptor
+        var names: [Substring] = []
+        var links = 0
+
+        init(users: Set<UInt32>, asked: String) throws(PolicyFailure) {
+            self.users = users
+            self.asked = asked
+            do throws(Errno) {
+                directory = try File.open("/", [.path, .directory])
+            } catch {
+                throw .refused("\(asked) cannot be opened: /: \(error)")
+            }
+            try look(directory, named: "/")
+        }
+
+        mutating func walk(_ path: String) throws(PolicyFailure) -> TrustedLibrary {
+            var rest = Self.parts(path)
+            while let name = rest.popLast() {
+                let place = place(name)
+                let next: Descriptor
+                let kind: FileStatus.Kind
+                do throws(Errno) {
+                    next = try File.open(String(name), in: directory.raw, [.path, .noFollow])
+                    kind = try File.status(descriptor: next.raw).kind
+                } catch {
+                    throw .refused(Self.sentence(asked, place, error))
+                }
+                try look(next, named: place)
+                switch kind {
+                case .link:
+                    rest += try follow(next, named: place)
+                case .directory:
+                    if name == ".." { _ = names.popLast() } else { names.append(name) }
+                    directory = next
+                case .regular where rest.isEmpty:
+                    return try finish(name, next, named: place)
+                case .regular, .fifo, .socket, .character, .block, .other:
+                    throw .refused("\(asked) is not a library: \(place) is not \(rest.isEmpty ? "a file" : "a folder")")
+                }
+            }
+            throw .refused("\(asked) is not a library: it is a folder; name the library in it")
+        }
+
+        /// The names of a path, the last one first.
+        private static func parts(_ path: String) -> [Substring] {
+            path.split(separator: "/").filter { $0 != "." }.reversed()
+        }
+
+        private func place(_ name: Substring) -> String {
+            "/" + (name == ".." ? names.dropLast() : names + [name]).joined(separator: "/")
+        }
+
+        /// The names that a link stands for, the last one first.
+        private mutating func follow(_ link: Descriptor, named place: String) throws(PolicyFailure) -> [Substring] {
+            links += 1
+            guard links <= LibraryTrust.mostLinks else {
+                throw .refused(
+                    "\(asked) cannot be opened: more than \(LibraryTrust.mostLinks) symbolic links lead to it"
+                )
+            }
+            do throws(Errno) {
+                let target = try File.readLink(descriptor: link.raw)
+                if target.hasPrefix("/") {
+                    directory = try File.open("/", [.path, .directory])
+                    names = []
+                }
+                return Self.parts(target)
+            } catch {
+                throw .refused(Self.sentence(asked, place, error))
+            }
+        }
+
+        private func finish(
+            _ name: Substring,
+            _ seen: Descriptor,
+            named place: String
+        ) throws(PolicyFailure) -> TrustedLibrary {
+            do throws(Errno) {
+                // Non-blocking: had a FIFO come there meanwhile, this would wait.
+                let library = try File.open(String(name), in: directory.raw, [.read, .noFollow, .nonBlocking])
+                let opened = try File.status(descriptor: library.raw)
+                let looked = try File.status(descriptor: seen.raw)
+                guard opened.device == looked.device, opened.inode == looked.inode else {
+                    throw Errno.noSuchFileOrDirectory
+                }
+                return TrustedLibrary(path: place, library: library, directory: directory)
+            } catch {
+                throw .refused(Self.sentence(asked, place, error))
+            }
+        }
+
+        /// Whether nobody but trusted users can change it, or what lies in it.
+        private func look(_ file: Descriptor, named place: String) throws(PolicyFailure) {
+            let status: FileStatus
+            do throws(Errno) {
+                status = try File.status(descriptor: file.raw)
+            } catch {
+                throw .refused(Self.sentence(asked, place, error))
+            }
+            let of = place == asked ? "" : "\(place) "
+            guard users.contains(status.uid) else {
+                throw .refused(
+                    "\(asked) is not loaded: \(of)belongs to user \(status.uid), who could change what is loaded; "
+                        + "chown \(users.contains(0) ? "root" : String(users.min() ?? 0)) \(place), or put the policy into a folder of root's"
+                )
+            }
+            // Anybody may write to a link, but only its owner, or that of the folder, can have another in its place.
+            if status.kind == .link { return }
+            // In a sticky folder everybody has what is their own: what lies in it is looked at too.
+            if status.kind == .directory, status.mode & 0o1000 != 0 { return }
+            guard status.mode & 0o022 == 0 else {
+                let who = status.mode & 0o002 != 0 ? "everybody" : "group \(status.gid)"
+                throw .refused(
+                    "\(asked) is not loaded: \(of)can be written to by \(who), who could change what is loaded; "
+                        + "chmod go-w \(place)"
+                )
+            }
+        }
+
+        private static func sentence(_ asked: String, _ place: String, _ error: Errno) -> String {
+            if error == .noSuchFileOrDirectory {
+                return place == asked ? "\(asked) is not there" : "\(asked) is not there: there is no \(place)"
+            }
+            return "\(asked) cannot be opened: " + (place == asked ? "" : "\(place): ") + "\(error)"
+        }
+    }
+}
