@@ -1,0 +1,4 @@
+// What dependent.c needs.
+
+const char *dependency_says(void);
+const char *dependency_says(void) { return "beside it"; }
