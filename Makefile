@@ -9,7 +9,7 @@ SEED ?=
 QUICK ?=
 CHECK ?=
 WRITE ?=
-PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl
+PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata
 
 # The supervisors and log programs that the benchmarks measure beside Torpor.
 PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container

@@ -140,7 +140,7 @@ let package = Package(
             dependencies: ["Supervisor"],
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
         ),
-        .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime"]),
+        .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime", "Linux"]),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle"]),
         .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
         .testTarget(

@@ -1,0 +1,110 @@
+/// What is wrong with a text that should be a calendar expression.
+public struct CalendarError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// A sentence that says what to write.
+    public var description: String
+}
+
+/// Points in time that come again by the calendar, such as `Mon..Fri 08:00` or `*-*~1 22:00 Europe/Berlin`, in the
+/// syntax of systemd.time(7), "Calendar events".
+///
+/// Local time is treated as systemd 252 does: a time that is skipped when the clocks are set forward does not come on
+/// that day, one that comes twice when they are set back counts once, the first time.
+public struct CalendarExpression: Sendable, Hashable {
+    /// Bits from 0 for Monday; all of them where the expression names none.
+    var weekdays: UInt8
+    var years: CalendarField
+    var months: CalendarField
+    var days: CalendarField
+    var isFromEndOfMonth: Bool
+    var hours: CalendarField
+    var minutes: CalendarField
+    /// In microseconds.
+    var seconds: CalendarField
+    /// How it ends.
+    var suffix: Suffix
+    /// What its times are by.
+    let zone: TimeZone
+
+    /// The fields as bits, from what they say once and for all.
+    let monthMask: UInt64
+    let dayMask: UInt64
+    let hourMask: UInt64
+    let minuteMask: UInt64
+
+    /// Which time zone an expression names.
+    enum Suffix: Hashable, Sendable {
+        /// None: the machine's.
+        case none
+        case utc
+        case named(String)
+        /// Half the year of the machine's zone, by what people call it, as in `CET`.
+        case local(isDaylight: Bool, name: String)
+    }
+
+    /// Reads an expression.
+    ///
+    /// - Parameter zones: whose zone holds where the expression names none, and where those that it names are.
+    public init(_ text: String, zones: some TimeZones = SystemTimeZones()) throws(CalendarError) {
+        let parsed = try CalendarParser.parse(text, zones: zones)
+        weekdays = parsed.weekdays == 0 ? Self.everyWeekday : parsed.weekdays
+        years = parsed.years
+        months = parsed.months
+        days = parsed.days
+        isFromEndOfMonth = parsed.isFromEndOfMonth
+        hours = parsed.hours
+        minutes = parsed.minutes
+        seconds = parsed.seconds
+        suffix = parsed.suffix
+        zone = parsed.zone
+        // Without the bit of no month.
+        monthMask = months.mask(limit: 12) & ~1
+        dayMask = days.mask(limit: 31)
+        hourMask = hours.mask(limit: 23)
+        minuteMask = minutes.mask(limit: 59)
+    }
+
+    static let everyWeekday: UInt8 = 0b111_1111
+
+    /// Whether only summer time or only the other counts.
+    var isDaylight: Bool? {
+        guard case .local(let isDaylight, _) = suffix else { return nil }
+        return isDaylight
+    }
+}
+
+extension CalendarExpression: CustomStringConvertible {
+    /// The normal form, as `systemd-analyze calendar` shows it: `Mon..Fri *-*-* 08:00:00`.
+    public var description: String {
+        var text = weekdays == Self.everyWeekday ? "" : weekdayText + " "
+        text += years.text(at: .year) + "-" + months.text(at: .month)
+        text += isFromEndOfMonth ? "~" + days.text(at: .dayFromEnd) : "-" + days.text(at: .day)
+        text += " " + hours.text(at: .hour) + ":" + minutes.text(at: .minute) + ":" + seconds.text(at: .second)
+        switch suffix {
+        case .none: return text
+        case .utc: return text + " UTC"
+        case .named(let name), .local(_, let name): return text + " " + name
+        }
+    }
+
+    /// Days that follow each other are a range from three on.
+    private var weekdayText: String {
+        var parts: [String] = []
+        var day = 0
+        while day < 7 {
+            guard weekdays & 1 << day != 0 else {
+                day += 1
+                continue
+            }
+            let first = day
+            while day < 7, weekdays & 1 << day != 0 { day += 1 }
+            switch day - first {
+            case 1: parts.append(Self.weekdayNames[first])
+            case 2: parts += [Self.weekdayNames[first], Self.weekdayNames[day - 1]]
+            default: parts.append(Self.weekdayNames[first] + ".." + Self.weekdayNames[day - 1])
+            }
+        }
+        return parts.joined(separator: ",")
+    }
+
+    static let weekdayNames = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+}

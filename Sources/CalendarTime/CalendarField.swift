@@ -1,0 +1,200 @@
+/// One number of an expression, a range, or what repeats.
+struct CalendarComponent: Hashable, Sendable, Comparable {
+    var start: Int
+    /// The last of a range; nil for a single value or one that repeats to the end of its field.
+    var stop: Int?
+    /// How far apart the values are; 0 for a single one.
+    var step = 0
+
+    static func < (one: Self, other: Self) -> Bool {
+        (one.start, one.stop ?? -1, one.step) < (other.start, other.stop ?? -1, other.step)
+    }
+
+    /// The last value below `limit`.
+    private func last(limit: Int) -> Int {
+        if let stop { return min(stop, limit) }
+        return step > 0 ? limit : start
+    }
+
+    /// The first value from `value` on, up to `limit`.
+    func next(from value: Int, limit: Int) -> Int? {
+        var found = start
+        if value > start {
+            guard step > 0 else { return nil }
+            found = start + (value - start + step - 1) / step * step
+        }
+        return found <= last(limit: limit) ? found : nil
+    }
+
+    /// The last value up to `value`, if there is one.
+    func previous(from value: Int, limit: Int) -> Int? {
+        let highest = min(value, last(limit: limit))
+        guard highest >= start else { return nil }
+        return step > 0 ? start + (highest - start) / step * step : start
+    }
+}
+
+/// What one place of an expression, such as the hour, may be.
+struct CalendarField: Hashable, Sendable {
+    /// Sorted and without repetitions; empty: anything.
+    var components: [CalendarComponent]
+
+    /// Anything.
+    static let any = CalendarField(components: [])
+    /// That value alone.
+    static func only(_ values: Int...) -> CalendarField {
+        CalendarField(components: values.map { CalendarComponent(start: $0) })
+    }
+
+    /// Which place it is.
+    enum Place {
+        case year
+        case month
+        case day
+        /// Counted from the end of the month.
+        case dayFromEnd
+        case hour
+        case minute
+        /// In microseconds.
+        case second
+
+        /// What it can be.
+        var range: ClosedRange<Int> {
+            switch self {
+            case .year: 1970...2199
+            case .month: 1...12
+            case .day: 1...31
+            // Every month has as many.
+            case .dayFromEnd: 1...28
+            case .hour: 0...23
+            case .minute: 0...59
+            case .second: 0...(60 * Int(microsecondsPerSecond) - 1)
+            }
+        }
+
+        /// What it is in a sentence.
+        var name: String {
+            switch self {
+            case .year: "year"
+            case .month: "month"
+            case .day: "day"
+            case .dayFromEnd: "day from the end of the month"
+            case .hour: "hour"
+            case .minute: "minute"
+            case .second: "second"
+            }
+        }
+    }
+
+    /// Brings it into the form in which it is shown: a range ends at a value that it has, what is one value is no
+    /// range, and all is in order.
+    mutating func normalise() {
+        for index in components.indices {
+            guard let stop = components[index].stop else { continue }
+            let (start, step) = (components[index].start, components[index].step)
+            if stop > start { components[index].stop = stop - (stop - start) % step }
+            if components[index].stop == start { components[index] = CalendarComponent(start: start) }
+        }
+        components.sort()
+        var last: CalendarComponent?
+        components.removeAll { component in
+            defer { last = component }
+            return component == last
+        }
+    }
+
+    /// What is wrong with it, in a sentence, once it is normal.
+    func problem(at place: Place) -> String? {
+        let range = place.range
+        for component in components {
+            for value in [component.start, component.stop ?? component.start] where !range.contains(value) {
+                let shown = place == .second ? Self.seconds(value, width: 1) : "\(value)"
+                let highest = place == .second ? "below 60" : "at most \(range.upperBound)"
+                return "\(shown) is no \(place.name): it is \(range.lowerBound) at least and \(highest)"
+            }
+            let written = Self.text(component, width: 1, isSecond: place == .second)
+            if let stop = component.stop, stop < component.start {
+                return "\(written) runs backwards: write the lower \(place.name) first"
+            }
+            // From the end of the month repetitions go towards that end.
+            let room = place == .dayFromEnd ? component.start - range.lowerBound : range.upperBound - component.start
+            if component.stop == nil, component.step > room {
+                return "\(written) never repeats: there is no \(place.name) that far on"
+            }
+        }
+        return nil
+    }
+
+    /// The values as bits.
+    func mask(limit: Int) -> UInt64 {
+        if components.isEmpty { return ~0 >> UInt64(63 - limit) }
+        var mask: UInt64 = 0
+        for component in components {
+            var value = component.next(from: 0, limit: limit)
+            while let one = value {
+                mask |= 1 << UInt64(one)
+                value = component.step > 0 ? component.next(from: one + 1, limit: limit) : nil
+            }
+        }
+        return mask
+    }
+
+    /// The first value from `value` on, up to `limit`.
+    func next(from value: Int, limit: Int) -> Int? {
+        if components.isEmpty { return value <= limit ? value : nil }
+        var found: Int?
+        for component in components {
+            guard let one = component.next(from: value, limit: limit) else { continue }
+            if one == value { return one }
+            found = min(found ?? one, one)
+        }
+        return found
+    }
+
+    /// The last value up to `value`.
+    func previous(from value: Int, limit: Int) -> Int? {
+        if components.isEmpty { return value }
+        var found: Int?
+        for component in components {
+            guard let one = component.previous(from: value, limit: limit) else { continue }
+            if one == value { return one }
+            found = max(found ?? one, one)
+        }
+        return found
+    }
+
+    // MARK: As text
+
+    /// As `systemd-analyze calendar` shows it.
+    func text(at place: Place) -> String {
+        if components.isEmpty { return "*" }
+        let width = place == .year ? 4 : 2
+        // What else there is with it is not shown.
+        if place == .second, components.contains(Self.everySecond) { return "*" }
+        return components.map { Self.text($0, width: width, isSecond: place == .second) }.joined(separator: ",")
+    }
+
+    /// What `*` means where seconds are.
+    static let everySecond = CalendarComponent(start: 0, step: Int(microsecondsPerSecond))
+
+    private static func text(_ component: CalendarComponent, width: Int, isSecond: Bool) -> String {
+        func number(_ value: Int, width: Int) -> String {
+            isSecond ? seconds(value, width: width) : padded(value, width: width)
+        }
+        var text = number(component.start, width: width)
+        if let stop = component.stop { text += ".." + number(stop, width: width) }
+        let isPlain = component.stop != nil && component.step == (isSecond ? Int(microsecondsPerSecond) : 1)
+        if component.step > 0, !isPlain { text += "/" + number(component.step, width: 1) }
+        return text
+    }
+
+    private static func seconds(_ microseconds: Int, width: Int) -> String {
+        let (whole, fraction) = microseconds.quotientAndRemainder(dividingBy: Int(microsecondsPerSecond))
+        return padded(whole, width: width) + (fraction == 0 ? "" : "." + padded(fraction, width: 6))
+    }
+
+    private static func padded(_ value: Int, width: Int) -> String {
+        let digits = String(value)
+        return String(repeating: "0", count: max(0, width - digits.count)) + digits
+    }
+}

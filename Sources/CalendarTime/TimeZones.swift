@@ -1,0 +1,78 @@
+import Glibc
+
+/// Where time zones come from.
+public protocol TimeZones {
+    /// The zone of the machine, or whatever shall stand for it: it holds where an expression names none.
+    var local: TimeZone { get }
+    /// The zone of that name, such as `Europe/Berlin`; nil when there is none.
+    func zone(named name: String) -> TimeZone?
+}
+
+extension TimeZones {
+    /// The same zones with another one for the machine's.
+    public func with(local: TimeZone) -> some TimeZones { Relocated(local: local, others: self) }
+}
+
+private struct Relocated<Others: TimeZones>: TimeZones {
+    var local: TimeZone
+    var others: Others
+
+    func zone(named name: String) -> TimeZone? { others.zone(named: name) }
+}
+
+/// The zones of the system's time zone database.
+///
+/// A zone is read whole and holds no file open: it stays as it was when it was read.
+public struct SystemTimeZones: TimeZones {
+    /// The machine's zone: what the variable TZ says, as in tzset(3), else `/etc/localtime`, else UTC.
+    public var local: TimeZone {
+        guard let variable = getenv("TZ") else { return Self.read("/etc/localtime") ?? .utc }
+        var name = String(cString: variable)
+        if name.first == ":" { name.removeFirst() }
+        if name.isEmpty { return .utc }
+        let zone = name.first == "/" ? Self.read(name) : zone(named: name)
+        return zone ?? TimeZone(rule: name) ?? .utc
+    }
+
+    private let directory: String
+
+    /// - Parameter directory: where the database is.
+    public init(directory: String = "/usr/share/zoneinfo") {
+        self.directory = directory
+    }
+
+    /// The zone of that name, read anew; nil when there is none or its file is none of a zone.
+    public func zone(named name: String) -> TimeZone? {
+        // As systemd has it: nothing that could lead out of the directory.
+        let isSound = name.utf8.allSatisfy {
+            isLetter($0) || isDigit($0) || $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_")
+                || $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "/")
+        }
+        guard isSound, !name.split(separator: "/", omittingEmptySubsequences: false).contains("") else { return nil }
+        // It is there even where there is no database.
+        if name == "UTC" { return .utc }
+        return Self.read(directory + "/" + name)
+    }
+
+    /// The largest file that is read: those of the database have a few KiB.
+    private static let limit = 1 << 20
+
+    private static func read(_ path: String) -> TimeZone? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size <= limit else {
+            return nil
+        }
+        var bytes: [UInt8] = []
+        while bytes.count <= limit {
+            let part = [UInt8](unsafeUninitializedCapacity: 16_384) { buffer, count in
+                count = max(0, Glibc.read(descriptor, buffer.baseAddress, buffer.count))
+            }
+            if part.isEmpty { break }
+            bytes += part
+        }
+        return ZoneFile.zone(bytes)
+    }
+}

@@ -1,0 +1,125 @@
+/// How a zone goes on beyond its table: a rule as the variable TZ and the end of a zone's file have it, such as
+/// `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX.1, with the wider hours of RFC 9636, section 3.3.1).
+struct ZoneRule: Sendable, Hashable {
+    var standard: TimeZone.Kind
+    /// Nil where the clocks are not changed.
+    var daylight: TimeZone.Kind?
+    /// When summer time begins and ends, each by the clock that was in force until then.
+    private var begin = Day(on: .week(3, 2, 0), time: 7_200)
+    private var end = Day(on: .week(11, 1, 0), time: 7_200)
+
+    /// A day of each year and the seconds since its midnight, which may be another day's.
+    private struct Day: Hashable {
+        var on: Date
+        var time: Int
+    }
+
+    private enum Date: Hashable {
+        /// From 1 to 365, the leap day not counted.
+        case julian(Int)
+        /// From 0 to 365.
+        case ordinal(Int)
+        /// Month, week (5: the last) and day from 0 for Sunday.
+        case week(Int, Int, Int)
+    }
+
+    /// Nil when the text is no such rule.
+    init?(_ text: String) {
+        var scanner = Scanner(text)
+        guard let name = Self.name(&scanner), let offset = Self.seconds(&scanner, hours: 24) else { return nil }
+        standard = TimeZone.Kind(offset: -offset, isDaylight: false, name: name)
+        guard !scanner.isAtEnd else { return }
+        guard let name = Self.name(&scanner) else { return nil }
+        var summer = -offset + 3_600
+        if let next = scanner.next, next != UInt8(ascii: ",") {
+            guard let offset = Self.seconds(&scanner, hours: 24) else { return nil }
+            summer = -offset
+        }
+        daylight = TimeZone.Kind(offset: summer, isDaylight: true, name: name)
+        // Without dates, those of the United States hold.
+        guard !scanner.isAtEnd else { return }
+        guard scanner.take(","), let begin = Self.day(&scanner) else { return nil }
+        guard scanner.take(","), let end = Self.day(&scanner), scanner.isAtEnd else { return nil }
+        self.begin = begin
+        self.end = end
+    }
+
+    /// The stretch of time around a moment, in seconds since 1970, in which the clocks are not changed.
+    func period(at moment: Int64) -> TimeZone.Period {
+        guard let daylight else { return TimeZone.Period(start: .min, end: .max, kind: standard) }
+        let year = CivilDate(dayNumber: Int(floorDivide(moment + Int64(standard.offset), by: 86_400))).year
+        var changes: [(at: Int64, to: TimeZone.Kind)] = []
+        for year in (year - 1)...(year + 1) {
+            let begins = (at: Self.local(begin, year) - Int64(standard.offset), to: daylight)
+            let ends = (at: Self.local(end, year) - Int64(daylight.offset), to: standard)
+            changes += begins.at <= ends.at ? [begins, ends] : [ends, begins]
+        }
+        // Summer time that lasts all year ends when it begins: what comes last at a moment holds.
+        let index = changes.lastIndex { $0.at <= moment } ?? 0
+        let next = index + 1 < changes.count ? changes[index + 1].at : .max
+        return TimeZone.Period(start: changes[index].at, end: next, kind: changes[index].to)
+    }
+
+    /// Seconds since 1970, were the clocks those of UTC.
+    private static func local(_ day: Day, _ year: Int) -> Int64 {
+        let first = CivilDate(year: year, month: 1, day: 1).dayNumber
+        let number: Int
+        switch day.on {
+        case .julian(let n): number = first + n - 1 + (CivilDate.isLeap(year) && n >= 60 ? 1 : 0)
+        case .ordinal(let n): number = first + n
+        case .week(let month, let week, let weekday):
+            let start = CivilDate(year: year, month: month, day: 1).dayNumber
+            // Sunday is 0 here and 6 there.
+            var found = start + remainder((weekday + 6) % 7 - CivilDate.weekday(dayNumber: start), by: 7)
+            found += (week - 1) * 7
+            if found >= start + CivilDate.days(inMonth: month, of: year) { found -= 7 }
+            number = found
+        }
+        return Int64(number * 86_400 + day.time)
+    }
+
+    // MARK: Reading
+
+    private static func name(_ scanner: inout Scanner) -> String? {
+        if scanner.take("<") {
+            let name = scanner.take { $0 != UInt8(ascii: ">") }
+            return scanner.take(">") && name.count >= 3 ? name : nil
+        }
+        let name = scanner.take { isLetter($0) }
+        return name.count >= 3 ? name : nil
+    }
+
+    /// Reads `[+-]hh[:mm[:ss]]`.
+    private static func seconds(_ scanner: inout Scanner, hours limit: Int) -> Int? {
+        let isNegative = scanner.take("-")
+        if !isNegative { _ = scanner.take("+") }
+        guard let hours = scanner.number(limit: limit) else { return nil }
+        var seconds = hours * 3_600
+        for unit in [60, 1] {
+            guard scanner.take(":") else { break }
+            guard let number = scanner.number(limit: 59) else { return nil }
+            seconds += number * unit
+        }
+        return isNegative ? -seconds : seconds
+    }
+
+    private static func day(_ scanner: inout Scanner) -> Day? {
+        let date: Date
+        if scanner.take("J") {
+            guard let number = scanner.number(limit: 365), number >= 1 else { return nil }
+            date = .julian(number)
+        } else if scanner.take("M") {
+            guard let month = scanner.number(limit: 12), month >= 1, scanner.take("."),
+                let week = scanner.number(limit: 5), week >= 1, scanner.take("."),
+                let weekday = scanner.number(limit: 6)
+            else { return nil }
+            date = .week(month, week, weekday)
+        } else {
+            guard let number = scanner.number(limit: 365) else { return nil }
+            date = .ordinal(number)
+        }
+        guard scanner.take("/") else { return Day(on: date, time: 7_200) }
+        guard let time = seconds(&scanner, hours: 167) else { return nil }
+        return Day(on: date, time: time)
+    }
+}
