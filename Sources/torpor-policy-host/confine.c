@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -92,10 +93,16 @@ static void drop_capabilities(void)
     syscall(SYS_capset, &header, none);
 }
 
+// Whether whoever started the host has ended meanwhile.
+static bool is_alone(void)
+{
+    struct pollfd socket = {.fd = TORPOR_POLICY_HOST_SOCKET};
+    return poll(&socket, 1, 0) > 0 && (socket.revents & POLLHUP) != 0;
+}
+
 uint32_t host_confine_first(const struct host_load *load)
 {
     uid_t before = getuid();
-    pid_t parent = getppid();
     reset_signals();
     close_descriptors();
     become(load->user, load->group);
@@ -104,7 +111,7 @@ uint32_t host_confine_first(const struct host_load *load)
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     // Of who ends while the library calculates for ever, nothing would be heard.
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (getppid() != parent)
+    if (is_alone())
         _exit(0);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         host_refuse("the host process cannot give up new privileges: %s", strerror(errno));
