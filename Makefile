@@ -29,6 +29,7 @@ release: deps ## Release build, in .build/release
 	$(SWIFT) build -c release --product torpord
 	$(SWIFT) build -c release --product torpor
 	$(SWIFT) build -c release --product torpor-keeper
+	$(SWIFT) build -c release --product torpor-policy-host
 
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
 	@scripts/run-tests $(FILTER)
