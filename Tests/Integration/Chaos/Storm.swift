@@ -232,9 +232,11 @@ final class Storm {
     }
 
     private func killKeeper() throws {
+        let makesWay = upgrading != nil
         guard countsKill(.keeper), let old = keeper() else { return }
-        // A torpord that has just been started has nothing of its keeper's yet: this is the loss of both.
-        let losesBoth = isTorpordNew
+        // A torpord that has just been started has nothing of its keeper's yet, and one that makes way leaves it to the
+        // keeper to start the next: this may be the loss of both.
+        let losesBoth = isTorpordNew || makesWay
         if losesBoth {
             try countLoss()
             // A new start reads it: where the other files are stands in it.
@@ -242,7 +244,7 @@ final class Storm {
         }
         guard send(SIGKILL, to: old) else { return }
         if losesBoth { try countLoss() }
-        note("killed the keeper, \(old)\(losesBoth ? ", of which torpord knew nothing yet" : "")")
+        note("killed the keeper, \(old)\(losesBoth ? ", perhaps with torpord" : "")")
         try waitForAnother(keeper: old, mayBeNobody: losesBoth)
         guard losesBoth else { return }
         wereBothLost = true
