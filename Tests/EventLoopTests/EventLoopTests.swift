@@ -3,6 +3,13 @@ import Foundation
 import Linux
 import Testing
 
+/// What the calling thread has had of a processor.
+private func threadTime() -> Duration {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+}
+
 @Suite(.serialized) struct EventLoopTests {
     /// Turns until `done`, at most 10 s.
     func turn(_ loop: EventLoop, until done: () -> Bool) throws {
@@ -123,8 +130,16 @@ import Testing
             try turn(loop) { fired.count == times.firstIndex(of: time)! + 1 }
         }
         #expect(zip(fired, times).allSatisfy { $0 >= $1 }, "never early")
-        // One of five may be late on a loaded machine; with an accuracy of 250 ms none would be this close.
-        #expect(zip(fired, times).map { $0 - $1 }.min()! < .milliseconds(3))
+        // A loaded machine may be late, often but not always; with an accuracy of 250 ms hardly one would be this close.
+        var late = zip(fired, times).map { $0 - $1 }.min()!
+        let end = Clock.monotonic() + .seconds(10)
+        while late >= .milliseconds(3), Clock.monotonic() < end {
+            let (count, time) = (fired.count, Clock.monotonic() + .milliseconds(5))
+            timer.arm(at: time)
+            try turn(loop) { fired.count > count }
+            late = min(late, fired[count] - time)
+        }
+        #expect(late < .milliseconds(3), "accurate")
         #expect(try !loop.runOnce(timeout: .milliseconds(10)), "once")
         timer.arm(after: .milliseconds(1))
         timer.disarm()
@@ -177,12 +192,13 @@ import Testing
             )
         }
         for event in events { _ = try Descriptor.write(event.raw, [1, 0, 0, 0, 0, 0, 0, 0]) }
-        let start = Clock.monotonic()
+        // The time of this thread alone: others may want the processor too.
+        let start = threadTime()
         try turn(loop) { handled >= count }
-        let elapsed = Clock.monotonic() - start
+        let spent = threadTime() - start
         #expect(handled == count)
-        print("\(count) ready descriptors: \(elapsed.inSeconds * 1e6 / Double(count)) us each")
-        #expect(elapsed < .milliseconds(500), "one by one it would be 1.4 s")
+        print("\(count) ready descriptors: \(spent.inSeconds * 1e6 / Double(count)) us each")
+        #expect(spent < .milliseconds(500), "one by one it would be 1.4 s")
     }
 
     @Test("a descriptor that is always ready starves neither timers nor later work")
@@ -257,16 +273,24 @@ import Testing
     func hooks() throws {
         let loop = try EventLoop()
         var log: [String] = []
-        loop.beforeSleep = { log.append("sleep") }
         loop.afterWake = { log.append("wake") }
         loop.whileBusy = { log.append("busy") }
-        let timer = try loop.timer { log.append("timer") }
-        timer.arm(after: .milliseconds(1))
-        try turn(loop) { log.contains("timer") }
-        #expect(log == ["sleep", "wake", "timer"])
+        let (read, write) = try Descriptor.pipe()
+        let source = try loop.watch(read.raw, .readable) { _ in
+            log.append("readable")
+            _ = try? Descriptor.read(read.raw, maximum: 1)
+        }
+        // Nothing is ready before it sleeps, and then something is, however slow the machine is.
+        loop.beforeSleep = {
+            log.append("sleep")
+            _ = try? Descriptor.write(write.raw, [1])
+        }
+        try loop.runOnce(timeout: .seconds(10))
+        #expect(log == ["sleep", "wake", "readable"])
         loop.later { log.append("later") }
-        try turn(loop) { log.contains("later") }
+        try loop.runOnce(timeout: .seconds(10))
         #expect(log[3...] == ["busy", "later"])
+        source.cancel()
     }
 
     @Test("an idle loop does not wake up")
@@ -278,16 +302,22 @@ import Testing
         timer.arm(after: .seconds(3600))
         try loop.runOnce(timeout: .zero)
         var waits = 0
-        loop.afterWake = { waits += 1 }
         func switches() throws -> Int {
             let text = try File.readString("/proc/thread-self/status")
             let line = try #require(text.split(separator: "\n").first { $0.hasPrefix("voluntary_ctxt_switches:") })
             return try #require(line.split(separator: "\t").last.flatMap { Int($0) })
         }
-        let before = try switches()
+        // Counted right before and right after it: what else the thread waits for (memory that other threads change,
+        // /proc) is not the loop's.
+        var (before, after) = (0, 0)
+        loop.beforeSleep = { before = (try? switches()) ?? 0 }
+        loop.afterWake = {
+            after = (try? switches()) ?? .max
+            waits += 1
+        }
         let start = Clock.monotonic()
         #expect(try !loop.runOnce(timeout: .milliseconds(200)))
-        #expect(try switches() - before <= 2, "one for the wait; reading /proc may take another")
+        #expect(after - before <= 2, "one for the wait; reading /proc may take another")
         #expect(Clock.monotonic() - start >= .milliseconds(200))
         #expect(waits == 1)
         source.cancel()
