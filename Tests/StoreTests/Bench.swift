@@ -10,6 +10,9 @@ import Testing
 
 /// A folder of its own, and stores in it.
 final class Bench {
+    /// What a test waits for a disk that works: a busy one may take longer than a daemon would wait.
+    static let patience = Duration.seconds(20)
+
     let folder: String
     var path: String { folder + "/state/torpor.db" }
     let loop: EventLoop
@@ -52,12 +55,12 @@ final class Bench {
         return store
     }
 
-    /// Turns the loop until `done`, at most 20 s.
+    /// Turns the loop until `done`, at most 30 s.
     func turn(_ what: String, at location: SourceLocation = #_sourceLocation, until done: () throws -> Bool) throws {
-        let end = Clock.monotonic() + .seconds(20)
+        let end = Clock.monotonic() + .seconds(30)
         while try !done() {
             guard Clock.monotonic() < end else {
-                Issue.record("not within 20 s: \(what); notices: \(notices)", sourceLocation: location)
+                Issue.record("not within 30 s: \(what); notices: \(notices)", sourceLocation: location)
                 throw Stuck()
             }
             try loop.runOnce(timeout: .milliseconds(20))
@@ -68,14 +71,14 @@ final class Bench {
 
     func load(_ store: Store, at location: SourceLocation = #_sourceLocation) throws -> StoreContents {
         var contents: StoreContents?
-        store.load { contents = $0 }
+        store.load(within: Bench.patience) { contents = $0 }
         try turn("loading", at: location) { contents != nil }
         return contents!
     }
 
     func flush(_ store: Store, at location: SourceLocation = #_sourceLocation) throws -> Bool {
         var written: Bool?
-        store.flush { written = $0 }
+        store.flush(within: Bench.patience) { written = $0 }
         try turn("flushing", at: location) { written != nil }
         return written!
     }
@@ -86,7 +89,7 @@ final class Bench {
         at location: SourceLocation = #_sourceLocation
     ) throws -> [StoredEvent] {
         var result: Result<[StoredEvent], Store.Unavailable>?
-        store.events(query) { result = $0 }
+        store.events(query, within: Bench.patience) { result = $0 }
         try turn("reading events", at: location) { result != nil }
         return try result!.get()
     }
@@ -99,7 +102,7 @@ final class Bench {
         -> [StoredReport]
     {
         var result: Result<[StoredReport], Store.Unavailable>?
-        store.reports(app: app) { result = $0 }
+        store.reports(app: app, within: Bench.patience) { result = $0 }
         try turn("reading reports", at: location) { result != nil }
         return try result!.get()
     }

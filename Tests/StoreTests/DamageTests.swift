@@ -17,7 +17,7 @@ extension OneAtATime {
                 store.save(row)
             }
             for number in 0..<2_000 { store.append(Bench.event("\(number) " + String(repeating: "x", count: 100))) }
-            try #require(store.close())
+            try #require(store.close(within: Bench.patience))
         }
 
         /// Whether it takes and gives back.
@@ -30,10 +30,10 @@ extension OneAtATime {
             newest.limit = 1
             newest.prefersNewest = true
             #expect(try bench.events(store, newest).map(\.text) == ["new"], sourceLocation: location)
-            #expect(store.close(), sourceLocation: location)
+            #expect(store.close(within: Bench.patience), sourceLocation: location)
             let again = bench.store()
             #expect(try bench.load(again).apps["new"] != nil, sourceLocation: location)
-            #expect(again.close(), sourceLocation: location)
+            #expect(again.close(within: Bench.patience), sourceLocation: location)
         }
 
         @Test("what is no database is kept aside with its log, and a new one begun")
@@ -194,7 +194,7 @@ extension OneAtATime {
                 }
                 #expect(try bench.reports(store).count == 1)
                 #expect(try bench.events(store).map(\.text) == ["old"])
-                #expect(store.close())
+                #expect(store.close(within: Bench.patience))
                 #expect(try bench.sql("PRAGMA user_version") == Schema.version)
                 #expect(bench.notices == [])
             }
@@ -223,7 +223,7 @@ extension OneAtATime {
                 try File.write(bench.path, [UInt8](repeating: 0x55, count: 2_000))
                 let store = bench.store()
                 _ = try bench.load(store)
-                #expect(store.close())
+                #expect(store.close(within: Bench.patience))
             }
             #expect(bench.files("corrupt").count == Aside.kept)
         }

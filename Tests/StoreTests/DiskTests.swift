@@ -20,18 +20,14 @@ extension OneAtATime {
             disk.set(.hangs)
             store.append(Bench.event("the first"))
             try bench.turn("the disk hangs") { disk.isBlocking }
-            let began = Clock.monotonic()
-            var slowest = Duration.zero
             for number in 0..<20_000 {
-                let start = Clock.monotonic()
                 var row = AppRow(name: "app \(number % 100)")
                 row.restarts = Int64(number)
                 store.save(row)
                 store.append(Bench.event("\(number)"))
-                slowest = max(slowest, Clock.monotonic() - start)
             }
-            #expect(slowest < .milliseconds(50), "one waited \(slowest)")
-            #expect(Clock.monotonic() - began < .seconds(5))
+            // It hangs until it is told to work: had one waited for it, nobody would be here.
+            #expect(disk.isBlocking)
 
             // Questions are answered in time, with a sentence.
             var answer: Result<[StoredEvent], Store.Unavailable>?
@@ -58,7 +54,7 @@ extension OneAtATime {
             let events = try bench.events(store, query)
             #expect(events.first?.text == "the first" && events.last?.text == "again")
             #expect(events.count <= 1_010 && events.count + Int(lost[0]) > 20_000)
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             let again = bench.store()
             #expect(try bench.load(again).apps.values.map(\.restarts).sorted() == Array(19_900..<20_000))
         }
@@ -103,7 +99,7 @@ extension OneAtATime {
             try bench.turn("it is tried again") { bench.notices.count == 2 }
             #expect(bench.notices[1].kind == .available(lost: 0))
             #expect(try bench.events(store).map(\.text) == ["before", "1", "2"])
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             let again = bench.store()
             #expect(try bench.load(again).apps["web"]?.restarts == 7)
             #expect(bench.files("corrupt").isEmpty)
@@ -137,7 +133,7 @@ extension OneAtATime {
                 try bench.turn("there is room again") { bench.notices.count == 2 }
                 #expect(bench.notices[1].kind == .available(lost: 0))
                 #expect(try bench.events(store).count == count)
-                #expect(store.close())
+                #expect(store.close(within: Bench.patience))
 
                 try PrivateMounts.remount(state, readOnly: true)
                 bench.notices = []
@@ -150,10 +146,10 @@ extension OneAtATime {
                 #expect(bench.notices.map(\.kind) == [.unavailable])
                 try PrivateMounts.remount(state, readOnly: false)
                 try bench.turn("it can be written again") { bench.notices.count == 2 }
-                #expect(store.close())
+                #expect(store.close(within: Bench.patience))
                 store = bench.store()
                 #expect(try bench.load(store).apps["web"]?.restarts == 9)
-                #expect(store.close())
+                #expect(store.close(within: Bench.patience))
             }
         }
 
@@ -175,7 +171,7 @@ extension OneAtATime {
             try File.removeTree(state)
             store.save(AppRow(name: "db"))
             #expect(try bench.flush(store))
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             let again = bench.store()
             #expect(try bench.load(again).apps == ["web": .full, "db": AppRow(name: "db")])
             #expect(bench.notices.count == 2, "\(bench.notices)")
@@ -193,9 +189,9 @@ extension OneAtATime {
             #expect(try !bench.flush(second))
             #expect(bench.notices.map(\.kind) == [.unavailable])
             #expect(bench.notices.first?.description.contains("another torpord") == true)
-            #expect(first.close())
+            #expect(first.close(within: Bench.patience))
             try bench.turn("it is free") { bench.notices.count == 2 }
-            #expect(second.close())
+            #expect(second.close(within: Bench.patience))
             let again = bench.store()
             #expect(try bench.load(again).apps.count == 2)
         }
@@ -236,7 +232,7 @@ extension OneAtATime {
             let isWhole = zip(numbers, numbers.dropFirst()).allSatisfy { $0 + 1 == $1 }
             #expect(isWhole && (numbers.first == 1 || numbers.count >= 100_000), "every event once, in order")
             #expect(numbers.last! >= written && contents.apps["web"]!.restarts >= written)
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             #expect(bench.files("corrupt").isEmpty && bench.notices.isEmpty)
             let database = try Database(path: bench.path, mode: .readWrite, vfs: nil)
             let check = try database.prepare("PRAGMA integrity_check")

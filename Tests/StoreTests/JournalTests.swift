@@ -134,7 +134,7 @@ struct JournalTests {
         #expect(try bench.events(second).map(\.text) == ["1", "2", "3", "4", "5"])
         #expect(try bench.events(second).map(\.sequence) == Array(now...(now + 4)))
         #expect(try bench.reports(second).map(\.incarnation) == [2, 1])
-        #expect(second.close())
+        #expect(second.close(within: Bench.patience))
 
         // The same journal once more, as if that one had been killed before it could release it.
         try File.write(bench.folder + "/journal3", bytes)

@@ -28,7 +28,7 @@ extension OneAtATime {
             #expect(event.sequence == now && second == now + 1)
             let report = StoredReport(app: "web", incarnation: 12, at: 5, json: #"{"a":1}"#)
             store.append(report)
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             #expect(bench.files("-wal").isEmpty, "the log is taken in when it is closed")
 
             store = bench.store()
@@ -97,7 +97,7 @@ extension OneAtATime {
             store.save(.full)
             store.remove(app: "web")
             #expect(try bench.reports(store).map(\.app) == ["db", "db", "db"])
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             let again = bench.store()
             #expect(try bench.load(again).apps.isEmpty)
         }
@@ -111,7 +111,7 @@ extension OneAtATime {
             store.append(Bench.event("1", at: now))
             store.append(Bench.event("2", at: now - hour))
             store.append(Bench.event("3", at: now - hour))
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             store = bench.store()
             // Before the file was read: the writer puts it behind the others.
             store.append(Bench.event("4", at: now - hour))
@@ -138,18 +138,18 @@ extension OneAtATime {
             let bench = try Bench()
             var store = bench.store()
             store.save(.full)
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             store = bench.store(boot: "next")
             var contents = try bench.load(store)
             var expected = AppRow.full
             expected.isForceQuit = false
             #expect(contents.origin == .earlierBoot && contents.apps == ["web": expected])
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             // It is written, not only told: the mark stays away for the next torpord of this boot.
             store = bench.store(boot: "next")
             contents = try bench.load(store)
             #expect(contents.origin == .thisBoot && contents.apps == ["web": expected])
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             #expect(bench.notices == [])
 
             store = bench.store(machine: "other", boot: "next")
@@ -161,7 +161,7 @@ extension OneAtATime {
             person.lastExit = AppRow.full.lastExit
             #expect(contents.origin == .otherMachine && contents.apps == ["web": person])
             #expect(bench.notices.map(\.kind) == [.otherMachine])
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             store = bench.store(machine: "", boot: "next")
             #expect(try bench.load(store).origin == .thisBoot, "where no machine has an id, none is another")
         }
@@ -179,13 +179,13 @@ extension OneAtATime {
                 )
             }
             #expect(try bench.flush(store))
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             store = bench.store(retention: Retention(maxAge: 30 * day, maxCount: 500))
             var query = EventQuery()
             query.limit = 10_000
             try bench.turn("the count is kept") { try bench.events(store, query).count == 500 }
             #expect(try bench.events(store, query).first?.text.hasPrefix("3500 ") == true, "the newest are kept")
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             store = bench.store(retention: Retention(maxAge: 3_600_000_000, maxCount: 100_000))
             _ = try bench.load(store)
             try bench.turn("the age is kept") { try bench.events(store, query).isEmpty }
@@ -219,7 +219,7 @@ extension OneAtATime {
             let log = bench.path + "-wal"
             let before = try File.status(log).modifiedMicroseconds
             try bench.turn("the log grows") { try File.status(log).modifiedMicroseconds != before }
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             let again = bench.store()
             let apps = try bench.load(again).apps
             #expect(apps.count == 1_000 && apps["app 999"]?.restarts == 9_999)
@@ -245,7 +245,7 @@ extension OneAtATime {
                 while try bench.loop.runOnce(timeout: .milliseconds(200)) {}
                 return try switches() == before
             }
-            #expect(store.close())
+            #expect(store.close(within: Bench.patience))
             try bench.turn("the thread ends") { try threads().isEmpty }
         }
     }
