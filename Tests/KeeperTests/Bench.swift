@@ -34,12 +34,15 @@ final class Bench {
     }()
 
     private static let script = """
-        import os, signal, socket, sys
+        import os, select, signal, socket, sys
         c = socket.socket(socket.AF_UNIX); c.connect(sys.argv[1])
+        # Else a signal in the moment before the last recv, after Python has looked, would wait for its end.
+        heard, bell = os.pipe(); os.set_blocking(bell, False); signal.set_wakeup_fd(bell)
         signal.signal(signal.SIGUSR2, lambda *_: c.send(b"USR2"))
         signal.signal(signal.SIGTERM, lambda *_: c.send(b"TERM"))
         text = "%d\\n%s" % (os.getpid(), "\\n".join(os.environ))
         socket.send_fds(c, [text.encode()], [int(os.environ["TORPOR_KEEPER_FD"])])
+        while c not in select.select([c, heard], [], [])[0]: os.read(heard, 64)
         sys.exit(int(c.recv(16) or b"99"))
         """
 

@@ -5,7 +5,7 @@ enum Scripts {
 
     /// `tp.py`, which every program of a test can import.
     static let helper = #"""
-        import array, os, signal, socket, sys, time
+        import array, os, select, signal, socket, sys, time
         HERE = os.path.dirname(os.path.abspath(__file__))
         APP = os.environ.get("TORPOR_APP", "none")
 
@@ -29,8 +29,13 @@ enum Scripts {
             signal.signal(getattr(signal, name), handler)
 
         def wait():
+            # Not signal.pause: a signal in the moment before it, after Python has looked, would wait for the next one.
+            heard, bell = os.pipe()
+            os.set_blocking(bell, False)
+            signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
             while True:
-                signal.pause()
+                select.select([heard], [], [])
+                os.read(heard, 4096)
 
         def fork(work, session=False, double=False):
             pid = os.fork()
