@@ -171,16 +171,23 @@ struct ResumeTests {
                 bench.keeper.hold("app/number-\(index)", three.map(\.raw)) { _ in answers += 1 }
             }
             #expect(try bench.turn { answers == 1000 })
-            var times: [Duration] = []
-            for _ in 0..<5 {
-                let start = Clock.monotonic()
+            // What the two have of a processor for it: others may want it too.
+            func spent() throws -> Duration {
+                var own = timespec()
+                clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own)
+                let keeper = try ProcFS.stat(bench.process.processIdentifier)
+                return .seconds(own.tv_sec) + .nanoseconds(own.tv_nsec)
+                    + Clock.duration(ticks: keeper.userTicks + keeper.systemTicks)
+            }
+            let rounds = 10
+            let before = try spent()
+            for _ in 0..<rounds {
                 let all = try bench.keeper.takeAllHeld()
-                times.append(Clock.monotonic() - start)
                 #expect(all.count == 1000 && all.allSatisfy { $0.descriptors.count == 3 })
             }
-            let best = try #require(times.min())
-            print("3,000 descriptors under 1,000 names were taken back in \(best)")
-            #expect(best < .milliseconds(50))
+            let each = try (spent() - before) / rounds
+            print("3,000 descriptors under 1,000 names were taken back in \(each)")
+            #expect(each < .milliseconds(50))
         }
     }
 }

@@ -73,7 +73,8 @@ import TorporAPI
 
     @Test("A loop that is stuck is replaced")
     func stuck() throws {
-        try withDaemon(Self.toml, files: Self.files, environment: ["TORPOR_LOOP_WATCHDOG_MS": "500"]) { daemon throws in
+        let environment = ["TORPOR_LOOP_WATCHDOG_MS": "1500"]
+        try withDaemon(Self.toml, files: Self.files, environment: environment) { daemon throws in
             try daemon.waitFor("web", "active")
             let old = try daemon.torpord()
             // Only a loop that is at work is watched: so it gets work without end, and is stopped in the midst of it.
@@ -90,7 +91,7 @@ import TorporAPI
                 _ = try daemon.list()
                 try daemon.eventually("it is at work") { Truth.states(old).first == "R" }
                 kill(old, SIGSTOP)
-                let end = Clock.monotonic() + .seconds(1)
+                let end = Clock.monotonic() + .seconds(3)
                 while Clock.monotonic() < end, !daemon.log.contains("has not moved") { usleep(10_000) }
                 if daemon.log.contains("has not moved") { break }
                 kill(old, SIGCONT)

@@ -35,8 +35,9 @@ func withRecovery(
     var toml = toml.replacingOccurrences(of: "@B", with: Built.folder)
     var environment = ["SWIFT_BACKTRACE": "enable=no"].merging(environment) { $1 }
     if loss == .stuck {
-        // A loop at rest is not watched: it must have something to do.
-        environment["TORPOR_LOOP_WATCHDOG_MS"] = "300"
+        // A loop at rest is not watched: it must have something to do. On a busy machine one that is not stuck may wait
+        // long for a processor.
+        environment["TORPOR_LOOP_WATCHDOG_MS"] = "2000"
         toml += """
 
             [apps.tick]
