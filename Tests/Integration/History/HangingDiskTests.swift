@@ -17,43 +17,44 @@ import TorporAPI
     func transitions() throws {
         let disk = try HangingDisk()
         defer { disk.remove() }
-        let daemon = try Daemon(
-            """
+        let toml = """
             [apps.web]
             exec = ["/bin/sleep", "1000"]
             [apps.db]
             exec = ["/bin/sleep", "1000"]
-            """,
-            environment: disk.environment
-        )
-        try daemon.waitUntilItAnswers()
-        try daemon.waitFor("web", "active")
-        try daemon.waitFor("db", "active")
-        try daemon.done(.background, "web")
-        let usual = try (0..<50).map { _ in try walk(daemon) }.sorted()
+            """
+        let daemon = try Daemon(toml, environment: disk.environment)
+        // Its disk never hangs: walked in turn with the other, since the machine may be busier now than a second ago.
+        let usual = try Daemon(toml)
+        for one in [daemon, usual] {
+            try one.waitUntilItAnswers()
+            try one.waitFor("web", "active")
+            try one.waitFor("db", "active")
+            try one.done(.background, "web")
+        }
 
         try disk.hang()
         let began = Clock.monotonic()
         try daemon.done(.interrupt, "db")
         try daemon.eventually("the disk hangs") { disk.waits }
-        var hanging: [Duration] = []
+        var walks: [(hanging: Duration, usual: Duration)] = []
         while Clock.monotonic() - began < .seconds(10) {
-            hanging.append(try walk(daemon))
+            walks.append((try walk(daemon), try walk(usual)))
             usleep(20_000)
         }
         // A stop, a start and a question of events too; the question is answered with what is in memory.
         try daemon.done(.stop, "db")
         try daemon.done(.start, "db")
-        let start = Clock.monotonic()
         #expect(try daemon.events("web").last?.to == "background")
-        #expect(Clock.monotonic() - start < .seconds(3))
+        // All of it while the disk has not answered once.
         try disk.answer()
 
-        let slow = hanging.sorted()
-        let medians = (usual[usual.count / 2], slow[slow.count / 2])
-        print("list, suspend and resume: \(medians.0), while the disk hangs: \(medians.1), at most \(slow.last!)")
-        #expect(medians.1 < medians.0 * 3 + .milliseconds(5))
-        #expect(slow.last! < .seconds(1), "one waited for the disk")
+        let slow = walks.map(\.hanging).sorted()
+        let medians = (slow[slow.count / 2], walks.map(\.usual).sorted()[walks.count / 2])
+        print("list, suspend and resume: \(medians.1), while the disk hangs: \(medians.0), at most \(slow.last!)")
+        #expect(medians.0 < medians.1 * 3 + .milliseconds(5))
+        // The least that torpord ever waits for a disk is 2 s.
+        #expect(slow.last! < .seconds(2), "one waited for the disk")
         let told = { (text: String) in daemon.log.split(separator: "\n").count { $0.contains(text) } }
         try daemon.eventually("the disk answers again") {
             told("the disk answers again") + told("is written again") == 1
@@ -61,13 +62,14 @@ import TorporAPI
         #expect(told("the disk does not answer") == 1)
 
         let events = try daemon.events()
-        #expect(events.count { $0.to == "suspended" } == usual.count + hanging.count)
+        #expect(events.count { $0.to == "suspended" } == walks.count)
+        try usual.stop()
         try daemon.stop()
         let stored = try Sqlite.ask(
             daemon,
             "SELECT count(*) FROM events WHERE to_state = 'suspended' AND kind = 'state'"
         )
-        #expect(Int(stored) == usual.count + hanging.count)
+        #expect(Int(stored) == walks.count)
         #expect(try Sqlite.ask(daemon, "SELECT goal FROM apps WHERE name = 'web'") == "background")
     }
 
@@ -83,6 +85,6 @@ import TorporAPI
         }
         let start = Clock.monotonic()
         try daemon.stop()
-        #expect(Clock.monotonic() - start < .seconds(5))
+        #expect(Clock.monotonic() - start < .seconds(10))
     }
 }
