@@ -95,7 +95,7 @@ final class Folder {
         let socket = try NotifySocket(path: SharedPath(path))
         let before = openDescriptors()
         for count in [1, 2, 253] {
-            let pipes = try (0..<count).map { _ in try Memory.file(named: "x") }
+            let pipes = try (0..<count).map { _ in try Memory.file(named: "notify-test") }
             try send(bytes("FDSTORE=1\nFDNAME=db"), to: path, descriptors: pipes.map(\.raw))
             let received = try #require(socket.receive())
             #expect(received.descriptors.count == count)
@@ -170,11 +170,10 @@ final class Folder {
     }
 
     private func openDescriptors() -> Int {
-        // What this suite opens besides would disturb the count: only memory files count.
+        // What other tests open would disturb the count: only the memory files of this one count.
         let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return all.filter {
-            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))?.hasPrefix("/memfd:x")
-                ?? false
+            (try? File.readLink("/proc/self/fd/\($0)"))?.hasPrefix("/memfd:notify-test") ?? false
         }.count
     }
 }
