@@ -129,9 +129,7 @@ import Varlink
             let waiting = try Client(daemon, "wait", "app", "--for", "background", "--json")
             let following = try Client(daemon, "logs", "-f", "app")
             try daemon.eventually("the log is followed") { following.output.contains("up") }
-            try daemon.eventually("both are connected") {
-                try waiting.reap() == nil && ProcFS.stat(waiting.pid).state == "S"
-            }
+            try daemon.eventually("the other waits") { waiting.waitsForReply }
             try daemon.apply("")
             #expect(try waiting.finish(daemon) == 1)
             #expect(waiting.output.contains("removed from the configuration"), "\(waiting.output)")

@@ -41,6 +41,13 @@ final class Client {
         return code
     }
 
+    /// Whether it is connected and sleeps: it has asked then, and nobody has answered yet.
+    var waitsForReply: Bool {
+        let folder = "/proc/\(pid)/fd"
+        let links = ((try? File.list(folder)) ?? []).compactMap { try? File.readLink(folder + "/" + $0) }
+        return links.contains { $0.hasPrefix("socket:") } && Truth.states(pid) == "S" && reap() == nil
+    }
+
     /// Waits for its end.
     @discardableResult
     func finish(_ daemon: Daemon, at location: SourceLocation = #_sourceLocation) throws -> Int32 {

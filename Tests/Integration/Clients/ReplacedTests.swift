@@ -194,7 +194,7 @@ import Varlink
                 // What is asked waits in a torpord that does not run, and dies with it.
                 kill(old, SIGSTOP)
                 let client = try Client(daemon, words)
-                try daemon.eventually("it has asked") { Truth.states(client.pid) == "S" }
+                try daemon.eventually("it has asked") { client.waitsForReply }
                 #expect(client.reap() == nil)
                 try daemon.killTorpord()
                 #expect(try client.finish(daemon) == (words[0] == "status" ? 3 : 0), "\(client.output)")
@@ -207,7 +207,7 @@ import Varlink
     func ended() throws {
         let daemon = try Daemon(Self.toml, files: Self.files, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"])
         try daemon.waitUntilItAnswers()
-        let client = try Client(daemon, "wait", "web", "--for", "active", "--timeout", "6s", "-v")
+        let client = try Client(daemon, "wait", "web", "--for", "active", "--timeout", "12s", "-v")
         try daemon.eventually("it is told of the loss") {
             try daemon.replaceTorpord()
             return !client.output.isEmpty
