@@ -126,10 +126,10 @@ import Varlink
                 }
             ],
             "--timeout",
-            "500ms"
+            "3s"
         )
         #expect(result.code == 1)
-        #expect(result.output.hasPrefix("torpor: torpord 0.1.0 has not made way within 500ms"))
+        #expect(result.output.hasPrefix("torpor: torpord 0.1.0 has not made way within 3.0s"))
     }
 
     @Test("prints one JSON document")

@@ -26,7 +26,7 @@ import TorporAPI
             exec = ["\(Built.path("torpor-test-app"))", "--ready", "0"]
             launch = "on-demand"
             ready = "notify"
-            launch_deadline = "2s"
+            launch_deadline = "15s"
             restart = "never"
             instances = 30
             """
@@ -82,11 +82,11 @@ import TorporAPI
 
     @Test("EXTEND_TIMEOUT_USEC moves the launch deadline")
     func extend() throws {
-        let toml = NotifyApps.head + "launch_deadline = \"500ms\"\nextension_limit = \"1min\"\n"
+        let toml = NotifyApps.head + "launch_deadline = \"3s\"\nextension_limit = \"1min\"\n"
         let program = """
             import tp
             tp.notify("EXTEND_TIMEOUT_USEC=30000000")
-            tp.time.sleep(0.8)
+            tp.time.sleep(3.5)
             tp.notify("READY=1")
             tp.wait()
             """

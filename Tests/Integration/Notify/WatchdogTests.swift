@@ -75,7 +75,7 @@ import TorporAPI
             while True:
                 tp.wait()
             """
-        try withDaemon(Self.toml("10min") + "grace = \"200ms\"\n", files: ["app.py": program]) { daemon throws in
+        try withDaemon(Self.toml("10min") + "grace = \"2s\"\n", files: ["app.py": program]) { daemon throws in
             _ = try daemon.verb(.start, "web") { $0.wait = false }
             try daemon.eventually("it ended") { try daemon.summary("web").lastExit?.reason == "watchdog" }
             #expect(daemon.records("web") == ["SIGABRT"])

@@ -135,7 +135,7 @@ import TorporAPI
             restart = "never"
             [apps.ending]
             exec = ["@B/torpor-test-app", "--stubborn"]
-            grace = "1s"
+            grace = "3s"
             """
         try withRecovery(toml) { daemon throws in
             let decoys = try Decoys(folder: daemon.directory)
@@ -161,7 +161,7 @@ import TorporAPI
                 try daemon.eventually("the end of \(app) is known") { try daemon.summary(app).state == "not-running" }
             }
             // Its grace would be over by now.
-            let end = Clock.monotonic() + .milliseconds(1_200)
+            let end = Clock.monotonic() + .milliseconds(3_200)
             while Clock.monotonic() < end { usleep(10_000) }
             #expect(decoys.problems() == [])
             if getuid() == 0 { #expect(decoys.reused + decoys.refused == 3) }

@@ -192,7 +192,7 @@ import TorporAPI
             tp.record("up")
             tp.wait()
             """
-        try withDaemon(Self.toml("kill_mode = \"main\"\ngrace = \"800ms\""), files: ["app.py": program]) {
+        try withDaemon(Self.toml("kill_mode = \"main\"\ngrace = \"3s\""), files: ["app.py": program]) {
             daemon throws in
             try daemon.done(.start, "web")
             try daemon.waitForRecord("web", "up")

@@ -4,11 +4,17 @@ import Testing
 import TorporAPI
 
 @Suite("Programs that know nothing of Torpor") struct UnawareTests {
-    /// A port that was free a moment ago.
+    /// An address of this machine that nobody else uses: who takes any free port elsewhere takes none of these.
+    private static let host = {
+        let pid = ThisProcess.pid
+        return "127.\(64 + (pid >> 16) & 63).\((pid >> 8) & 255).\(pid & 255)"
+    }()
+
+    /// A port of it that is free.
     private func freePort() throws -> UInt16 {
         let run = try Spawn.run([
             "/usr/bin/python3", "-S", "-c",
-            "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])",
+            "import socket; s = socket.socket(); s.bind(('\(Self.host)', 0)); print(s.getsockname()[1])",
         ])
         return try #require(UInt16(run.output.split(separator: "\n").first.map(String.init) ?? ""))
     }
@@ -19,7 +25,7 @@ import TorporAPI
         tp.await_file("go")
         s = socket.socket()
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        s.bind(("127.0.0.1", int(sys.argv[1])))
+        s.bind((sys.argv[1], int(sys.argv[2])))
         s.listen(16)
         answers = 0
         while True:
@@ -55,8 +61,8 @@ import TorporAPI
     func tcp() throws {
         let port = try freePort()
         try gated(
-            #"{ tcp = "127.0.0.1:\#(port)", interval = "10ms" }"#,
-            #"["/usr/bin/python3", "-S", "@D/app.py", "\#(port)"]"#,
+            #"{ tcp = "\#(Self.host):\#(port)", interval = "10ms" }"#,
+            #"["/usr/bin/python3", "-S", "@D/app.py", "\#(Self.host)", "\#(port)"]"#,
             files: ["app.py": Self.server]
         )
     }
@@ -65,8 +71,8 @@ import TorporAPI
     func http() throws {
         let port = try freePort()
         try gated(
-            #"{ http = "http://127.0.0.1:\#(port)/health", interval = "10ms" }"#,
-            #"["/usr/bin/python3", "-S", "@D/app.py", "\#(port)"]"#,
+            #"{ http = "http://\#(Self.host):\#(port)/health", interval = "10ms" }"#,
+            #"["/usr/bin/python3", "-S", "@D/app.py", "\#(Self.host)", "\#(port)"]"#,
             files: ["app.py": Self.server]
         )
     }
@@ -169,7 +175,7 @@ import TorporAPI
             tp.notify("READY=1")
             tp.wait()
             """
-        let toml = Self.answering + "background_deadline = \"300ms\"\ngrace = \"1s\"\n"
+        let toml = Self.answering + "background_deadline = \"1s\"\ngrace = \"1s\"\n"
         try withDaemon(toml, files: ["app.py": program]) { daemon throws in
             try daemon.done(.start, "web")
             let result = try daemon.verb(.suspend, "web")
