@@ -83,7 +83,7 @@ struct Fleet {
             environment = { CHAOS_SEED = "\(seed)" }
             limits = { core = "0" }
             grace = "3s"
-            launch_deadline = "4s"
+            launch_deadline = "15s"
             log_max_size = "none"
             log_max_files = 1000
             [defaults.restart_backoff]
