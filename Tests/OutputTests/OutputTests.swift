@@ -9,7 +9,7 @@ import Testing
 final class Folder {
     let path: String
     init() {
-        path = "/tmp/torpor-output-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
+        path = NSTemporaryDirectory() + "torpor-output-\(getpid())-\(UInt32.random(in: 0...UInt32.max))"
         try! FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }
     deinit { try? FileManager.default.removeItem(atPath: path) }

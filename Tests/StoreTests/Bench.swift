@@ -20,7 +20,7 @@ final class Bench {
     private var stores: [Store] = []
 
     init() throws {
-        var template = Array("/tmp/tpstore-XXXXXX".utf8CString)
+        var template = Array((NSTemporaryDirectory() + "tpstore-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw Errno(rawValue: errno) }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         loop = try EventLoop()

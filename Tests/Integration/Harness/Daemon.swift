@@ -55,7 +55,7 @@ final class Daemon {
     }
 
     static func makeFolder() throws -> String {
-        var template = Array("/tmp/tp-XXXXXX".utf8CString)
+        var template = Array((NSTemporaryDirectory() + "tp-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw Trouble("mkdtemp: \(errno)") }
         let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         chmod(folder, 0o755)

@@ -61,7 +61,7 @@ package final class ScriptedServer: @unchecked Sendable {
 
     /// Listens, and goes through the script on a thread of its own.
     package init(_ script: [Part]) throws {
-        var template = Array("/tmp/tp-XXXXXX".utf8CString)
+        var template = Array((NSTemporaryDirectory() + "tp-XXXXXX").utf8CString)
         guard mkdtemp(&template) != nil else { throw Errno.ioError }
         folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
         path = folder + "/s"
