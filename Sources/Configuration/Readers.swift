@@ -219,6 +219,16 @@ enum Read {
         return .some(duration)
     }
 
+    /// Time to answer: everything else a policy could have decided waits for it.
+    static func policyDeadline(_ context: Context, _ node: Node) -> Duration? {
+        guard let duration = duration(context, node) else { return nil }
+        guard duration >= .milliseconds(1), duration <= .seconds(10) else {
+            context.error("must be between 1ms and 10s", at: node.position)
+            return nil
+        }
+        return duration
+    }
+
     private static func durationText(_ context: Context, _ node: Node) -> String? {
         switch node.value {
         case .string(let text): return text

@@ -29,7 +29,9 @@ enum SupervisorKeyEffects {
     }
 
     static let policy: [ComparedKey<PolicySpecification>] = [
+        .value("deadline", \.deadline, .live),
         .value("isolation", \.isolation, .live),
+        .value("mode", \.mode, .live),
         .table("options", \.options, .live) { $0.mapValues(Write.value) },
         .value("path", \.path, .live),
     ]

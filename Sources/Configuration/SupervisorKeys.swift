@@ -16,7 +16,9 @@ enum SupervisorKeys {
     ]
 
     static let policy: [Key<PolicySpecification>] = [
+        .value("deadline", \.deadline, Read.policyDeadline),
         .value("isolation", \.isolation) { Read.choice($0, $1) },
+        .value("mode", \.mode) { Read.choice($0, $1) },
         Key("options") { context, node, policy in
             for member in Read.members(context, node) ?? [] { policy.options[member.key] = member.node.plain }
         },

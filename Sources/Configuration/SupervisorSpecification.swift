@@ -83,6 +83,10 @@ public struct PolicySpecification: Sendable, Hashable {
     public var path: String
     /// Where it runs.
     public var isolation: PolicyIsolation = .process
+    /// Whether its advice is taken.
+    public var mode: PolicyMode = .decide
+    /// The longest time that an answer may take.
+    public var deadline: Duration = .milliseconds(50)
     /// What the policy is given, as it is written.
     public var options: [String: ConfigurationValue] = [:]
 
@@ -99,6 +103,14 @@ public enum PolicyIsolation: String, Sendable, Hashable, CaseIterable {
     case process
     /// In the supervisor.
     case none
+}
+
+/// `mode`.
+public enum PolicyMode: String, Sendable, Hashable, CaseIterable {
+    /// Its advice is taken where the rules allow.
+    case decide
+    /// Its advice is told in events, and not taken.
+    case advise
 }
 
 /// A value of which only a policy knows what it means.

@@ -61,6 +61,7 @@ extension ExitRule: Written {}
 extension OrphanRule: Written {}
 extension LogLevel: Written {}
 extension PolicyIsolation: Written {}
+extension PolicyMode: Written {}
 
 extension StandardError: Written {
     var written: String? {

@@ -180,3 +180,8 @@ extension AppMachine {
         return endBeforeLaunch(.launchFailed)
     }
 }
+
+extension AppMachine {
+    /// Restarts that count towards the limit.
+    public func restartsInWindow(now: Duration) -> Int { ledger.count { now - $0 < rules.backoff.window } }
+}

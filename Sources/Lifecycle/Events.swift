@@ -120,7 +120,7 @@ public struct LaunchOrder: Sendable, Hashable {
 }
 
 /// `TORPOR_LAUNCH_REASON`.
-public enum LaunchReason: String, Sendable, Hashable {
+public enum LaunchReason: String, Sendable, Hashable, CaseIterable {
     /// Somebody asked for it.
     case user
     /// The supervisor started.

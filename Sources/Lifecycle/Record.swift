@@ -29,11 +29,11 @@ public struct RecordWriter {
     /// One byte, 0 or 1.
     public mutating func put(_ flag: Bool) { put(UInt8(flag ? 1 : 0)) }
 
-    /// Text of at most 255 bytes, cut where there is no room for more.
-    public mutating func put(_ text: String) {
+    /// Text of at most 255 bytes, cut where there is no room for more; `rest` bytes of room are left.
+    public mutating func put(_ text: String, leaving rest: Int = 0) {
         var text = text
         text.withUTF8 { bytes in
-            let length = max(0, min(bytes.count, 255, room - 1))
+            let length = max(0, min(bytes.count, 255, room - 1 - rest))
             put(UInt8(length))
             guard !isOverfull else { return }
             UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(

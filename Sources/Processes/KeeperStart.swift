@@ -34,11 +34,14 @@ extension Keeper {
     }
 
     /// Where `torpor-keeper` is: `TORPOR_KEEPER`, else beside this program, else in `../libexec/torpor`.
-    public static func findProgram() -> String? {
-        if let path = ThisProcess.environment("TORPOR_KEEPER"), File.isExecutable(path) { return path }
+    public static func findProgram() -> String? { findProgram(named: "torpor-keeper", variable: "TORPOR_KEEPER") }
+
+    /// Where a program is that belongs to this one: where an environment variable says, else beside this program, else
+    /// in `../libexec/torpor`.
+    public static func findProgram(named name: String, variable: String) -> String? {
+        if let path = ThisProcess.environment(variable), File.isExecutable(path) { return path }
         guard let own = ThisProcess.executable, let directory = File.parent(of: own) else { return nil }
-        return [directory + "/torpor-keeper", directory + "/../libexec/torpor/torpor-keeper"]
-            .first(where: File.isExecutable)
+        return [directory + "/" + name, directory + "/../libexec/torpor/" + name].first(where: File.isExecutable)
     }
 
     /// Becomes the keeper, which starts this program again below itself, with `arguments` (without argument 0).

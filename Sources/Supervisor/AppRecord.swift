@@ -23,10 +23,11 @@ struct AppRecord {
     /// The goal that a person set.
     var goalOfPerson: Goal?
     var status: String?
+    var times = StateTimes()
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
-        396 + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
+        396 + StateTimes.recordBytes + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
     init(of app: AppRuntime) {
@@ -43,6 +44,7 @@ struct AppRecord {
         missedDeadline = app.missedDeadline
         goalOfPerson = app.kept.goalOfPerson
         status = app.statusText
+        times = app.times
     }
 
     func encode(into record: inout RecordWriter) {
@@ -67,8 +69,9 @@ struct AppRecord {
         }
         record.put(missedDeadline)
         if let goalOfPerson { record.put(goalOfPerson.rawValue) }
-        // The only one that may be long: last, and cut to what room there is.
-        if let status { record.put(status) }
+        // The only one that may be long, cut to what room there is.
+        if let status { record.put(status, leaving: StateTimes.recordBytes) }
+        times.encode(into: &record)
     }
 
     init(from record: inout RecordReader) {
@@ -96,6 +99,7 @@ struct AppRecord {
         missedDeadline = record.takeDeadline()
         if flags & 16 != 0 { goalOfPerson = Goal(rawValue: record.takeText()) }
         if flags & 4 != 0 { status = record.takeText() }
+        times = StateTimes(from: &record)
     }
 
     /// Gives it to an app that has its tree already.
@@ -109,6 +113,7 @@ struct AppRecord {
         app.missedDeadline = missedDeadline
         app.kept.goalOfPerson = goalOfPerson
         app.statusText = status
+        app.times = times
     }
 
     private static func put(_ identity: Identity?, into record: inout RecordWriter) {

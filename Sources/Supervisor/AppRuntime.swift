@@ -54,6 +54,8 @@ final class AppRuntime {
     var kept = KeptApp()
 
     var launchedAt: Duration?
+    /// When it last came into each state, and when it was last used.
+    var times = StateTimes()
     var usage = Usage.none
     var reports: [Report] = []
     /// What was last announced, so that a change of it is.
@@ -105,6 +107,10 @@ struct AppExtras {
     var launchFailure: LaunchFailure?
     /// Why the last launch came to nothing, in a sentence.
     var refusal: String?
+    /// Why a policy holds its launch back.
+    var heldBack: String?
+    /// A person wants it launched whatever policies say.
+    var skipsAdmission: Bool?
     var exitRecord: MainExit?
     /// The deadline that was missed when the ending began, for the report.
     var missedDeadline: Deadline?

@@ -36,9 +36,9 @@ extension ManagerRequest {
     /// Whether it changes nothing.
     var onlyLooks: Bool {
         switch self {
-        case .list, .status, .logs, .events, .reports, .doctor, .describe: true
+        case .list, .status, .logs, .events, .reports, .doctor, .policies, .evictionOrder, .describe: true
         case .verb(let request): request.verb == .wait
-        case .signal, .apply, .upgrade: false
+        case .signal, .apply, .reloadPolicy, .upgrade: false
         }
     }
 }

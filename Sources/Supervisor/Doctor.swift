@@ -1,4 +1,6 @@
 import Linux
+import Policies
+import PolicyHost
 import Processes
 import TorporAPI
 
@@ -13,7 +15,32 @@ struct Doctor {
         return [
             cgroups, runtimeDirectory, store, MachineChecks.freezer(freezes),
             MachineChecks.controllers(supervisor.cgroups?.controllers ?? []),
-        ] + MachineChecks(apps: supervisor.apps.count).all
+        ] + policies + MachineChecks(apps: supervisor.apps.count).all
+    }
+
+    /// Each policy that does not do its work, or is not kept from doing harm.
+    private var policies: [DoctorCheck] {
+        (supervisor.governance?.chain.seats ?? []).map { seat in
+            var check = DoctorCheck(name: "policy \(seat.settings.name)", ok: true, value: seat.state.name)
+            switch seat.state {
+            case .refused(let reason), .quarantined(let reason):
+                check.ok = false
+                check.message =
+                    "\(reason); the apps are managed without it until ‘torpor policy reload \(seat.settings.name)’"
+            case .waiting:
+                check.ok = false
+                check.message = "\(seat.lastFailure ?? "it failed"); it is loaded again by itself"
+            case .loading: break
+            case .ready:
+                let confinement = seat.description?.confinement ?? []
+                guard seat.settings.isIsolated, !confinement.contains([.files, .systemCalls]) else { break }
+                check.ok = false
+                check.message =
+                    "its process is not fully confined, since this kernel lacks Landlock or seccomp: use only "
+                    + "policies that you would trust with the supervisor's rights"
+            }
+            return check
+        }
     }
 
     private var store: DoctorCheck {

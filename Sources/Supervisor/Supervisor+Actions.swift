@@ -14,6 +14,10 @@ extension Supervisor {
     public static let version = "0.1.0"
 
     func perform(_ outputs: [AppAction]) {
+        let now = loop.now
+        for output in outputs {
+            if case .entered(let state) = output.action { apps[output.app].times.enter(state, at: now) }
+        }
         recordAhead(of: outputs)
         guard !isKeeperLost else { return }
         for output in outputs { perform(output.action, of: apps[output.app]) }
@@ -36,7 +40,7 @@ extension Supervisor {
         case .entered(let state): entered(app, state)
         case .ended(let ending): ended(app, ending)
         case .report(let notice): report(app, notice)
-        case .askForAdmission: break
+        case .askForAdmission(let reason): governance?.mayLaunch(app, reason)
         case .requestLaunch: break  // The coordinator keeps it to itself.
         }
     }
@@ -163,6 +167,7 @@ extension Supervisor {
         let machine = coordinator.machine(app.id)
         note(app, kind: "state", from: app.lastState.rawValue, to: state.rawValue, text: "is \(state.rawValue)")
         log.debug("\(app.name): \(state.rawValue) (incarnation \(machine.incarnation))")
+        governance?.entered(app, from: app.lastState, to: state)
         app.lastState = state
         if state == .active || state == .background { app.probe = nil }
     }
@@ -196,14 +201,9 @@ extension Supervisor {
         case .keepsRunning: text = "is continued by somebody else again and again: it is left running in the background"
         case .killed: text = "did not end within its grace: sent SIGKILL"
         case .backgroundTimeUsed:
-            switch policy.advice(on: .backgroundTimeUsed(app: app.name)) {
-            case .leave: return
-            case .request(let request, let reason):
-                note(app, kind: "policy", text: reason)
-                let id = app.id
-                loop.later { [weak self] in try? self?.request(request, of: id) }
-                return
-            }
+            // Without a policy it is left running.
+            governance?.timeUsed(app)
+            return
         }
         log.warning("\(app.name) \(text)")
         note(app, kind: "notice", text: text)

@@ -121,6 +121,7 @@ extension Supervisor {
         configurationChanged(kept.sources)
         for warning in kept.warnings { log.warning(warning.description) }
         takeSpecifications(applied.new.apps, living: living)
+        govern()
         let entries = entries(applied, chosen, ending: ending, living: living)
         tell(applied, entries, by: name)
         for entry in entries { lastEndings[entry.id] = nil }

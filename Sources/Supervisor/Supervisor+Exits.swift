@@ -140,6 +140,8 @@ extension Supervisor {
         app.usage = .none
         if app.tree?.cgroupPath != nil { try? cgroups?.remove(app.name) }
         app.tree = nil
+        app.heldBack = nil
+        governance?.ended(app, ending)
         lastEndings[app.id] = (ending, text)
         forgetGoal(of: app, after: ending)
         takeNextSpecification(app)

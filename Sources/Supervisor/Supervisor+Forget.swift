@@ -27,6 +27,7 @@ extension Supervisor {
         note(app, kind: "configuration", text: "was removed from the configuration")
         endWaiting(for: app)
         apps.remove(app)
+        governance?.forget(app.id)
         lastEndings[app.id] = nil
         app.deadlineTimer?.cancel()
         app.passTimer?.cancel()

@@ -49,6 +49,9 @@ extension Supervisor {
                 let chosen = one ?? selection.apps
                 reply.send(Replies.reports(chosen.flatMap(\.reports).sorted { $0.at > $1.at }))
             case .doctor: reply.send(Replies.doctor(Doctor(self).checks()))
+            case .policies: policies(reply)
+            case .reloadPolicy(let name): reloadPolicy(name, reply)
+            case .evictionOrder: evictionOrder(reply)
             case .describe: reply.send(info.json)
             case .upgrade: upgrade(reply)
             }

@@ -72,7 +72,9 @@ extension Supervisor {
                 record(app)
             case .exitStatus(let status): note(app, kind: "notice", text: "says that it will exit with \(status)")
             case .mainPID(let pid): changeMain(app, pid)
-            case .watchdogPing: deliver(.heartbeat, to: id)
+            case .watchdogPing:
+                governance?.heard(app)
+                deliver(.heartbeat, to: id)
             case .watchdogTrigger: deliver(.watchdogTriggered, to: id)
             case .watchdogUsec(let microseconds):
                 let interval = microseconds == 0 ? nil : Duration.microseconds(Int64(clamping: microseconds))

@@ -45,7 +45,8 @@ public final class Supervisor {
     /// The path that the keeper starts torpord by.
     let program: String
     let datagrams = DatagramBuffer()
-    let policy: any LifecyclePolicy = DefaultPolicy()
+    /// Policies; nil while nobody wants any.
+    var governance: Governance?
     var cgroups: CgroupTree?
     var cgroupTrouble: String?
     var coordinator: Coordinator
@@ -214,14 +215,18 @@ public final class Supervisor {
             log.error("the torpord on disk did not come up: the one from before the upgrade goes on")
             note(kind: "supervisor", text: "the upgrade failed: the torpord on disk did not come up")
         }
+        govern()
         remember(fresh) { [weak self] in
-            self?.whenLeftOverIsGone { self?.launchAtStart(fresh) }
+            self?.whenLeftOverIsGone {
+                self?.whenGoverned { self?.launchAtStart(fresh) }
+            }
         }
         do {
             try loop.run()
         } catch {
             throw StartError("the event loop failed: \(error)")
         }
+        governance?.close()
         closeStore(quickly: handsOver != nil)
         cleanUp()
     }
@@ -290,6 +295,7 @@ public final class Supervisor {
             armDeadline(apps[id])
             keep(apps[id])
         }
+        if let governance, !touched.isEmpty { governance.touched(touched) }
         if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
         if coordinator.isHoldingLaunches { armPace() }
         forgetRemoved()

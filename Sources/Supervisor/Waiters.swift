@@ -76,9 +76,13 @@ extension Supervisor {
             do throws(RequestError) {
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
+                if request.verb == .start { app.skipsAdmission = request.force ? true : nil }
                 if let asked = Self.request(for: request) { try self.request(asked, of: app.id) }
                 if request.token != nil { for app in [app] + along { keepTokens(of: app) } }
                 let machine = coordinator.machine(app.id)
+                if machine.goalGeneration != before.goalGeneration {
+                    governance?.asked(app, from: before.goal, to: machine.goal)
+                }
                 item = Waiter.Item(
                     app: app.id,
                     target: target(of: request, app, before),
@@ -192,9 +196,13 @@ extension Supervisor {
         guard waiter.items[index].result == nil else { return }
         let blockers = coordinator.blockers(app.id)
         let text =
-            blockers.isEmpty
-            ? "is \(machine.transition?.rawValue ?? machine.state.rawValue)"
-            : "waits for \(blockers.joined(separator: ", "))"
+            if let reason = app.heldBack {
+                "is held back: \(reason)"
+            } else if blockers.isEmpty {
+                "is \(machine.transition?.rawValue ?? machine.state.rawValue)"
+            } else {
+                "waits for \(blockers.joined(separator: ", "))"
+            }
         let step = VerbProgress(
             app: app.name,
             state: machine.state.rawValue,

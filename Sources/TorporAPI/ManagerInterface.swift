@@ -134,6 +134,39 @@ public enum ManagerInterface {
         # Something that this machine offers or lacks; message says what the lack costs.
         type Check (name: string, ok: bool, value: ?string, message: ?string)
 
+        # A policy: state is loading, ready, waiting (it failed and is loaded again in retry_ms), refused or quarantined;
+        # the counts are of questions and of pieces of advice, the times of its answers.
+        type Policy (
+          name: string,
+          path: string,
+          state: string,
+          mode: string,
+          isolation: string,
+          confinement: []string,
+          pid: ?int,
+          version: ?string,
+          summary: ?string,
+          abi: ?int,
+          questions: int,
+          taken: int,
+          idle: int,
+          told: int,
+          refused: int,
+          damped: int,
+          overruled: int,
+          failures: int,
+          restarts: int,
+          median_us: ?float,
+          p99_us: ?float,
+          deadline_ms: int,
+          retry_ms: ?int,
+          asks_again_ms: ?int,
+          last_failure: ?string
+        )
+
+        # An app that would be ended if memory were short, and why it stands where it does.
+        type EvictionCandidate (app: string, state: string, memory_bytes: ?int, policy: string, reason: string)
+
         # A key of the configuration whose value is another one now. effect says when it counts: live (at once),
         # next-launch (it only matters then), restart (the app runs with the old value until it is launched again) or
         # supervisor-start.
@@ -236,6 +269,16 @@ public enum ManagerInterface {
 
         # What this machine offers, what it lacks and what that costs.
         method Doctor() -> (checks: []Check)
+
+        # The policies, in the order in which they are asked.
+        method Policies() -> (policies: []Policy)
+
+        # Opens a policy's library anew, also one that is refused or quarantined. Nothing else is touched. Replies when it
+        # is loaded or is known not to be.
+        method ReloadPolicy(name: string) -> (policy: Policy)
+
+        # Whom the policies would end first if memory were short, the first one first.
+        method EvictionOrder() -> (apps: []EvictionCandidate)
 
         # Which torpord answers: its version, and how many its keeper has started, this one included.
         method Describe() -> (version: string, instance: int, pid: int, apps: int, upgrade_failure: ?string)

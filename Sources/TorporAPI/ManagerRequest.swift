@@ -14,6 +14,12 @@ public enum ManagerRequest: Hashable, Sendable {
     case events(EventsRequest)
     case reports(app: String?)
     case doctor
+    /// The policies, in the order in which they are asked.
+    case policies
+    /// Open a policy's library anew.
+    case reloadPolicy(name: String)
+    /// Whom the policies would end first if memory were short.
+    case evictionOrder
     /// Which torpord answers.
     case describe
     /// Replace the running torpord in place.
@@ -43,6 +49,9 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
         case "Doctor": self = .doctor
+        case "Policies": self = .policies
+        case "ReloadPolicy": self = .reloadPolicy(name: try fields.string("name"))
+        case "EvictionOrder": self = .evictionOrder
         case "Describe": self = .describe
         case "Upgrade": self = .upgrade
         default: return nil
@@ -63,6 +72,9 @@ public enum ManagerRequest: Hashable, Sendable {
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)
             case .doctor: ("Doctor", .emptyObject, false)
+            case .policies: ("Policies", .emptyObject, false)
+            case .reloadPolicy(let name): ("ReloadPolicy", ["name": .string(name)], false)
+            case .evictionOrder: ("EvictionOrder", .emptyObject, false)
             case .describe: ("Describe", .emptyObject, false)
             case .upgrade: ("Upgrade", .emptyObject, false)
             }

@@ -23,7 +23,7 @@ public struct VerbRequest: Hashable, Sendable {
     public var apps: [String]
     /// Start only: launch into the background.
     public var background = false
-    /// Suspend only: although something holds it.
+    /// Start: although a policy is against it; suspend: although something holds it.
     public var force = false
     /// Interrupt only: end an interruption.
     public var end = false
@@ -181,6 +181,12 @@ public enum Replies {
     }
     /// The reply of Reports.
     public static func reports(_ reports: [Report]) -> JSON { ["reports": .array(reports.map(\.json))] }
+    /// The reply of Policies.
+    public static func policies(_ policies: [PolicyStatus]) -> JSON { ["policies": .array(policies.map(\.json))] }
+    /// The reply of ReloadPolicy.
+    public static func policy(_ policy: PolicyStatus) -> JSON { ["policy": policy.json] }
+    /// The reply of EvictionOrder.
+    public static func evictionOrder(_ apps: [EvictionCandidate]) -> JSON { ["apps": .array(apps.map(\.json))] }
     /// The reply of Doctor.
     public static func doctor(_ checks: [DoctorCheck]) -> JSON { ["checks": .array(checks.map(\.json))] }
 }

@@ -176,6 +176,8 @@ struct LoaderTests {
             [policies.p]
             path = "libp.so"
             isolation = "none"
+            mode = "advise"
+            deadline = "20ms"
             options = { a = 1, b = [true, 1.5, 2026-01-02], c = { d = "e" } }
             """
         ).get()
@@ -193,6 +195,8 @@ struct LoaderTests {
         #expect(supervisor.stateDirectory == "/s")
         var policy = PolicySpecification(name: "p", path: "libp.so")
         policy.isolation = .none
+        policy.mode = .advise
+        policy.deadline = .milliseconds(20)
         policy.options = [
             "a": .integer(1), "b": .array([.boolean(true), .double(1.5), .date("2026-01-02")]),
             "c": .table(["d": .string("e")]),

@@ -8,12 +8,14 @@ struct Start: ParsableCommand {
     )
     @OptionGroup var apps: AppsArgument
     @Flag(help: "Launch into the background.") var background = false
+    @Flag(help: "Although a policy is against it.") var force = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
         var request = VerbRequest(verb: .start, apps: apps.apps)
         request.background = background
+        request.force = force
         try VerbRunner.run(request, options, wait: wait)
     }
 }

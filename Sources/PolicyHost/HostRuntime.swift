@@ -1,0 +1,251 @@
+import EventLoop
+public import Linux
+public import Policies
+import TorporPolicyABI
+
+/// A host process that is to be started.
+public struct HostPlan {
+    /// The policy's name in the configuration.
+    public let name: String
+    /// Its descriptors 3, 4, …; they may be closed when the launch was asked for.
+    public let descriptors: [Int32]
+    /// Where it writes.
+    public let standardError: Int32
+}
+
+/// A host process that was started.
+public struct StartedHost {
+    /// Its number.
+    public let pid: Int32
+    /// Pins it.
+    public let pidfd: Descriptor
+
+    /// A process behind its pidfd.
+    public init(pid: Int32, pidfd: Descriptor) {
+        self.pid = pid
+        self.pidfd = pidfd
+    }
+}
+
+/// Starts host processes, which end with this one.
+public protocol PolicyHostLauncher: AnyObject {
+    /// Whom a host becomes; nil: it stays who this process is.
+    var hostUser: (user: UInt32, group: UInt32)? { get }
+    /// Starts torpor-policy-host; `started` is called once, and if it was started `ended` once after it.
+    func launch(
+        _ plan: HostPlan,
+        started: @escaping (Result<StartedHost, PolicyFailure>) -> Void,
+        ended: @escaping (PolicyEnd) -> Void
+    )
+}
+
+/// A policy in a process of its own, asked over a socket.
+final class HostRuntime: PolicyRuntime {
+    /// How long opening the library and making the policy may take.
+    static let loadDeadline = Duration.seconds(5)
+    /// What a host may map: a Swift runtime takes a tenth of it.
+    static let addressSpace: UInt64 = 768 << 20
+    /// How long the end of a process whose socket was closed is waited for, so that it can be told how it ended.
+    private static let endPatience = Duration.milliseconds(20)
+
+    /// Told once, when it was loaded or could not be.
+    private var loaded: ((Result<PolicyDescription, PolicyFailure>) -> Void)?
+    /// Told when it ends while nobody asks it anything.
+    var onFailure: ((PolicyFailure) -> Void)?
+
+    private(set) var pid: Int32?
+    private let loop: EventLoop
+    private let deadline: Duration
+    private let socket: Descriptor
+    private let errors: Descriptor
+    private var process: StartedHost?
+    private var watch: IOSource?
+    private var timer: TimerSource?
+    private var question: (reader: HostAnswerReader, completion: (Result<PolicyAnswer, PolicyFailure>) -> Void)?
+    private var serial: UInt64 = 0
+    private var message: [UInt8] = []
+    private var buffer = [UInt8](repeating: 0, count: HostMessages.largest)
+    private var isClosed = false
+    private var end: PolicyEnd?
+    private var isEnding = false
+
+    /// Starts the process and has it load the library.
+    init(
+        _ settings: PolicySettings,
+        library: TrustedLibrary,
+        view: PolicyView,
+        loop: EventLoop,
+        hosts: any PolicyHostLauncher,
+        loaded: @escaping (Result<PolicyDescription, PolicyFailure>) -> Void
+    ) throws(PolicyFailure) {
+        self.loop = loop
+        self.loaded = loaded
+        deadline = settings.deadline
+        let load = HostMessages.Load(
+            path: library.path,
+            options: settings.options,
+            addressSpace: Self.addressSpace,
+            user: hosts.hostUser?.user,
+            group: hosts.hostUser?.group,
+            viewSize: view.size,
+            adviceLimit: 4 * PolicyView.capacity
+        )
+        let bytes = try load.encoded()
+        let theirs: Descriptor
+        let output: Descriptor
+        do throws(Errno) {
+            (socket, theirs) = try Sockets.pair(.sequenced)
+            (errors, output) = try Descriptor.pipe(nonBlocking: true)
+            // Room for a large answer, so that the host need not wait for this loop between its parts.
+            try Sockets.send(socket.raw, bytes)
+            timer = try loop.timer { [weak self] in self?.late() }
+            watch = try loop.watch(socket.raw, .readable) { [weak self] _ in self?.receive() }
+        } catch {
+            throw .notStarted(program: "torpor-policy-host", error)
+        }
+        timer?.arm(after: Self.loadDeadline)
+        let plan = HostPlan(
+            name: settings.name,
+            descriptors: [theirs.raw, view.descriptor.raw, library.library.raw, library.directory.raw],
+            standardError: output.raw
+        )
+        hosts.launch(plan) { [weak self] result in
+            switch result {
+            case .success(let process):
+                guard let self, !self.isClosed else {
+                    try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill)
+                    return
+                }
+                self.process = process
+                self.pid = process.pid
+            case .failure(let failure): self?.fail(failure)
+            }
+        } ended: { [weak self] end in
+            self?.ended(end)
+        }
+        withExtendedLifetime((theirs, output)) {}
+    }
+
+    func ask(
+        _ events: [torpor_policy_event],
+        limit: Int,
+        _ completion: @escaping (Result<PolicyAnswer, PolicyFailure>) -> Void
+    ) {
+        serial += 1
+        HostMessages.encodeQuestion(serial: serial, events, into: &message)
+        question = (HostAnswerReader(serial: serial, eventCount: events.count, adviceLimit: limit), completion)
+        timer?.arm(after: deadline)
+        do throws(Errno) {
+            guard try Sockets.send(socket.raw, message) != nil else {
+                return loop.later { [weak self] in self?.fail(.nonsense("it does not read what it is asked")) }
+            }
+        } catch {
+            lost()
+        }
+    }
+
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        watch?.cancel()
+        watch = nil
+        timer = nil
+        question = nil
+        loaded = nil
+        onFailure = nil
+        // It exits by itself when its socket closes; one that hangs does not.
+        if let process { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
+    }
+
+    // MARK: What comes
+
+    private func receive() {
+        while !isClosed, !isEnding {
+            let received: ReceivedMessage?
+            do throws(Errno) {
+                received = try Sockets.receive(socket.raw, into: &buffer, maximumDescriptors: 0)
+            } catch {
+                return lost()
+            }
+            guard let received else { return }
+            if received.bytes.isEmpty { return lost() }
+            if received.dataTruncated { return fail(.nonsense("a message that is too long")) }
+            received.bytes.withUnsafeBytes { take($0) }
+            // One answer is all that there is.
+            if question == nil { return }
+        }
+    }
+
+    private func take(_ bytes: UnsafeRawBufferPointer) {
+        do throws(PolicyFailure) {
+            if let loaded {
+                let description = try HostAnswers.description(bytes)
+                self.loaded = nil
+                timer?.disarm()
+                loaded(.success(description))
+            } else if question != nil {
+                guard let answer = try question?.reader.take(bytes) else { return }
+                timer?.disarm()
+                let completion = question?.completion
+                question = nil
+                completion?(.success(answer))
+            } else {
+                fail(.nonsense("an answer that nobody asked for"))
+            }
+        } catch {
+            fail(error)
+        }
+    }
+
+    private func late() {
+        fail(.late(loaded == nil ? deadline : Self.loadDeadline))
+    }
+
+    /// The socket is closed: in a moment it is known how the process ended.
+    private func lost() {
+        guard !isClosed, !isEnding else { return }
+        if let end { return fail(.ended(end, lastLine: lastLine())) }
+        isEnding = true
+        watch?.cancel()
+        watch = nil
+        if let process { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
+        timer = try? loop.timer { [weak self] in
+            guard let self else { return }
+            self.fail(.ended(.unknown, lastLine: self.lastLine()))
+        }
+        timer?.arm(after: Self.endPatience)
+    }
+
+    private func ended(_ end: PolicyEnd) {
+        self.end = end
+        guard !isClosed else { return }
+        // What it said before it ended counts.
+        if !isEnding { receive() }
+        guard !isClosed else { return }
+        fail(.ended(end, lastLine: lastLine()))
+    }
+
+    private func fail(_ failure: PolicyFailure) {
+        guard !isClosed else { return }
+        let (loaded, completion, onFailure) = (loaded, question?.completion, onFailure)
+        close()
+        if let loaded {
+            loaded(.failure(failure))
+        } else if let completion {
+            completion(.failure(failure))
+        } else {
+            onFailure?(failure)
+        }
+    }
+
+    /// The last line that the library wrote, such as the reason of a trap.
+    private func lastLine() -> String {
+        var bytes: [UInt8] = []
+        for _ in 0..<64 {
+            guard let more = try? Descriptor.read(errors.raw, maximum: 4096), !more.isEmpty else { break }
+            bytes = Array((bytes + more).suffix(4096))
+        }
+        let line = bytes.split(whereSeparator: { $0 == UInt8(ascii: "\n") }).last ?? []
+        return line.withUnsafeBytes { PolicyText.clean($0, limit: 300) }
+    }
+}

@@ -1,0 +1,46 @@
+/// How long things took, counted in buckets of a sixteenth of a power of two: quantiles are right to about 6 %.
+public struct Latency: Sendable {
+    /// Sixteen to each power of two; the last one has all from about 17 s on.
+    private var buckets: [UInt32] = []
+    /// How many were counted.
+    public private(set) var count = 0
+
+    /// None yet.
+    public init() {}
+
+    /// Counts one.
+    public mutating func add(_ time: Duration) {
+        if buckets.isEmpty { buckets = [UInt32](repeating: 0, count: Self.bucketCount) }
+        let (seconds, attoseconds) = time.components
+        let nanoseconds = UInt64(clamping: seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
+        buckets[Self.bucket(of: nanoseconds)] &+= 1
+        count += 1
+    }
+
+    /// The time within which that part of them (0 to 1) was over; nil while there are none.
+    public func quantile(_ part: Double) -> Duration? {
+        guard count > 0 else { return nil }
+        var left = max(1, Int((Double(count) * part).rounded(.up)))
+        for (index, number) in buckets.enumerated() {
+            left -= Int(number)
+            if left <= 0 { return .nanoseconds(Int64(Self.middle(of: index))) }
+        }
+        return nil
+    }
+
+    private static let bucketCount = 16 * 32
+
+    private static func bucket(of nanoseconds: UInt64) -> Int {
+        guard nanoseconds >= 16 else { return Int(nanoseconds) }
+        let power = 63 - nanoseconds.leadingZeroBitCount
+        let part = Int(nanoseconds >> UInt64(power - 4)) & 15
+        return min(bucketCount - 1, (power - 3) * 16 + part)
+    }
+
+    private static func middle(of bucket: Int) -> UInt64 {
+        guard bucket >= 16 else { return UInt64(bucket) }
+        let power = bucket / 16 + 3
+        let width = UInt64(1) << UInt64(power - 4)
+        return (UInt64(16 + bucket % 16) << UInt64(power - 4)) + width / 2
+    }
+}

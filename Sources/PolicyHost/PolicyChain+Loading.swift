@@ -1,0 +1,61 @@
+import EventLoop
+import Linux
+import Policies
+
+/// Opening libraries.
+extension PolicyChain {
+    func load(_ seat: PolicySeat) {
+        seat.state = .loading
+        seat.generation += 1
+        seat.retryTimer = nil
+        seat.retryAt = nil
+        let generation = seat.generation
+        do throws(PolicyFailure) {
+            let library = try LibraryTrust.open(seat.settings.path)
+            if seat.settings.isIsolated {
+                try loadIsolated(seat, library, generation)
+            } else {
+                try loadHere(seat, library)
+            }
+        } catch {
+            // Always later: whoever configures the chain finds its policies loading.
+            loop.later { [weak self, weak seat] in
+                guard let self, let seat, seat.generation == generation else { return }
+                self.failed(seat, error)
+            }
+        }
+    }
+
+    private func loadHere(_ seat: PolicySeat, _ library: TrustedLibrary) throws(PolicyFailure) {
+        let name = seat.settings.name
+        guarding(name, true)
+        defer { guarding(name, false) }
+        let opened = try PolicyLibrary(path: library.path, options: seat.settings.options)
+        let guarding = guarding
+        let runtime = LibraryRuntime(opened, view, deadline: seat.settings.deadline) { guarding(name, $0) }
+        let generation = seat.generation
+        loop.later { [weak self, weak seat] in
+            guard let self, let seat, seat.generation == generation else { return }
+            self.loaded(seat, runtime, opened.description)
+        }
+    }
+
+    private func loadIsolated(_ seat: PolicySeat, _ library: TrustedLibrary, _ generation: Int) throws(PolicyFailure) {
+        var runtime: HostRuntime?
+        runtime = try HostRuntime(seat.settings, library: library, view: view, loop: loop, hosts: hosts) {
+            [weak self, weak seat] result in
+            guard let self, let seat, seat.generation == generation else { return }
+            switch result {
+            case .success(let description):
+                if let loaded = seat.runtime { self.loaded(seat, loaded, description) }
+            case .failure(let failure): self.failed(seat, failure)
+            }
+        }
+        runtime?.onFailure = { [weak self, weak seat] failure in
+            guard let self, let seat, seat.generation == generation else { return }
+            self.failed(seat, failure)
+        }
+        // Also while it is loading, so that it is closed with its seat; nobody asks it before it is ready.
+        seat.runtime = runtime
+    }
+}

@@ -1,0 +1,402 @@
+public import EventLoop
+import Linux
+public import Policies
+public import TorporPolicyABI
+
+/// What the supervisor does for its policies.
+public protocol PolicyChainDelegate: AnyObject {
+    /// A question is about to be asked: the view has to show what is so now. `needs` has `TORPOR_NEEDS_…` of what is
+    /// measured for whoever is asked.
+    func policiesWillBeAsked(needs: UInt64)
+    /// Takes a piece of advice, as far as the rules allow.
+    func take(_ counsel: Counsel) -> CounselOutcome
+    /// Everybody was asked about these events, and their advice was taken or not.
+    func policiesAnswered(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)])
+    /// A policy came to another state, in a sentence about it; `isTrouble` when something is wrong.
+    func policy(_ seat: PolicySeat, changed sentence: String, isTrouble: Bool)
+    /// Somebody else is asked, or about something else, than before.
+    func policiesChanged()
+}
+
+/// The policies in their order: asks them about what happens, one question under way at a time, and hands on what they
+/// advise. A policy that fails is left out at once and comes back later; it can change nothing by itself.
+///
+/// Events wait in a queue until the loop has nothing more urgent to do, so no policy is on the way of an exit or a
+/// deadline. All that wait are asked about together: first one policy, then the next.
+public final class PolicyChain {
+    /// More events than this waiting, and they are replaced by one that says to look at everything.
+    static let queueLimit = 4096
+    /// The shortest time after which a policy can be asked again.
+    static let shortestWait = Duration.milliseconds(100)
+
+    /// What is told of everything.
+    public weak var delegate: (any PolicyChainDelegate)?
+    /// In the order in which they are asked.
+    public private(set) var seats: [PolicySeat] = []
+    /// Events are put together and handed on although no policy wants them: somebody records them.
+    public var isRecorded = false
+
+    let loop: EventLoop
+    let view: PolicyView
+    let hosts: any PolicyHostLauncher
+    let guarding: (String, Bool) -> Void
+    private var queue: [Entry] = []
+    private var round: Round?
+    private var isScheduled = false
+    private var isClosed = false
+
+    struct Entry {
+        var event: torpor_policy_event
+        /// Only this one is asked; nil: all.
+        weak var only: PolicySeat?
+        var isForOne = false
+        /// Who wants the advice, instead of having it taken.
+        var completion: (([Counsel]) -> Void)?
+    }
+
+    private struct Round {
+        var entries: [Entry]
+        var decided: UInt64 = 0
+        var next = 0
+        var counsels: [(index: Int, counsel: Counsel)] = []
+        /// By matter, who was first.
+        var matters: [Int: [Matter: String]] = [:]
+    }
+
+    /// A chain without policies.
+    ///
+    /// - Parameters:
+    ///   - view: what they see; the delegate writes it.
+    ///   - hosts: starts processes for those that are isolated.
+    ///   - guarding: told, by name, when a policy in this process begins to answer and when it is done.
+    public init(
+        loop: EventLoop,
+        view: PolicyView,
+        hosts: any PolicyHostLauncher,
+        guarding: @escaping (String, Bool) -> Void = { _, _ in }
+    ) {
+        self.loop = loop
+        self.view = view
+        self.hosts = hosts
+        self.guarding = guarding
+    }
+
+    // MARK: Who is asked
+
+    /// Goes by a new configuration: policies of which nothing but the order changed go on as they are. Those that are
+    /// quarantined under a name in `keepingOut` stay so.
+    public func configure(_ settings: [PolicySettings], keepingOut: [String: String] = [:]) {
+        var old: [String: PolicySeat] = [:]
+        for seat in seats { old[seat.settings.name] = seat }
+        seats = settings.map { settings in
+            guard let seat = old[settings.name], seat.settings == settings else { return PolicySeat(settings) }
+            old[settings.name] = nil
+            return seat
+        }
+        for seat in old.values { close(seat) }
+        delegate?.policiesChanged()
+        for seat in seats where seat.state == .loading && seat.runtime == nil && seat.generation == 0 {
+            if let reason = keepingOut[seat.settings.name] {
+                seat.state = .quarantined(reason)
+                seat.lastFailure = reason
+                delegate?.policy(seat, changed: "is quarantined: \(reason)", isTrouble: true)
+            } else {
+                load(seat)
+            }
+        }
+    }
+
+    /// Opens a policy's library anew, whatever it did before.
+    ///
+    /// - Returns: false when there is no policy of that name.
+    public func reload(_ name: String) -> Bool {
+        guard let seat = seats.first(where: { $0.settings.name == name }) else { return false }
+        close(seat)
+        seat.ledger.forget()
+        seat.lastFailure = nil
+        load(seat)
+        return true
+    }
+
+    /// Whether an event of that kind is worth posting.
+    public func wants(_ kind: torpor_policy_event_kind) -> Bool {
+        isRecorded || seats.contains { $0.wants(kind.rawValue) }
+    }
+
+    /// Whether one whose advice is taken is asked about events of that kind.
+    public func isGoverned(_ kind: torpor_policy_event_kind) -> Bool {
+        seats.contains { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }
+    }
+
+    /// Ends all of them.
+    public func close() {
+        isClosed = true
+        for seat in seats { seat.close() }
+        seats = []
+    }
+
+    /// Ends a policy's process; the question that it was asked goes to the next one.
+    private func close(_ seat: PolicySeat) {
+        seat.close()
+        guard waitingFor === seat else { return }
+        waitingFor = nil
+        loop.later { [weak self] in
+            guard let self, self.waitingFor == nil else { return }
+            self.askNext()
+        }
+    }
+
+    // MARK: What they are asked
+
+    /// Puts an event to them as soon as there is nothing more urgent.
+    public func post(_ event: torpor_policy_event) {
+        guard isRecorded || seats.contains(where: { $0.wants(event.kind) }) else { return }
+        if queue.count >= Self.queueLimit { shorten() }
+        enqueue(Entry(event: event))
+    }
+
+    /// Asks about something whose advice is not taken but given to the caller, in order; nobody may have any.
+    public func ask(_ event: torpor_policy_event, _ completion: @escaping ([Counsel]) -> Void) {
+        enqueue(Entry(event: event, completion: completion))
+    }
+
+    private func enqueue(_ entry: Entry) {
+        guard !isClosed else { return }
+        queue.append(entry)
+        schedule()
+    }
+
+    private func schedule() {
+        guard !isScheduled, round == nil else { return }
+        isScheduled = true
+        loop.later { [weak self] in
+            self?.isScheduled = false
+            self?.begin()
+        }
+    }
+
+    /// Too much has happened to tell of each: launches wait for their answer, the rest is told at once.
+    private func shorten() {
+        let kept = [TORPOR_EVENT_LAUNCH, TORPOR_EVENT_EVICTION].map(\.rawValue)
+        queue.removeAll { !kept.contains($0.event.kind) && $0.completion == nil }
+        queue.append(Entry(event: Self.event(TORPOR_EVENT_APPS, at: loop.now)))
+    }
+
+    /// An event of that kind that concerns no app.
+    public static func event(_ kind: torpor_policy_event_kind, at time: Duration) -> torpor_policy_event {
+        torpor_policy_event(
+            size: UInt32(MemoryLayout<torpor_policy_event>.size),
+            kind: kind.rawValue,
+            app: UInt32.max,
+            from: 0,
+            to: 0,
+            reason: 0,
+            at: time.microseconds,
+            delay: Int64.min
+        )
+    }
+
+    // MARK: A round
+
+    private func begin() {
+        guard round == nil, !queue.isEmpty, !isClosed else { return }
+        let count = min(queue.count, PolicyLibrary.eventLimit)
+        let entries = Array(queue[..<count])
+        queue.removeFirst(count)
+        var needs: UInt64 = 0
+        for seat in seats where entries.contains(where: { isAsked(seat, $0) }) { needs |= seat.description?.needs ?? 0 }
+        delegate?.policiesWillBeAsked(needs: needs)
+        round = Round(entries: entries)
+        askNext()
+    }
+
+    private func isAsked(_ seat: PolicySeat, _ entry: Entry) -> Bool {
+        seat.wants(entry.event.kind) && (!entry.isForOne || entry.only === seat)
+    }
+
+    private func askNext() {
+        while let next = round?.next, next < seats.count {
+            round?.next += 1
+            let seat = seats[next]
+            guard let entries = round?.entries, let decided = round?.decided, let runtime = seat.runtime else { continue }
+            let indices = entries.indices.filter { decided >> UInt64($0) & 1 == 0 && isAsked(seat, entries[$0]) }
+            guard !indices.isEmpty else { continue }
+            let start = Clock.monotonic()
+            var isOver = false
+            var isReturned = false
+            seat.statistics.questions += 1
+            let generation = seat.generation
+            runtime.ask(indices.map { entries[$0].event }, limit: max(64, 4 * view.count)) { [weak self, weak seat] result in
+                isOver = true
+                guard let self, let seat, generation == seat.generation else { return }
+                self.waitingFor = nil
+                self.take(result, of: seat, indices, took: Clock.monotonic() - start)
+                if isReturned { self.askNext() }
+            }
+            guard isOver else {
+                // It calls back, also when it fails; one that is closed meanwhile does not (``close(_:)``).
+                isReturned = true
+                waitingFor = seat
+                return
+            }
+        }
+        if round != nil { end() }
+    }
+
+    /// The one that is asked now in a process of its own.
+    private weak var waitingFor: PolicySeat?
+
+    private func take(
+        _ result: Result<PolicyAnswer, PolicyFailure>,
+        of seat: PolicySeat,
+        _ indices: [Int],
+        took time: Duration
+    ) {
+        seat.statistics.latency.add(time)
+        switch result {
+        case .failure(let failure): failed(seat, failure)
+        case .success(let answer):
+            for (position, index) in indices.enumerated() where answer.hasDecided(position) && !seat.settings.onlyAdvises {
+                round?.decided |= 1 << UInt64(index)
+            }
+            for advice in answer.advice {
+                guard indices.indices.contains(advice.event) else { continue }
+                take(advice, of: seat, indices[advice.event])
+            }
+        }
+    }
+
+    private func take(_ advice: PolicyAdvice, of seat: PolicySeat, _ index: Int) {
+        if advice.kind == TORPOR_ADVISE_ASK_AGAIN.rawValue { return askAgain(seat, after: .microseconds(advice.time)) }
+        guard let entry = round?.entries[index] else { return }
+        var overruledBy: String?
+        if let matter = Matter(advice) {
+            let first = round?.matters[index, default: [:]][matter]
+            if let first, first != seat.settings.name {
+                overruledBy = first
+            } else if !seat.settings.onlyAdvises {
+                round?.matters[index, default: [:]][matter] = seat.settings.name
+            }
+        }
+        let counsel = Counsel(
+            policy: seat.settings.name,
+            event: entry.event,
+            advice: advice,
+            onlyAdvises: seat.settings.onlyAdvises,
+            overruledBy: overruledBy
+        )
+        round?.counsels.append((index, counsel))
+    }
+
+    private func end() {
+        guard let ended = round else { return }
+        round = nil
+        var outcomes: [(Counsel, CounselOutcome)] = []
+        for (index, counsel) in ended.counsels where ended.entries[index].completion == nil {
+            let outcome = self.outcome(of: counsel)
+            outcomes.append((counsel, outcome))
+        }
+        for (index, entry) in ended.entries.enumerated() {
+            guard let completion = entry.completion else { continue }
+            completion(ended.counsels.filter { $0.index == index && $0.counsel.overruledBy == nil }.map(\.counsel))
+        }
+        delegate?.policiesAnswered(ended.entries.map(\.event), outcomes)
+        if !queue.isEmpty { schedule() }
+    }
+
+    private func outcome(of counsel: Counsel) -> CounselOutcome {
+        guard let seat = seats.first(where: { $0.settings.name == counsel.policy }) else { return .idle }
+        if let other = counsel.overruledBy {
+            seat.statistics.overruled += 1
+            return .refused("\(other) has advised something in this matter before it")
+        }
+        let outcome = delegate?.take(counsel) ?? .idle
+        switch outcome {
+        case .taken: seat.statistics.taken += 1
+        case .idle: seat.statistics.idle += 1
+        case .refused: seat.statistics.refused += 1
+        case .damped: seat.statistics.damped += 1
+        case .told: seat.statistics.told += 1
+        }
+        return outcome
+    }
+
+    // MARK: Asking again
+
+    /// Asks a policy again at that time, or earlier if it wants that.
+    public func askAgain(_ name: String, at time: Duration) {
+        guard let seat = seats.first(where: { $0.settings.name == name }) else { return }
+        askAgain(seat, after: time - loop.now)
+    }
+
+    private func askAgain(_ seat: PolicySeat, after delay: Duration) {
+        let at = loop.now + max(Self.shortestWait, min(delay, .seconds(366 * 86_400)))
+        if let earlier = seat.asksAgainAt, earlier <= at { return }
+        seat.asksAgainAt = at
+        if seat.askTimer == nil {
+            seat.askTimer = try? loop.timer { [weak self, weak seat] in
+                guard let self, let seat else { return }
+                seat.asksAgainAt = nil
+                self.postAlone(TORPOR_EVENT_TIMER, to: seat)
+            }
+        }
+        seat.askTimer?.arm(at: at)
+    }
+
+    private func postAlone(_ kind: torpor_policy_event_kind, to seat: PolicySeat) {
+        guard seat.wants(kind.rawValue) else { return }
+        enqueue(Entry(event: Self.event(kind, at: loop.now), only: seat, isForOne: true))
+    }
+
+    // MARK: Loading, and loading again
+
+    func loaded(_ seat: PolicySeat, _ runtime: any PolicyRuntime, _ description: PolicyDescription) {
+        seat.runtime = runtime
+        seat.description = description
+        seat.state = .ready
+        let place = runtime.pid.map { "in process \($0)" } ?? "in this process"
+        delegate?.policy(
+            seat,
+            changed: "is loaded \(place): \(description.name) \(description.version), \(description.summary)",
+            isTrouble: false
+        )
+        delegate?.policiesChanged()
+        postAlone(TORPOR_EVENT_STARTED, to: seat)
+    }
+
+    func refused(_ seat: PolicySeat, _ sentence: String) {
+        close(seat)
+        seat.state = .refused(sentence)
+        seat.lastFailure = sentence
+        delegate?.policy(seat, changed: "is not used: \(sentence)", isTrouble: true)
+        delegate?.policiesChanged()
+    }
+
+    func failed(_ seat: PolicySeat, _ failure: PolicyFailure) {
+        if case .refused(let sentence) = failure { return refused(seat, sentence) }
+        close(seat)
+        seat.statistics.failures += 1
+        seat.lastFailure = failure.description
+        switch seat.ledger.failed(at: loop.now) {
+        case .retry(let delay):
+            seat.state = .waiting
+            seat.retryAt = loop.now + delay
+            seat.retryTimer = try? loop.timer { [weak self, weak seat] in
+                guard let self, let seat, case .waiting = seat.state else { return }
+                seat.statistics.restarts += 1
+                self.load(seat)
+            }
+            seat.retryTimer?.arm(after: delay)
+            let time = "\(delay.microseconds / 1000) ms"
+            delegate?.policy(seat, changed: "failed and is tried again in \(time): \(failure)", isTrouble: true)
+        case .quarantine:
+            seat.state = .quarantined(failure.description)
+            delegate?.policy(
+                seat,
+                changed: "failed too often and is quarantined until ‘torpor policy reload \(seat.settings.name)’: \(failure)",
+                isTrouble: true
+            )
+        }
+        delegate?.policiesChanged()
+    }
+}

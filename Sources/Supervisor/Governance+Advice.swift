@@ -1,0 +1,210 @@
+import EventLoop
+import Lifecycle
+import Linux
+import Policies
+import PolicyHost
+import Processes
+import TorporPolicyABI
+
+/// Taking advice.
+extension Governance: PolicyChainDelegate {
+    func policiesWillBeAsked(needs: UInt64) {
+        measure(needs)
+        refresh()
+        askedMeanwhile.removeAll(keepingCapacity: true)
+    }
+
+    func take(_ counsel: Counsel) -> CounselOutcome {
+        let advice = counsel.advice
+        guard let app = app(advice.app) else {
+            return refuse(counsel, nil, "there is no app in place \(advice.app)")
+        }
+        switch advice.kind {
+        case TORPOR_ADVISE_GOAL.rawValue:
+            guard let goal = Goal(policyCode: advice.value) else {
+                return refuse(counsel, app, "there is no state number \(advice.value)")
+            }
+            return send(app, to: goal, counsel)
+        case TORPOR_ADVISE_GRANT.rawValue:
+            return follow(.grant(.microseconds(advice.time)), app, counsel, "is granted \(Self.text(advice.time))")
+        case TORPOR_ADVISE_RESTART.rawValue:
+            guard isAnswer(counsel, to: TORPOR_EVENT_ENDED) else { break }
+            let time = Duration.microseconds(advice.time)
+            return follow(.restart(after: time), app, counsel, "starts again in \(Self.text(advice.time))")
+        case TORPOR_ADVISE_GIVE_UP.rawValue:
+            guard isAnswer(counsel, to: TORPOR_EVENT_ENDED) else { break }
+            return follow(.giveUp, app, counsel, "is given up until somebody starts or resets it")
+        case TORPOR_ADVISE_ADMIT.rawValue:
+            guard isAnswer(counsel, to: TORPOR_EVENT_LAUNCH) else { break }
+            if !counsel.onlyAdvises { admit(app.id) }
+            return .idle
+        case TORPOR_ADVISE_DELAY.rawValue:
+            guard isAnswer(counsel, to: TORPOR_EVENT_LAUNCH) else { break }
+            return delay(app, counsel)
+        case TORPOR_ADVISE_REFUSE.rawValue:
+            guard isAnswer(counsel, to: TORPOR_EVENT_LAUNCH) else { break }
+            if !counsel.onlyAdvises { app.refusal = "was not launched: \(Self.because(counsel))" }
+            return follow(.refuse, app, counsel, "is not launched")
+        case TORPOR_ADVISE_PROFILE.rawValue:
+            guard let state = Goal(policyCode: advice.value) else {
+                return refuse(counsel, app, "there is no state number \(advice.value)")
+            }
+            return applyProfile(of: state, to: app, counsel)
+        case TORPOR_ADVISE_ORDER.rawValue:
+            return refuse(counsel, app, "nobody asked for an order of eviction")
+        default:
+            return refuse(counsel, app, "there is no advice number \(advice.kind)")
+        }
+        return refuse(counsel, app, "it does not answer what was asked")
+    }
+
+    func policiesAnswered(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)]) {
+        for event in events where event.kind == TORPOR_EVENT_LAUNCH.rawValue {
+            guard let app = app(event.app), putOff[app.id] == nil else { continue }
+            admit(app.id)
+        }
+        trace.tell(events, counsels, view)
+    }
+
+    func policy(_ seat: PolicySeat, changed sentence: String, isTrouble: Bool) {
+        let text = "policy \(seat.settings.name) \(sentence)"
+        if isTrouble { supervisor.log.warning(text) } else { supervisor.log.info(text) }
+        supervisor.note(kind: "policy", text: text)
+        goOnWhenLoaded()
+        let settled = whenSettled.filter { $0.name == seat.settings.name }
+        whenSettled.removeAll { $0.name == seat.settings.name }
+        for waiter in settled { waiter.work() }
+    }
+
+    func policiesChanged() {
+        let isNeeded = chain.isGoverned(TORPOR_EVENT_LAUNCH)
+        guard isNeeded != supervisor.coordinator.asksForAdmission else { return }
+        let supervisor = supervisor
+        supervisor.uninterrupted {
+            supervisor.perform(supervisor.coordinator.setAsksForAdmission(isNeeded, now: supervisor.loop.now))
+        }
+    }
+
+    // MARK: One by one
+
+    private func send(_ app: AppRuntime, to goal: Goal, _ counsel: Counsel) -> CounselOutcome {
+        if supervisor.coordinator.isFollowed(.goal(goal), of: app.id) { return .idle }
+        let now = supervisor.loop.now
+        if !counsel.onlyAdvises {
+            if askedMeanwhile.contains(app.id) {
+                return refuse(counsel, app, "somebody else has asked something of it meanwhile")
+            }
+            if let time = damping.heldUntil(app.id, goal: counsel.advice.value, now: now) {
+                chain.askAgain(counsel.policy, at: time)
+                tell(counsel, app, "has changed its mind about \(app.name) too often and has to wait a while")
+                return .damped
+            }
+        }
+        let what = goal == .notRunning ? "is ended" : "is sent to \(goal.rawValue)"
+        let outcome = follow(.goal(goal), app, counsel, what)
+        if outcome == .taken { damping.sent(app.id, goal: counsel.advice.value, now: now) }
+        return outcome
+    }
+
+    /// Has the core take it, and tells of it.
+    private func follow(_ advice: Advice, _ app: AppRuntime, _ counsel: Counsel, _ what: String) -> CounselOutcome {
+        if counsel.onlyAdvises {
+            tell(counsel, app, "would say that \(app.name) \(what)\(Self.reason(counsel)) (mode = \"advise\")")
+            return .told
+        }
+        do throws(RequestError) {
+            let actions = try supervisor.coordinator.advise(advice, of: app.id, now: supervisor.loop.now)
+            supervisor.note(app, kind: "policy", text: "\(what): \(Self.because(counsel))", reason: counsel.policy)
+            supervisor.uninterrupted { [supervisor] in supervisor.perform(actions) }
+        } catch {
+            return refuse(counsel, app, "it \(error)")
+        }
+        told[Self.key(counsel)] = nil
+        return .taken
+    }
+
+    /// Lets a launch go on that waits for a word.
+    func admit(_ app: AppID) {
+        let supervisor = supervisor
+        guard supervisor.coordinator.waitsForAdmission(app) else { return }
+        supervisor.uninterrupted {
+            guard let actions = try? supervisor.coordinator.advise(.admit, of: app, now: supervisor.loop.now) else { return }
+            supervisor.perform(actions)
+        }
+    }
+
+    private func delay(_ app: AppRuntime, _ counsel: Counsel) -> CounselOutcome {
+        let what = "waits to be launched for \(Self.text(counsel.advice.time))"
+        if counsel.onlyAdvises {
+            tell(counsel, app, "would say that \(app.name) \(what)\(Self.reason(counsel)) (mode = \"advise\")")
+            return .told
+        }
+        guard supervisor.coordinator.waitsForAdmission(app.id) else {
+            return refuse(counsel, app, "it does not wait to be launched")
+        }
+        tell(counsel, app, "says that \(app.name) \(what)\(Self.reason(counsel))")
+        app.heldBack = Self.because(counsel)
+        let reason = LaunchReason.allCases.first { $0.policyCode == counsel.event.reason } ?? .user
+        putOff[app.id] = try? supervisor.loop.timer { [weak self, weak app] in
+            guard let self, let app else { return }
+            self.mayLaunch(app, reason)
+        }
+        let time = min(max(counsel.advice.time, 10_000), Coordinator.longestAdvice.microseconds)
+        putOff[app.id]?.arm(after: .microseconds(time))
+        return .taken
+    }
+
+    private func applyProfile(of state: Goal, to app: AppRuntime, _ counsel: Counsel) -> CounselOutcome {
+        if profiles[app.id]?.state == state, profiles[app.id]?.incarnation == incarnation(app) { return .idle }
+        guard let tree = app.tree else { return refuse(counsel, app, "it is not running") }
+        let what = "gets the share of the machine that \(state.rawValue) apps have"
+        if counsel.onlyAdvises {
+            tell(counsel, app, "would say that \(app.name) \(what)\(Self.reason(counsel)) (mode = \"advise\")")
+            return .told
+        }
+        profiles[app.id] = (state, incarnation(app))
+        let done = apply(state, to: tree, of: app)
+        supervisor.note(app, kind: "policy", text: "\(what)\(done): \(Self.because(counsel))", reason: counsel.policy)
+        return .taken
+    }
+
+    private func incarnation(_ app: AppRuntime) -> UInt32 { supervisor.coordinator.machine(app.id).incarnation }
+
+    // MARK: In words
+
+    private func isAnswer(_ counsel: Counsel, to kind: torpor_policy_event_kind) -> Bool {
+        counsel.event.kind == kind.rawValue && counsel.event.app == counsel.advice.app
+    }
+
+    private func refuse(_ counsel: Counsel, _ app: AppRuntime?, _ why: String) -> CounselOutcome {
+        let about = app.map { " about \($0.name)" } ?? ""
+        tell(counsel, app, "is not followed\(about): \(why)\(Self.reason(counsel))")
+        return .refused(why)
+    }
+
+    /// Tells of advice that changes nothing, unless the same was told before.
+    private func tell(_ counsel: Counsel, _ app: AppRuntime?, _ sentence: String) {
+        let key = Self.key(counsel)
+        guard told[key] != sentence else { return }
+        if told.count >= 4096 { told = [:] }
+        told[key] = sentence
+        supervisor.note(app, kind: "policy", text: "\(counsel.policy) \(sentence)", reason: counsel.policy)
+    }
+
+    private static func key(_ counsel: Counsel) -> String {
+        "\(counsel.policy)/\(counsel.advice.app)/\(counsel.advice.kind)"
+    }
+
+    private static func because(_ counsel: Counsel) -> String {
+        counsel.advice.reason.isEmpty ? "\(counsel.policy) says so" : "\(counsel.advice.reason) (\(counsel.policy))"
+    }
+
+    private static func reason(_ counsel: Counsel) -> String {
+        counsel.advice.reason.isEmpty ? "" : ": \(counsel.advice.reason)"
+    }
+
+    private static func text(_ microseconds: Int64) -> String {
+        if microseconds % 1_000_000 == 0 { return "\(microseconds / 1_000_000) s" }
+        return microseconds >= 1000 ? "\(microseconds / 1000) ms" : "\(microseconds) us"
+    }
+}

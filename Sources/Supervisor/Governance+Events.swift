@@ -1,0 +1,114 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Policies
+import PolicyHost
+import TorporPolicyABI
+
+/// What policies are told.
+extension Governance {
+    private func post(
+        _ kind: torpor_policy_event_kind,
+        _ app: AppRuntime? = nil,
+        from: UInt32 = 0,
+        to: UInt32 = 0,
+        reason: UInt32 = 0,
+        delay: Duration? = nil
+    ) {
+        guard chain.wants(kind) else { return }
+        var event = PolicyChain.event(kind, at: supervisor.loop.now)
+        event.app = app.map { UInt32(clamping: $0.id) } ?? UInt32.max
+        event.from = from
+        event.to = to
+        event.reason = reason
+        event.delay = delay?.microseconds ?? Int64.min
+        chain.post(event)
+    }
+
+    /// Something about these apps is other than it was.
+    func touched(_ apps: Set<AppID>) { unseen.formUnion(apps) }
+
+    func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        post(TORPOR_EVENT_STATE, app, from: from.policyCode, to: to.policyCode)
+    }
+
+    func timeUsed(_ app: AppRuntime) { post(TORPOR_EVENT_TIME_USED, app) }
+
+    func ended(_ app: AppRuntime, _ ending: Ending) {
+        var delay: Duration?
+        if case .restart(let after) = ending.next { delay = after }
+        post(TORPOR_EVENT_ENDED, app, reason: Optional(ending.reason).policyCode, delay: delay)
+    }
+
+    /// A person or an event has asked something of an app.
+    func asked(_ app: AppRuntime, from: Goal, to: Goal) {
+        askedMeanwhile.insert(app.id)
+        damping.forget(app.id)
+        post(TORPOR_EVENT_GOAL, app, from: from.policyCode, to: to.policyCode)
+    }
+
+    /// The core wants to know whether an app may be launched.
+    func mayLaunch(_ app: AppRuntime, _ reason: LaunchReason) {
+        putOff[app.id] = nil
+        post(TORPOR_EVENT_LAUNCH, app, reason: reason.policyCode)
+        guard app.skipsAdmission == true || !chain.isGoverned(TORPOR_EVENT_LAUNCH) else { return }
+        app.skipsAdmission = nil
+        let id = app.id
+        // Not within the step of the core that asks.
+        supervisor.loop.later { [weak self] in self?.admit(id) }
+    }
+
+    func heard(_ app: AppRuntime) {
+        guard view.isPresent(app.id) else { return }
+        lastHeartbeats[app.id] = supervisor.loop.now.microseconds
+        unseen.insert(app.id)
+    }
+
+    /// The configuration changed: apps came, went or are other than they were.
+    func appsChanged() {
+        for app in supervisor.apps where view.name(app.id) != app.name || view.tags(app.id) != app.specification.tags {
+            let times = view.isPresent(app.id) && view.name(app.id) == app.name
+            if !times { damping.forget(app.id) }
+            show(app)
+        }
+        unseen.formUnion(supervisor.apps.map(\.id))
+        post(TORPOR_EVENT_APPS)
+    }
+
+    /// An app is gone for good, and its place can be given to another.
+    func forget(_ app: AppID) {
+        view.remove(app)
+        unseen.remove(app)
+        damping.forget(app)
+        putOff[app] = nil
+        lastHeartbeats[app] = nil
+        profiles[app] = nil
+    }
+
+    /// In which order apps would be ended if memory were short, the first one first; each with the policy's reason.
+    func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
+        chain.ask(PolicyChain.event(TORPOR_EVENT_EVICTION, at: supervisor.loop.now)) { [weak self] counsels in
+            guard let self else { return completion([]) }
+            let ranked = counsels.filter { $0.advice.kind == TORPOR_ADVISE_ORDER.rawValue && !$0.onlyAdvises }
+                .sorted { $0.advice.value < $1.advice.value }
+            var seen: Set<UInt32> = []
+            completion(
+                ranked.compactMap { counsel in
+                    guard let app = self.app(counsel.advice.app), seen.insert(counsel.advice.app).inserted else { return nil }
+                    let machine = self.supervisor.coordinator.machine(app.id)
+                    guard machine.isAlive, machine.rules.eviction != .never,
+                        !self.supervisor.coordinator.isRequired(app.id)
+                    else { return nil }
+                    return (app, counsel.policy, counsel.advice.reason)
+                }
+            )
+        }
+    }
+
+    /// The app in a place that advice names; nil where there is none.
+    func app(_ place: UInt32) -> AppRuntime? {
+        guard let place = Int(exactly: place), view.isPresent(place) else { return nil }
+        return supervisor.apps[place]
+    }
+}

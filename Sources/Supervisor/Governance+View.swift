@@ -1,0 +1,137 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Policies
+import TorporPolicyABI
+
+/// What policies see.
+extension Governance {
+    /// Puts an app into the view, or its new tags.
+    func show(_ app: AppRuntime) {
+        if !view.put(app.id, name: app.name, tags: app.specification.tags) {
+            supervisor.log.warning("\(app.name) is not shown to policies: there is no room for more apps")
+        }
+        unseen.insert(app.id)
+    }
+
+    /// Brings the view up to date.
+    func refresh() {
+        let now = supervisor.loop.now
+        view.system.now = now.microseconds
+        view.system.realtime = Clock.realtimeMicroseconds()
+        for id in unseen where view.isPresent(id) { fill(supervisor.apps[id], now: now) }
+        unseen.removeAll(keepingCapacity: true)
+    }
+
+    private func fill(_ app: AppRuntime, now: Duration) {
+        let machine = supervisor.coordinator.machine(app.id)
+        let never = StateTimes.never
+        view[app.id].flags = flags(app, machine)
+        view[app.id].state = machine.state.policyCode
+        view[app.id].edge = machine.transition.policyCode
+        view[app.id].goal = machine.goal.policyCode
+        view[app.id].incarnation = machine.incarnation
+        view[app.id].priority = Int32(clamping: app.specification.priority)
+        view[app.id].last_reason = machine.lastEnding.policyCode
+        view[app.id].state_since = app.times.since
+        view[app.id].last_use = app.times.isInUse ? now.microseconds : app.times.lastUse
+        view[app.id].launched_at = app.tree == nil ? never : app.launchedAt?.microseconds ?? never
+        view[app.id].grant_ends = never
+        view[app.id].next_restart = never
+        for deadline in machine.deadlines {
+            if deadline.kind == .backgroundTime { view[app.id].grant_ends = deadline.at.microseconds }
+            if deadline.kind == .restart { view[app.id].next_restart = deadline.at.microseconds }
+        }
+        view[app.id].restarts_in_window = UInt32(clamping: machine.restartsInWindow(now: now))
+        view[app.id].restart_limit = UInt32(clamping: machine.rules.backoff.limit)
+        if app.tree == nil {
+            view[app.id].processes = 0
+            view[app.id].memory = 0
+            view[app.id].cpu_time = 0
+            view[app.id].cpu_permille = UInt32.max
+        }
+    }
+
+    private func flags(_ app: AppRuntime, _ machine: AppMachine) -> UInt32 {
+        let all: [(Bool, UInt32)] = [
+            (true, TORPOR_APP_PRESENT), (machine.failed, TORPOR_APP_FAILED),
+            (machine.rules.isOneshot, TORPOR_APP_ONESHOT),
+            (machine.rules.exitsOnSuspend, TORPOR_APP_EXITS_ON_SUSPEND),
+            (machine.rules.eviction == .never, TORPOR_APP_EVICT_NEVER),
+            (machine.rules.eviction == .kill, TORPOR_APP_EVICT_KILL),
+            (supervisor.coordinator.isRequired(app.id), TORPOR_APP_REQUIRED),
+            (!machine.isAlive && !machine.failed && !machine.allowsLaunchByEvent, TORPOR_APP_BY_PERSON_ONLY),
+            (machine.deadlines.contains { $0.kind == .watchdog }, TORPOR_APP_WATCHED),
+            (machine.isTraced, TORPOR_APP_TRACED), (machine.interruptions > 0, TORPOR_APP_INTERRUPTED),
+        ]
+        return all.reduce(0) { $1.0 ? $0 | $1.1 : $0 }
+    }
+}
+
+extension AppState {
+    var policyCode: UInt32 {
+        switch self {
+        case .notRunning: TORPOR_STATE_NOT_RUNNING.rawValue
+        case .inactive: TORPOR_STATE_INACTIVE.rawValue
+        case .active: TORPOR_STATE_ACTIVE.rawValue
+        case .background: TORPOR_STATE_BACKGROUND.rawValue
+        case .suspended: TORPOR_STATE_SUSPENDED.rawValue
+        }
+    }
+}
+
+extension Goal {
+    var policyCode: UInt32 {
+        switch self {
+        case .notRunning: TORPOR_STATE_NOT_RUNNING.rawValue
+        case .inactive: TORPOR_STATE_INACTIVE.rawValue
+        case .active: TORPOR_STATE_ACTIVE.rawValue
+        case .background: TORPOR_STATE_BACKGROUND.rawValue
+        case .suspended: TORPOR_STATE_SUSPENDED.rawValue
+        }
+    }
+
+    /// nil for what is no state.
+    init?(policyCode: UInt32) {
+        guard let goal = Goal.allCases.first(where: { $0.policyCode == policyCode }) else { return nil }
+        self = goal
+    }
+}
+
+extension Transition? {
+    var policyCode: UInt32 {
+        switch self {
+        case nil: TORPOR_EDGE_NONE.rawValue
+        case .launching: TORPOR_EDGE_LAUNCHING.rawValue
+        case .activating: TORPOR_EDGE_ACTIVATING.rawValue
+        case .deactivating: TORPOR_EDGE_DEACTIVATING.rawValue
+        case .enteringBackground: TORPOR_EDGE_ENTERING_BACKGROUND.rawValue
+        case .enteringForeground: TORPOR_EDGE_ENTERING_FOREGROUND.rawValue
+        case .suspending: TORPOR_EDGE_SUSPENDING.rawValue
+        case .resuming: TORPOR_EDGE_RESUMING.rawValue
+        case .terminating: TORPOR_EDGE_TERMINATING.rawValue
+        }
+    }
+}
+
+extension TerminationReason? {
+    /// The order of the header is that of the enumeration, which a test compares.
+    var policyCode: UInt32 {
+        guard let self else { return TORPOR_REASON_NONE.rawValue }
+        return UInt32(TerminationReason.allCases.firstIndex(of: self).map { $0 + 1 } ?? 0)
+    }
+}
+
+extension LaunchReason {
+    var policyCode: UInt32 {
+        switch self {
+        case .user: TORPOR_LAUNCH_BY_USER.rawValue
+        case .boot: TORPOR_LAUNCH_AT_BOOT.rawValue
+        case .restart: TORPOR_LAUNCH_AS_RESTART.rawValue
+        case .dependency: TORPOR_LAUNCH_FOR_DEPENDENT.rawValue
+        case .event: TORPOR_LAUNCH_FOR_EVENT.rawValue
+        case .policy: TORPOR_LAUNCH_BY_POLICY.rawValue
+        }
+    }
+}

@@ -1,0 +1,206 @@
+import Configuration
+import EventLoop
+import KeeperProtocol
+import Lifecycle
+import Linux
+import Policies
+import PolicyHost
+import Processes
+import TorporPolicyABI
+
+/// The supervisor's side of its policies: shows them the apps, tells them what happens, and takes their advice where the
+/// rules allow. There is none while no policy is configured and nobody records what one would be asked.
+///
+/// Nothing waits for a policy but launches, and those only where a policy wants to be asked about them.
+final class Governance {
+    unowned let supervisor: Supervisor
+    let view: PolicyView
+    private(set) var chain: PolicyChain! = nil
+    /// Apps of which the view does not show what is so now.
+    var unseen: Set<AppID> = []
+    /// Apps that somebody else has asked something of since the question under way was asked.
+    var askedMeanwhile: Set<AppID> = []
+    var damping = GoalDamping()
+    /// What was told last of an app's advice that was not taken, so that the same is not told again and again.
+    var told: [String: String] = [:]
+    /// Launches that a policy has put off, and until when.
+    var putOff: [AppID: TimerSource] = [:]
+    /// Which policy in this process is being asked, so that the next torpord knows whose doing a death was.
+    let marks: PolicyMarks?
+    private var whenLoaded: (() -> Void)?
+    /// Those who wait until a policy that is being loaded comes to another state.
+    var whenSettled: [(name: String, work: () -> Void)] = []
+    private var loadTimer: TimerSource?
+    let trace = PolicyTraceFeed()
+    /// When apps last sent WATCHDOG=1, microseconds.
+    var lastHeartbeats: [AppID: Int64] = [:]
+    /// The profiles that policies have given apps.
+    var profiles: [AppID: (state: Goal, incarnation: UInt32)] = [:]
+    /// An ordinary user whom nothing belongs to and whom hosts become; only root can.
+    let hostUser: (user: UInt32, group: UInt32)?
+
+    /// The longest time that the first launches wait for policies to be loaded.
+    private static let loadPatience = Duration.seconds(1)
+
+    init(_ supervisor: Supervisor) throws(Errno) {
+        self.supervisor = supervisor
+        view = try PolicyView()
+        hostUser = Users.isRoot ? Self.unprivilegedUser() : nil
+        marks = PolicyMarks(path: supervisor.runtime.path + "/policy-marks")
+        chain = PolicyChain(loop: supervisor.loop, view: view, hosts: self) { [marks] name, isAsked in
+            marks?.mark(isAsked ? name : "")
+        }
+        chain.delegate = self
+        view.system.started = supervisor.loop.now.microseconds
+        for app in supervisor.apps { show(app) }
+    }
+
+    private static func unprivilegedUser() -> (user: UInt32, group: UInt32) {
+        for name in ["torpor-policy", "nobody"] {
+            if let user = Users.lookup(name) { return (user.uid, user.gid) }
+        }
+        return (65534, 65534)
+    }
+
+    /// Goes by what the configuration says now.
+    func configure() {
+        let supervisor = supervisor
+        let configuration = supervisor.configuration
+        let byName = Dictionary(configuration.policies.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        let settings = configuration.supervisor.policies.compactMap { name in
+            byName[name].map { PolicySettings($0, in: configuration.supervisor.policyDirectory) }
+        }
+        chain.configure(settings, keepingOut: marks?.quarantined(among: settings) ?? [:])
+    }
+
+    /// Calls back when every policy was loaded or could not be, after a second at the latest.
+    func whenLoaded(_ work: @escaping () -> Void) {
+        guard chain.seats.contains(where: { $0.state == .loading }) else { return work() }
+        whenLoaded = work
+        loadTimer = try? supervisor.loop.timer { [weak self] in
+            self?.supervisor.log.warning("not every policy is loaded: the apps are launched without them")
+            self?.goOn()
+        }
+        loadTimer?.arm(after: Self.loadPatience)
+    }
+
+    /// Calls back when that policy is no longer being loaded.
+    func whenSettled(_ name: String, _ work: @escaping () -> Void) {
+        guard chain.seats.contains(where: { $0.settings.name == name && $0.state == .loading }) else { return work() }
+        whenSettled.append((name, work))
+    }
+
+    func goOnWhenLoaded() {
+        guard whenLoaded != nil, !chain.seats.contains(where: { $0.state == .loading }) else { return }
+        goOn()
+    }
+
+    private func goOn() {
+        loadTimer = nil
+        let work = whenLoaded
+        whenLoaded = nil
+        work?()
+    }
+
+    func close() {
+        chain.close()
+        putOff = [:]
+        loadTimer = nil
+    }
+
+    /// Opens a policy's library anew; false when there is no policy of that name.
+    func reload(_ name: String) -> Bool {
+        marks?.forget(name)
+        return chain.reload(name)
+    }
+}
+
+extension Supervisor {
+    /// Goes by the policies of the configuration in force.
+    func govern() {
+        if governance == nil {
+            guard !configuration.supervisor.policies.isEmpty else { return }
+            do throws(Errno) {
+                governance = try Governance(self)
+            } catch {
+                return log.error("policies cannot be shown anything, so none is used: \(error)")
+            }
+        }
+        governance?.appsChanged()
+        governance?.configure()
+    }
+
+    /// Calls back when the policies are loaded, or soon.
+    func whenGoverned(_ work: @escaping () -> Void) {
+        guard let governance else { return work() }
+        governance.whenLoaded(work)
+    }
+}
+
+extension PolicySettings {
+    init(_ policy: PolicySpecification, in directory: String) {
+        let path = policy.path.hasPrefix("/") ? policy.path : directory + "/" + policy.path
+        self.init(name: policy.name, path: path)
+        isIsolated = policy.isolation == .process
+        onlyAdvises = policy.mode == .advise
+        deadline = policy.deadline
+        options = Self.flat(.table(policy.options), "")
+    }
+
+    /// Tables and arrays laid flat, in order of their keys.
+    private static func flat(_ value: ConfigurationValue, _ key: String) -> [PolicyOption] {
+        func inner(_ name: String) -> String { key.isEmpty ? name : key + "." + name }
+        switch value {
+        case .string(let text): return [PolicyOption(key: key, value: .string(text))]
+        case .integer(let number): return [PolicyOption(key: key, value: .integer(number))]
+        case .double(let number): return [PolicyOption(key: key, value: .number(number))]
+        case .boolean(let flag): return [PolicyOption(key: key, value: .boolean(flag))]
+        case .date(let text): return [PolicyOption(key: key, value: .date(text))]
+        case .array(let elements): return elements.enumerated().flatMap { flat($1, inner("\($0)")) }
+        case .table(let members):
+            return members.sorted { $0.key < $1.key }.flatMap { flat($0.value, inner($0.key)) }
+        }
+    }
+}
+
+// MARK: Processes of their own
+
+extension Governance: PolicyHostLauncher {
+    func launch(
+        _ plan: HostPlan,
+        started: @escaping (Result<StartedHost, PolicyFailure>) -> Void,
+        ended: @escaping (PolicyEnd) -> Void
+    ) {
+        let loop = supervisor.loop
+        guard let program = Keeper.findProgram(named: "torpor-policy-host", variable: "TORPOR_POLICY_HOST") else {
+            return loop.later { started(.failure(.notStarted(program: "torpor-policy-host", .noSuchFileOrDirectory))) }
+        }
+        var launch = LaunchPlan(
+            app: "torpor.policy",
+            incarnation: 1,
+            executable: program,
+            arguments: ["torpor-policy-host", plan.name],
+            // Time zones are read from the machine's files once, and not looked for again.
+            environment: ["TZ=:/etc/localtime", "\(AppTag.helperVariable)=1"]
+        )
+        launch.isHelper = true
+        launch.passed = plan.descriptors
+        launch.standardError = plan.standardError
+        // Whoever is short of memory takes it first.
+        launch.oomScoreAdjust = 1000
+        supervisor.keeper.launch(launch) { [weak supervisor] result in
+            switch result {
+            case .success(let launched):
+                supervisor?.helpers[launched.pid] = { status in
+                    switch status {
+                    case .exited(let code): ended(.exited(code))
+                    case .signaled(let signal, _): ended(.signalled(signal))
+                    }
+                }
+                started(.success(StartedHost(pid: launched.pid, pidfd: launched.pidfd)))
+            case .failure(let failure):
+                started(.failure(.notStarted(program: failure.description, failure.errno)))
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Linux
+import PolicyHost
+
+/// Which policy in torpord's own process is being asked, in a file of the runtime directory: a torpord that dies meanwhile
+/// died of it. The next one counts, and leaves out a policy of which several have died.
+///
+/// Layout: the name of the policy that is asked, NUL at its end, in the first 64 bytes; then eight deaths of 72 bytes,
+/// the newest first: the name, and the time in microseconds (CLOCK_MONOTONIC).
+final class PolicyMarks {
+    /// That many deaths within the window, and the policy is left out.
+    private static let limit = 3
+    private static let window = Duration.seconds(600)
+    private static let nameBytes = 64
+    private static let deathBytes = 72
+    private static let deathCount = 8
+    private static let size = nameBytes + deathCount * deathBytes
+
+    private let mapping: Mapping
+
+    /// Nil when there is no such file and none can be made: then nobody counts.
+    init?(path: String) {
+        do throws(Errno) {
+            let file = try File.open(path, [.readWrite, .create], mode: 0o600)
+            try File.truncate(file.raw, to: UInt64(Self.size))
+            mapping = try Mapping(descriptor: file.raw, size: Self.size, writable: true)
+        } catch {
+            return nil
+        }
+        let name = self.name(at: 0)
+        guard !name.isEmpty else { return }
+        let bytes = mapping.bytes
+        for place in (1..<Self.deathCount).reversed() {
+            let from = Self.nameBytes + (place - 1) * Self.deathBytes
+            let death = Array(bytes[from..<from + Self.deathBytes])
+            bytes[(from + Self.deathBytes)..<(from + 2 * Self.deathBytes)].copyBytes(from: death)
+        }
+        write(name, at: Self.nameBytes)
+        bytes.storeBytes(of: Clock.monotonic().microseconds, toByteOffset: 2 * Self.nameBytes, as: Int64.self)
+        mark("")
+    }
+
+    /// A policy begins to answer; an empty name: it is done.
+    func mark(_ name: String) { write(name, at: 0) }
+
+    /// The policies that are to be left out, each with the reason.
+    func quarantined(among policies: [PolicySettings]) -> [String: String] {
+        var result: [String: String] = [:]
+        let now = Clock.monotonic().microseconds
+        for policy in policies where !policy.isIsolated {
+            let deaths = (0..<Self.deathCount).count { place in
+                let start = Self.nameBytes + place * Self.deathBytes
+                let at = mapping.bytes.load(fromByteOffset: start + Self.nameBytes, as: Int64.self)
+                return name(at: start) == policy.name && now - at < Self.window.microseconds
+            }
+            guard deaths >= Self.limit else { continue }
+            result[policy.name] =
+                "torpord has died \(deaths) times while it was answering: give it isolation = \"process\", or mend it"
+        }
+        return result
+    }
+
+    /// Deaths of that policy count no more.
+    func forget(_ name: String) {
+        for place in 0..<Self.deathCount {
+            let start = Self.nameBytes + place * Self.deathBytes
+            if self.name(at: start) == name { write("", at: start) }
+        }
+    }
+
+    private func name(at offset: Int) -> String {
+        String(decoding: mapping.bytes[offset..<offset + Self.nameBytes].prefix { $0 != 0 }, as: UTF8.self)
+    }
+
+    private func write(_ name: String, at offset: Int) {
+        var name = name
+        name.withUTF8 { text in
+            let count = min(text.count, Self.nameBytes - 1)
+            // The first byte says whether there is a name: it is written last.
+            for index in stride(from: count, through: 0, by: -1) {
+                mapping.bytes[offset + index] = index < count ? text[index] : 0
+            }
+        }
+    }
+}

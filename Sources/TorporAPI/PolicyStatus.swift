@@ -1,0 +1,150 @@
+public import Varlink
+
+/// A policy of the supervisor's chain, as `policies` shows it.
+public struct PolicyStatus: Hashable, Sendable {
+    /// Its name in the configuration.
+    public var name: String
+    /// The library.
+    public var path: String
+    /// `loading`, `ready`, `waiting` (it failed and is tried again), `refused` or `quarantined`.
+    public var state: String
+    /// `decide` or `advise`.
+    public var mode: String
+    /// `process` or `none`.
+    public var isolation: String
+    /// What keeps it from doing harm: `landlock`, `seccomp`, `user`.
+    public var confinement: [String] = []
+    /// The number of its process.
+    public var pid: Int32?
+    /// What it says its version is.
+    public var version: String?
+    /// What it says it does.
+    public var summary: String?
+    /// The version of the policy interface that it was compiled with.
+    public var abi: Int64?
+    /// How often it was asked.
+    public var questions: Int64 = 0
+    /// Pieces of advice that changed something.
+    public var taken: Int64 = 0
+    /// Pieces of advice that asked for what was so already.
+    public var idle: Int64 = 0
+    /// Pieces of advice that were told and not taken, since it only advises.
+    public var told: Int64 = 0
+    /// Pieces of advice against the rules, or that came too late.
+    public var refused: Int64 = 0
+    /// Pieces of advice that changed its mind too often.
+    public var damped: Int64 = 0
+    /// Pieces of advice that a policy before it had forestalled.
+    public var overruled: Int64 = 0
+    /// Crashes, late answers, nonsense and floods.
+    public var failures: Int64 = 0
+    /// How often it was loaded again after a failure.
+    public var restarts: Int64 = 0
+    /// Half of its answers took no longer, microseconds.
+    public var medianMicroseconds: Double?
+    /// All but one in a hundred took no longer, microseconds.
+    public var p99Microseconds: Double?
+    /// The longest time that an answer may take, milliseconds.
+    public var deadlineMilliseconds: Int64 = 0
+    /// When it is loaded again, milliseconds from now.
+    public var retryMilliseconds: Int64?
+    /// When it wants to be asked again, milliseconds from now.
+    public var asksAgainMilliseconds: Int64?
+    /// What went wrong last, in a sentence.
+    public var lastFailure: String?
+
+    /// Makes one from its parts.
+    public init(name: String, path: String, state: String, mode: String, isolation: String) {
+        self.name = name
+        self.path = path
+        self.state = state
+        self.mode = mode
+        self.isolation = isolation
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        name = try fields.string("name")
+        path = try fields.string("path")
+        state = try fields.string("state")
+        mode = try fields.string("mode")
+        isolation = try fields.string("isolation")
+        confinement = try fields.strings("confinement")
+        pid = try fields.optionalInt32("pid")
+        version = try fields.optionalString("version")
+        summary = try fields.optionalString("summary")
+        abi = try fields.optionalInt("abi")
+        questions = try fields.int("questions")
+        taken = try fields.int("taken")
+        idle = try fields.int("idle")
+        told = try fields.int("told")
+        refused = try fields.int("refused")
+        damped = try fields.int("damped")
+        overruled = try fields.int("overruled")
+        failures = try fields.int("failures")
+        restarts = try fields.int("restarts")
+        medianMicroseconds = try fields.optionalDouble("median_us")
+        p99Microseconds = try fields.optionalDouble("p99_us")
+        deadlineMilliseconds = try fields.int("deadline_ms")
+        retryMilliseconds = try fields.optionalInt("retry_ms")
+        asksAgainMilliseconds = try fields.optionalInt("asks_again_ms")
+        lastFailure = try fields.optionalString("last_failure")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "name": .string(name), "path": .string(path), "state": .string(state), "mode": .string(mode),
+            "isolation": .string(isolation), "confinement": .strings(confinement), "pid": .optional(pid),
+            "version": .optional(version), "summary": .optional(summary), "abi": .optional(abi),
+            "questions": .int(questions), "taken": .int(taken), "idle": .int(idle), "told": .int(told),
+            "refused": .int(refused), "damped": .int(damped), "overruled": .int(overruled),
+            "failures": .int(failures), "restarts": .int(restarts), "median_us": .optional(medianMicroseconds),
+            "p99_us": .optional(p99Microseconds), "deadline_ms": .int(deadlineMilliseconds),
+            "retry_ms": .optional(retryMilliseconds), "asks_again_ms": .optional(asksAgainMilliseconds),
+            "last_failure": .optional(lastFailure),
+        ]
+    }
+}
+
+/// An app's place in the order in which apps would be ended if memory were short.
+public struct EvictionCandidate: Hashable, Sendable {
+    /// The name of the app.
+    public var app: String
+    /// The state it is in.
+    public var state: String
+    /// Bytes in memory, as measured for the policy; nil when it was not.
+    public var memoryBytes: Int64?
+    /// The policy that put it there.
+    public var policy: String
+    /// Why, in the policy's words.
+    public var reason: String
+
+    /// Makes one from its parts.
+    public init(app: String, state: String, memoryBytes: Int64?, policy: String, reason: String) {
+        self.app = app
+        self.state = state
+        self.memoryBytes = memoryBytes
+        self.policy = policy
+        self.reason = reason
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        app = try fields.string("app")
+        state = try fields.string("state")
+        memoryBytes = try fields.optionalInt("memory_bytes")
+        policy = try fields.string("policy")
+        reason = try fields.string("reason")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "app": .string(app), "state": .string(state), "memory_bytes": .optional(memoryBytes),
+            "policy": .string(policy), "reason": .string(reason),
+        ]
+    }
+}

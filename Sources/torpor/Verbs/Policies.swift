@@ -1,0 +1,62 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct PoliciesVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "policies",
+        abstract: "Shows the lifecycle policies: how they are doing, what they were asked and what they advised.",
+        discussion: """
+            They stand in the order in which they are asked. TAKEN advice changed something; REFUSED was against the \
+            rules or came too late, or from a policy that changes its mind too often. ‘torpor events’ tells of each.
+            """
+    )
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let reply = try Manager(options).call(.policies)
+        let policies = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("policies") { json throws(FieldError) in try PolicyStatus(json: json) }
+        }
+        guard !options.json else { return Output.document(.array(policies.map(\.json))) }
+        guard !policies.isEmpty else {
+            ThisProcess.write("no policies: apps go where they are told ([supervisor] policies names none)\n")
+            return
+        }
+        var table = Table(
+            ["POLICY", "STATE", "MODE", "RUNS IN", "QUESTIONS", "TAKEN", "REFUSED", "FAILURES", "MEDIAN", "P99"],
+            rightAligned: [4, 5, 6, 7, 8, 9]
+        )
+        for policy in policies {
+            table.append([
+                .init(policy.name), .init(policy.state, Self.colour(policy.state)), .init(policy.mode),
+                .init(policy.isolation == "none" ? "torpord" : policy.pid.map { "process \($0)" } ?? "process"),
+                .init("\(policy.questions)"), .init("\(policy.taken)"),
+                .init("\(policy.refused + policy.damped + policy.overruled)"), .init("\(policy.failures)"),
+                .init(Self.time(policy.medianMicroseconds)), .init(Self.time(policy.p99Microseconds)),
+            ])
+        }
+        var text = table.text
+        for policy in policies where policy.lastFailure != nil || policy.state == "waiting" {
+            text += "\n\(policy.name): \(Terminal.harmless(policy.lastFailure ?? "it failed"))"
+            if let retry = policy.retryMilliseconds { text += "; it is loaded again in \(retry) ms" }
+            text += "\n"
+        }
+        ThisProcess.write(text)
+    }
+
+    static func colour(_ state: String) -> Terminal.Colour? {
+        switch state {
+        case "ready": .green
+        case "loading", "waiting": .yellow
+        default: .red
+        }
+    }
+
+    private static func time(_ microseconds: Double?) -> String {
+        guard let microseconds else { return "-" }
+        if microseconds >= 1000 { return "\((microseconds / 100).rounded() / 10) ms" }
+        return "\((microseconds * 10).rounded() / 10) us"
+    }
+}
