@@ -1,15 +1,14 @@
-/// Keeps policies from sending an app to and fro: who changes their mind about an app has to wait before it counts
-/// again, longer each time.
+/// Keeps policies from sending an app to and fro: a few changes of its goal are free, further ones come one by one.
 public struct GoalDamping: Sendable {
-    /// How long the first change of mind has to wait.
-    public static let initial = Duration.seconds(1)
-    /// The longest wait.
-    public static let cap = Duration.seconds(60)
+    /// So many changes follow each other at will.
+    public static let free = 4
+    /// One more is free after each of these.
+    public static let interval = Duration.seconds(10)
 
     private struct Entry {
         var goal: UInt32
-        var at: Duration
-        var wait: Duration
+        /// When all that is free will be free again.
+        var restedAt: Duration
     }
     private var entries: [Int: Entry] = [:]
 
@@ -18,19 +17,16 @@ public struct GoalDamping: Sendable {
 
     /// When an app may be sent to that goal; nil for now.
     public func heldUntil(_ app: Int, goal: UInt32, now: Duration) -> Duration? {
-        guard let entry = entries[app], entry.goal != goal, now < entry.at + entry.wait else { return nil }
-        return entry.at + entry.wait
+        guard let entry = entries[app], entry.goal != goal else { return nil }
+        let free = entry.restedAt - Self.interval * (Self.free - 1)
+        return free > now ? free : nil
     }
 
     /// An app was sent to a goal.
     public mutating func sent(_ app: Int, goal: UInt32, now: Duration) {
-        guard let entry = entries[app], entry.goal != goal, now - entry.at < Self.cap * 2 else {
-            if entries[app]?.goal != goal { entries[app] = Entry(goal: goal, at: now, wait: Self.initial) }
-            return
-        }
-        // Soon after the wait was over it is the same again: then it waits longer.
-        let isCalm = now - entry.at >= max(entry.wait * 4, .seconds(10))
-        entries[app] = Entry(goal: goal, at: now, wait: isCalm ? Self.initial : min(entry.wait * 2, Self.cap))
+        let restedAt = max(entries[app]?.restedAt ?? now, now)
+        let isChange = entries[app]?.goal != goal
+        entries[app] = Entry(goal: goal, restedAt: isChange ? restedAt + Self.interval : restedAt)
     }
 
     /// Somebody else sent it somewhere, or it is gone: what policies thought before does not count.

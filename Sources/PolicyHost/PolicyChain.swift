@@ -323,12 +323,6 @@ public final class PolicyChain {
 
     // MARK: Asking again
 
-    /// Asks a policy again at that time, or earlier if it wants that.
-    public func askAgain(_ name: String, at time: Duration) {
-        guard let seat = seats.first(where: { $0.settings.name == name }) else { return }
-        askAgain(seat, after: time - loop.now)
-    }
-
     private func askAgain(_ seat: PolicySeat, after delay: Duration) {
         let at = loop.now + max(Self.shortestWait, min(delay, .seconds(366 * 86_400)))
         if let earlier = seat.asksAgainAt, earlier <= at { return }

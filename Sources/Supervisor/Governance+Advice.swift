@@ -95,7 +95,7 @@ extension Governance: PolicyChainDelegate {
                 return refuse(counsel, app, "somebody else has asked something of it meanwhile")
             }
             if let time = damping.heldUntil(app.id, goal: counsel.advice.value, now: now) {
-                chain.askAgain(counsel.policy, at: time)
+                askAgain(counsel.event, app, at: time)
                 tell(counsel, app, "has changed its mind about \(app.name) too often and has to wait a while")
                 return .damped
             }
@@ -104,6 +104,17 @@ extension Governance: PolicyChainDelegate {
         let outcome = follow(.goal(goal), app, counsel, what)
         if outcome == .taken { damping.sent(app.id, goal: counsel.advice.value, now: now) }
         return outcome
+    }
+
+    /// Asks once more about what happened to an app.
+    private func askAgain(_ event: torpor_policy_event, _ app: AppRuntime, at time: Duration) {
+        guard damped[app.id] == nil else { return }
+        let id = app.id
+        damped[id] = try? supervisor.loop.timer { [weak self] in
+            self?.damped[id] = nil
+            self?.chain.post(event)
+        }
+        damped[id]?.arm(at: time)
     }
 
     /// Has the core take it, and tells of it.

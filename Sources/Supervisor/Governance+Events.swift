@@ -45,6 +45,7 @@ extension Governance {
     func asked(_ app: AppRuntime, from: Goal, to: Goal) {
         askedMeanwhile.insert(app.id)
         damping.forget(app.id)
+        damped[app.id] = nil
         post(TORPOR_EVENT_GOAL, app, from: from.policyCode, to: to.policyCode)
     }
 
@@ -82,6 +83,7 @@ extension Governance {
         unseen.remove(app)
         damping.forget(app)
         putOff[app] = nil
+        damped[app] = nil
         lastHeartbeats[app] = nil
         profiles[app] = nil
     }

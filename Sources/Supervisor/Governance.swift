@@ -21,6 +21,8 @@ final class Governance {
     /// Apps that somebody else has asked something of since the question under way was asked.
     var askedMeanwhile: Set<AppID> = []
     var damping = GoalDamping()
+    /// Apps about which a policy has to wait, and is asked again then.
+    var damped: [AppID: TimerSource] = [:]
     /// What was told last of an app's advice that was not taken, so that the same is not told again and again.
     var told: [String: String] = [:]
     /// Launches that a policy has put off, and until when.
@@ -105,6 +107,7 @@ final class Governance {
     func close() {
         chain.close()
         putOff = [:]
+        damped = [:]
         loadTimer = nil
     }
 
