@@ -218,7 +218,9 @@ public final class PolicyChain {
         while let next = round?.next, next < seats.count {
             round?.next += 1
             let seat = seats[next]
-            guard let entries = round?.entries, let decided = round?.decided, let runtime = seat.runtime else { continue }
+            guard let entries = round?.entries, let decided = round?.decided, let runtime = seat.runtime else {
+                continue
+            }
             let indices = entries.indices.filter { decided >> UInt64($0) & 1 == 0 && isAsked(seat, entries[$0]) }
             guard !indices.isEmpty else { continue }
             let start = Clock.monotonic()
@@ -226,7 +228,8 @@ public final class PolicyChain {
             var isReturned = false
             seat.statistics.questions += 1
             let generation = seat.generation
-            runtime.ask(indices.map { entries[$0].event }, limit: max(64, 4 * view.count)) { [weak self, weak seat] result in
+            runtime.ask(indices.map { entries[$0].event }, limit: max(64, 4 * view.count)) {
+                [weak self, weak seat] result in
                 isOver = true
                 guard let self, let seat, generation == seat.generation else { return }
                 self.waitingFor = nil
@@ -256,7 +259,8 @@ public final class PolicyChain {
         switch result {
         case .failure(let failure): failed(seat, failure)
         case .success(let answer):
-            for (position, index) in indices.enumerated() where answer.hasDecided(position) && !seat.settings.onlyAdvises {
+            for (position, index) in indices.enumerated()
+            where answer.hasDecided(position) && !seat.settings.onlyAdvises {
                 round?.decided |= 1 << UInt64(index)
             }
             for advice in answer.advice {
@@ -387,7 +391,8 @@ public final class PolicyChain {
             seat.state = .quarantined(failure.description)
             delegate?.policy(
                 seat,
-                changed: "failed too often and is quarantined until ‘torpor policy reload \(seat.settings.name)’: \(failure)",
+                changed:
+                    "failed too often and is quarantined until ‘torpor policy reload \(seat.settings.name)’: \(failure)",
                 isTrouble: true
             )
         }

@@ -139,7 +139,9 @@ extension Governance: PolicyChainDelegate {
         let supervisor = supervisor
         guard supervisor.coordinator.waitsForAdmission(app) else { return }
         supervisor.uninterrupted {
-            guard let actions = try? supervisor.coordinator.advise(.admit, of: app, now: supervisor.loop.now) else { return }
+            guard let actions = try? supervisor.coordinator.advise(.admit, of: app, now: supervisor.loop.now) else {
+                return
+            }
             supervisor.perform(actions)
         }
     }

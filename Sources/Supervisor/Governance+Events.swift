@@ -97,7 +97,9 @@ extension Governance {
             var seen: Set<UInt32> = []
             completion(
                 ranked.compactMap { counsel in
-                    guard let app = self.app(counsel.advice.app), seen.insert(counsel.advice.app).inserted else { return nil }
+                    guard let app = self.app(counsel.advice.app), seen.insert(counsel.advice.app).inserted else {
+                        return nil
+                    }
                     let machine = self.supervisor.coordinator.machine(app.id)
                     guard machine.isAlive, machine.rules.eviction != .never,
                         !self.supervisor.coordinator.isRequired(app.id)

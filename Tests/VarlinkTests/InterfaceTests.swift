@@ -10,7 +10,7 @@ import VarlinkServer
         let methods = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description).methods
         var requests: [ManagerRequest] = [
             .list, .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil), .reports(app: "a"),
-            .doctor, .describe, .upgrade,
+            .doctor, .policies, .reloadPolicy(name: "mobile"), .evictionOrder, .describe, .upgrade,
         ]
         for verb in Verb.allCases {
             var request = VerbRequest(verb: verb, apps: ["a", "tag:b"])
