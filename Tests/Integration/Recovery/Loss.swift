@@ -103,8 +103,10 @@ extension Daemon {
             try whileAway()
             kill(torpord, SIGCONT)
         case .both:
-            kill(keeper, SIGKILL)
+            // The keeper rests until torpord is dead: else either would be quick enough to have another one started.
+            kill(keeper, SIGSTOP)
             kill(torpord, SIGKILL)
+            kill(keeper, SIGKILL)
             try eventually("both are dead", at: location) { !Truth.isAlive(keeper) && !Truth.isAlive(torpord) }
             try whileAway()
             try startAgain()
