@@ -54,6 +54,11 @@ let package = Package(
         .target(name: "Output", dependencies: ["EventLoop", "Linux"]),
         .target(name: "Policies", dependencies: ["CPolicyWire", "Linux", "TorporPolicyABI"]),
         .target(name: "PolicyHost", dependencies: ["EventLoop", "Linux", "Policies", "TorporPolicyABI"]),
+        .target(
+            name: "PolicyLibraries",
+            dependencies: ["Linux"],
+            path: "Tests/Support/PolicyLibraries"
+        ),
         .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux"]),
         .target(name: "Recovery", dependencies: ["Linux"]),
         .target(
@@ -146,7 +151,8 @@ let package = Package(
         .testTarget(
             name: "Integration",
             dependencies: [
-                "Linux", "ScriptedServer", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpor-policy-host",
+                "Linux", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink", "torpor", "torpor-keeper",
+                "torpor-policy-host",
                 "torpord",
             ]
         ),
@@ -164,7 +170,9 @@ let package = Package(
         ),
         .testTarget(
             name: "PoliciesTests",
-            dependencies: ["CPolicyWire", "Linux", "Policies", "TorporPolicyABI", "torpor-policy-host"]
+            dependencies: [
+                "CPolicyWire", "Linux", "Policies", "PolicyLibraries", "TorporPolicyABI", "torpor-policy-host",
+            ]
         ),
         .testTarget(
             name: "PolicyHostTests",

@@ -1,5 +1,6 @@
 import Foundation
 import Linux
+import PolicyLibraries
 import Testing
 
 /// The headers that policies are written against are plain C, in every dialect that a policy's author may use.

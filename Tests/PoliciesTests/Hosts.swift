@@ -2,6 +2,7 @@ import CPolicyWire
 import Foundation
 import Linux
 import Policies
+import PolicyLibraries
 import Testing
 import TorporPolicyABI
 

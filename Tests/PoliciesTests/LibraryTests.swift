@@ -1,6 +1,7 @@
 import Foundation
 import Linux
 import Policies
+import PolicyLibraries
 import Testing
 import TorporPolicyABI
 

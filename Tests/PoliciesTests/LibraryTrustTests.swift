@@ -1,6 +1,7 @@
 import Foundation
 import Linux
 import Policies
+import PolicyLibraries
 import Testing
 
 /// A library is loaded only when nobody but root and the supervisor's user can have put it there or changed it.

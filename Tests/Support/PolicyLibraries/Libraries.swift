@@ -1,18 +1,17 @@
 import Foundation
 import Linux
 import Synchronization
-import Testing
 
 /// The policies of the tests, each built when it is first asked for, into a folder that goes with the run.
-enum Libraries {
+public enum Libraries {
     /// The repository.
-    static let root = String(#filePath.split(separator: "Tests/PoliciesTests")[0])
-    static let sources = root + "Tests/Support/Policies/"
+    public static let root = String(#filePath.split(separator: "Tests/Support")[0])
+    public static let sources = root + "Tests/Support/Policies/"
 
     private static let built = Mutex<[String: String]>([:])
 
     /// A folder that nobody else can write to, removed at the end of the run.
-    static let folder: String = {
+    public static let folder: String = {
         var template = Array("/tmp/torpor-policies-XXXXXX".utf8CString)
         precondition(mkdtemp(&template) != nil, "no folder in /tmp")
         // Whoever policies run as may look into it.
@@ -22,7 +21,7 @@ enum Libraries {
     }()
 
     /// A library from a source file, with what the compiler is told besides.
-    static func path(_ source: String, _ flags: [String] = []) throws -> String {
+    public static func path(_ source: String, _ flags: [String] = []) throws -> String {
         let key = ([source] + flags).joined(separator: " ")
         return try built.withLock { built in
             if let path = built[key] { return path }
@@ -47,7 +46,7 @@ enum Libraries {
     }
 
     /// Runs a compiler, which must succeed.
-    static func compile(_ program: String, _ arguments: [String]) throws {
+    public static func compile(_ program: String, _ arguments: [String]) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [program] + arguments
@@ -57,13 +56,21 @@ enum Libraries {
         try process.run()
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
         process.waitUntilExit()
-        try #require(process.terminationStatus == 0, "\(program) \(arguments.joined(separator: " ")): \(text)")
+        if process.terminationStatus != 0 {
+            throw CompilerFailure(description: "\(program) \(arguments.joined(separator: " ")): \(text)")
+        }
     }
 
     /// A folder of the test's own below the run's.
-    static func makeFolder(_ name: String) throws -> String {
+    public static func makeFolder(_ name: String) throws -> String {
         let path = folder + "/\(name)-\(UUID().uuidString.prefix(8))"
         try File.makeDirectory(path)
         return path
     }
+}
+
+/// What a compiler said when it failed.
+public struct CompilerFailure: Error, CustomStringConvertible {
+    /// Its output, behind its command.
+    public let description: String
 }
