@@ -67,7 +67,7 @@ let package = Package(
             path: "Plugins/Schedule"
         ),
         .target(name: "ScriptedServer", dependencies: ["Linux", "Varlink"], path: "Tests/Support/ScriptedServer"),
-        .target(name: "ServerPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Server"),
+        .target(name: "ServerPolicy", dependencies: ["CalendarTime", "TorporPolicyKit"], path: "Plugins/Server"),
         .target(name: "Store", dependencies: ["CSQLite", "EventLoop", "Linux"]),
         .target(
             name: "Supervisor",
@@ -205,6 +205,10 @@ for target in package.targets where !withoutSwift.contains(target.name) {
     settings.append(.enableUpcomingFeature("MemberImportVisibility"))
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
     settings.append(.enableUpcomingFeature("InternalImportsByDefault"))
+    // A policy brings what of Swift it needs, since neither torpord nor a host process has it.
+    if target.path?.hasPrefix("Plugins/") ?? false {
+        target.linkerSettings = [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+    }
     // Our own targets only: -Xswiftc -warnings-as-errors would reach the dependencies too.
     if Context.environment["TORPOR_CI"] != nil { settings.append(.treatAllWarnings(as: .error)) }
     target.swiftSettings = settings

@@ -1,1 +1,160 @@
-// To come.
+public import TorporPolicyKit
+
+/// What the supervisor asks for.
+@c(torpor_policy_entry)
+public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Server.exported(to: abi) }
+
+/// Apps that nobody uses make room.
+///
+/// An active app that was not used for `idle_after` goes to the background; when its time there is used up it is
+/// suspended, unless it is used again. Use is data on a TCP connection or one that is open, processor time, and
+/// heartbeats of an app that owes none. The policy is asked when the next app could have become idle, and otherwise
+/// only when something happens.
+struct Server: Policy {
+    private let rules: Rules
+    private let suspends: Bool
+
+    /// What is known of the app in each place.
+    private var usage: [Usage?] = []
+    /// When the supervisor was told to ask again.
+    private var asksAgain: Time?
+
+    init(options: Options) throws(PolicyError) {
+        rules = try Rules(options)
+        suspends = try options.boolean("suspend", default: true)
+    }
+
+    mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
+        switch event {
+        case .started, .appsChanged:
+            for place in usage.indices { usage[place]?.rule = nil }
+            lookAtAll(in: view, &advice)
+        case .timer:
+            asksAgain = nil
+            lookAtAll(in: view, &advice)
+        case .goalChanged(let app, _, to: .active):
+            update(app, view) { $0.wasUsed(at: view.now) }
+        case .stateChanged(let app, _, let to):
+            stateChanged(app, to, in: view, &advice)
+        case .timeUsed(let app):
+            timeUsed(app, in: view, &advice)
+        default:
+            break
+        }
+        return .continue
+    }
+
+    private mutating func stateChanged(_ app: App, _ to: State, in view: View, _ advice: inout Advice) {
+        switch to {
+        case .active:
+            update(app, view) { $0.cameToFront(app, at: view.now) }
+            lookAt(app, in: view, &advice)
+        case .background:
+            update(app, view) { $0.cameToBackground(app) }
+        case .suspended, .notRunning:
+            if to == .notRunning, usage.indices.contains(Int(app.place)) { usage[Int(app.place)] = nil }
+            // What it required may be free now.
+            lookAtAll(in: view, &advice)
+        case .inactive:
+            break
+        }
+    }
+
+    // MARK: The foreground
+
+    /// Sends away who is idle, and has itself asked when the next one can be.
+    private mutating func lookAtAll(in view: View, _ advice: inout Advice) {
+        var next: Time?
+        for app in view.apps {
+            guard let time = look(app, in: view, &advice) else { continue }
+            next = next.map { min($0, time) } ?? time
+        }
+        if let next { askAgain(at: next, view.now, &advice) }
+    }
+
+    private mutating func lookAt(_ app: App, in view: View, _ advice: inout Advice) {
+        if let next = look(app, in: view, &advice) { askAgain(at: next, view.now, &advice) }
+    }
+
+    private mutating func askAgain(at time: Time, _ now: Time, _ advice: inout Advice) {
+        if let asked = asksAgain, asked > now, asked <= time { return }
+        asksAgain = time
+        advice.askAgain(after: time - now)
+    }
+
+    /// Looks at an app, and gives when that is worth while again; nil when something has to happen first.
+    private mutating func look(_ app: App, in view: View, _ advice: inout Advice) -> Time? {
+        let now = view.now
+        switch app.state {
+        case .active:
+            guard app.goal == .active, app.edge == .none, !app.isOneshot, !app.exitsOnSuspend, !app.isRequired,
+                let rule = rule(of: app, view)
+            else { return nil }
+            let idleAt = update(app, view) { $0.idleAt(app, rule, now) }
+            let due = rule.unprotected(at: max(idleAt, now), view)
+            guard due <= now else { return due }
+            advice.send(app, to: .background, because: Usage.idleness(app, rule, now))
+            // Should it stay nevertheless, that is enough for now.
+            update(app, view) { $0.wasSent(at: now) }
+            return nil
+        case .background:
+            let isOverdue = usage(of: app)?.isOverdue ?? false || app.grantEnds.map { $0 <= now } ?? false
+            guard isOverdue, suspends, let rule = rule(of: app, view) else { return nil }
+            let due = rule.unprotected(at: now, view)
+            if due <= now { timeUsed(app, in: view, &advice) }
+            return due <= now ? nil : due
+        case .notRunning, .inactive, .suspended:
+            return nil
+        }
+    }
+
+    // MARK: The background
+
+    private mutating func timeUsed(_ app: App, in view: View, _ advice: inout Advice) {
+        guard suspends, app.state == .background, let rule = rule(of: app, view) else { return }
+        let now = view.now
+        update(app, view) { $0.isOverdue = true }
+        let end = rule.unprotected(at: now, view)
+        guard end <= now else { return askAgain(at: end, now, &advice) }
+        guard app.canBeSuspended else { return }
+        guard let use = update(app, view, { $0.useInBackground(app, rule, now) }) else {
+            advice.send(app, to: .suspended, because: "its time in the background is used up, and nobody used it there")
+            return
+        }
+        update(app, view) { $0.isOverdue = false }
+        if usage(of: app)?.isSent ?? false {
+            advice.send(app, to: .active, because: "it is in use again: \(use)")
+        } else {
+            advice.grant(app, rule.idleAfter, because: "it is in use: \(use)")
+        }
+    }
+
+    // MARK: What is known
+
+    private func usage(of app: App) -> Usage? {
+        usage.indices.contains(Int(app.place)) ? usage[Int(app.place)] : nil
+    }
+
+    /// Changes what is known of an app's present run.
+    @discardableResult
+    private mutating func update<Result>(_ app: App, _ view: View, _ change: (inout Usage) -> Result) -> Result {
+        let place = Int(app.place)
+        if place >= usage.count {
+            usage += [Usage?](repeating: nil, count: max(place + 1, view.placeCount) - usage.count)
+        }
+        var known: Usage
+        if let old = usage[place], old.isOf(app) { known = old } else { known = Usage(app, at: view.now) }
+        let result = change(&known)
+        usage[place] = known
+        return result
+    }
+
+    /// What goes for the app; nil if it is protected.
+    private mutating func rule(of app: App, _ view: View) -> Rule? {
+        let index = update(app, view) { [rules] usage in
+            if usage.rule == nil { usage.rule = rules.index(for: app) }
+            return usage.rule ?? Rules.protected
+        }
+        return index == Rules.protected ? nil : rules.all[index]
+    }
+}

@@ -18,10 +18,15 @@ final class PolicyBench {
     }
 
     /// Opens `lib…Policy.so` from where the tests were built.
-    init(_ product: String, options: KeyValuePairs<String, PolicyOption.Value> = [:]) throws {
+    convenience init(_ product: String, options: KeyValuePairs<String, PolicyOption.Value> = [:]) throws {
+        try self.init(library: BuiltProducts.path("lib\(product).so"), options: options)
+    }
+
+    /// Opens a library.
+    init(library: String, options: KeyValuePairs<String, PolicyOption.Value> = [:]) throws {
         view = try PolicyView()
         let options = options.map { PolicyOption(key: $0.key, value: $0.value) }
-        policy = try PolicyLibrary(path: BuiltProducts.path("lib\(product).so"), options: options)
+        policy = try PolicyLibrary(path: library, options: options)
         view.system.now = 1_000_000_000
         view.system.realtime = 1_700_000_000_000_000
         view.system.processors = 4
@@ -29,9 +34,13 @@ final class PolicyBench {
 
     /// What the policy says when it is made with options that are wrong; empty when it takes them.
     static func complaint(_ product: String, _ options: KeyValuePairs<String, PolicyOption.Value>) -> String {
+        complaint(library: BuiltProducts.path("lib\(product).so"), options)
+    }
+
+    static func complaint(library: String, _ options: KeyValuePairs<String, PolicyOption.Value>) -> String {
         do throws(PolicyFailure) {
             _ = try PolicyLibrary(
-                path: BuiltProducts.path("lib\(product).so"),
+                path: library,
                 options: options.map { PolicyOption(key: $0.key, value: $0.value) }
             )
             return ""

@@ -1,0 +1,92 @@
+import CalendarTime
+import TorporPolicyKit
+
+/// A stretch of every day, such as `08:00-18:00`; one that ends before it begins goes over midnight.
+struct DailyWindow {
+    /// Minutes of the day; the end does not belong to it.
+    private let start: Int
+    private let end: Int
+
+    private static let minutesOfDay = 24 * 60
+    private static let microsecondsOfMinute: Int64 = 60_000_000
+
+    /// Those of an option.
+    static func windows(_ options: Options, _ key: String) throws(PolicyError) -> [DailyWindow] {
+        var windows: [DailyWindow] = []
+        for text in try options.strings(key) {
+            guard let window = DailyWindow(text) else {
+                throw options.error(key, "must have windows such as \"08:00-18:00\": it has \"\(text)\"")
+            }
+            windows.append(window)
+        }
+        guard timeLeft(in: windows, at: 0) < .seconds(86_400) else {
+            throw options.error(key, "covers the whole day: use protect for apps that are always left alone")
+        }
+        return windows
+    }
+
+    private init?(_ text: String) {
+        let ends = text.split(separator: "-", omittingEmptySubsequences: false)
+        guard ends.count == 2, let start = Self.minute(ends[0]), let end = Self.minute(ends[1]),
+            start != end, start < Self.minutesOfDay
+        else { return nil }
+        self.start = start
+        self.end = end
+    }
+
+    /// `08:00` to `24:00`.
+    private static func minute(_ text: Substring) -> Int? {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts[0].utf8.count == 2, parts[1].utf8.count == 2, let hour = UInt8(parts[0]),
+            let minute = UInt8(parts[1]), minute < 60, Int(hour) * 60 + Int(minute) <= minutesOfDay
+        else { return nil }
+        return Int(hour) * 60 + Int(minute)
+    }
+
+    /// How long it takes until none of the windows is open; a day if one always is.
+    static func timeLeft(in windows: [DailyWindow], at microsecondsOfDay: Int64) -> Duration {
+        let day = Int64(minutesOfDay) * microsecondsOfMinute
+        var time = microsecondsOfDay
+        while time < microsecondsOfDay + day {
+            let left = windows.map { $0.timeLeft(at: time % day) }.max() ?? 0
+            if left == 0 { break }
+            time += left
+        }
+        return .microseconds(min(time - microsecondsOfDay, day))
+    }
+
+    /// 0 if it is closed.
+    private func timeLeft(at time: Int64) -> Int64 {
+        let start = Int64(start) * Self.microsecondsOfMinute
+        let end = Int64(end) * Self.microsecondsOfMinute
+        if start < end { return time >= start && time < end ? end - time : 0 }
+        if time < end { return end - time }
+        return time >= start ? Int64(Self.minutesOfDay) * Self.microsecondsOfMinute - time + end : 0
+    }
+}
+
+/// What the clocks of a place show.
+struct LocalClock {
+    private let zone: TimeZone
+
+    /// The zone of the option `time_zone`. It is read once: a policy in a process of its own may open no files later.
+    init(_ options: Options) throws(PolicyError) {
+        guard options.has("time_zone") else {
+            zone = SystemTimeZones().local
+            return
+        }
+        let name = try options.string("time_zone", default: "")
+        guard let zone = SystemTimeZones().zone(named: name) else {
+            throw options.error("time_zone", "must be a time zone such as \"Europe/Berlin\": there is no \"\(name)\"")
+        }
+        self.zone = zone
+    }
+
+    /// - Parameter moment: microseconds since 1970.
+    func microsecondsOfDay(at moment: Int64) -> Int64 {
+        let day: Int64 = 86_400_000_000
+        let second = moment / 1_000_000
+        let local = moment.addingReportingOverflow(Int64(zone.offset(at: second)) * 1_000_000).partialValue
+        return (local % day + day) % day
+    }
+}

@@ -1,0 +1,144 @@
+import TorporPolicyKit
+
+extension Server {
+    static let description = PolicyDescription(
+        name: "server",
+        version: "1.0",
+        summary: "Apps that nobody used for idle_after go to the background, and are suspended when their time is up.",
+        events: [.started, .appsChanged, .stateChanged, .goalChanged, .timeUsed, .timer],
+        needs: [.processor, .connections],
+        options: [
+            OptionDescription(
+                "idle_after",
+                "duration",
+                default: "\"10min\"",
+                "how long an app must not have been used to be idle, \"1s\" at least"
+            ),
+            OptionDescription(
+                "idle_cpu",
+                "share",
+                default: "\"2%\"",
+                "how much of one processor an idle app may take, on average over idle_after"
+            ),
+            OptionDescription(
+                "connections",
+                "\"open\", \"traffic\" or \"ignore\"",
+                default: "\"open\"",
+                "whether a TCP connection is use as long as it is open, when data goes over it, or never"
+            ),
+            OptionDescription(
+                "suspend",
+                "boolean",
+                default: "true",
+                "whether apps in the background are suspended when their time is used up"
+            ),
+            OptionDescription("protect", "list of apps", default: "[]", "apps that are left alone"),
+            OptionDescription(
+                "protect_between",
+                "list of daily windows",
+                default: "[]",
+                "when all apps are left alone, as in \"08:00-18:00\" or \"22:00-06:00\""
+            ),
+            OptionDescription(
+                "time_zone",
+                "string",
+                default: "the machine's",
+                "whose clocks the windows go by, as in \"Europe/Berlin\" or \"UTC\""
+            ),
+            OptionDescription(
+                "apps",
+                "list of tables",
+                default: "[]",
+                "what is otherwise for some apps; the first one that names an app goes for it"
+            ),
+            OptionDescription("apps.*.apps", "list of apps", default: "required", "the apps that it is about"),
+            OptionDescription("apps.*.idle_after", "duration", default: "idle_after", "the same for these apps"),
+            OptionDescription("apps.*.idle_cpu", "share", default: "idle_cpu", "the same for these apps"),
+            OptionDescription("apps.*.connections", "word", default: "connections", "the same for these apps"),
+            OptionDescription(
+                "apps.*.protect_between",
+                "list of daily windows",
+                default: "protect_between",
+                "the same for these apps, instead of those for all"
+            ),
+        ]
+    )
+}
+
+/// What goes for which apps.
+struct Rules {
+    /// The configured ones in their order, and behind them the one for all others.
+    let all: [Rule]
+    private let protected: [Selector]
+
+    /// Instead of a rule's index: the app is left alone.
+    static let protected = -1
+
+    init(_ options: Options) throws(PolicyError) {
+        protected = try options.selectors("protect")
+        let zone = try LocalClock(options)
+        let general = try Rule(options, clock: zone)
+        var all: [Rule] = []
+        for table in try options.tables("apps") {
+            guard table.has("apps") else {
+                throw table.error("apps", "must be there: it names the apps that the table is about")
+            }
+            all.append(try Rule(table, among: try table.selectors("apps"), instead: general))
+        }
+        self.all = all + [general]
+    }
+
+    func index(for app: App) -> Int {
+        if app.matches(protected) { return Self.protected }
+        return all.dropLast().firstIndex { app.matches($0.apps) } ?? all.count - 1
+    }
+}
+
+/// When an app is idle, and when it may be.
+struct Rule {
+    /// What use a TCP connection is.
+    enum Connections: String, CaseIterable {
+        case open
+        case traffic
+        case ignore
+    }
+
+    let apps: [Selector]
+    let idleAfter: Duration
+    /// Of one processor, on average over ``idleAfter``.
+    let idleShare: Double
+    let connections: Connections
+    private let windows: [DailyWindow]
+    private let clock: LocalClock
+
+    /// The one for all.
+    init(_ options: Options, clock: LocalClock) throws(PolicyError) {
+        apps = []
+        idleAfter = try options.duration("idle_after", default: .seconds(600), in: Self.idleTimes)
+        idleShare = try options.share("idle_cpu", default: 0.02, in: Self.shares)
+        connections = try options.word("connections", default: .open)
+        windows = try DailyWindow.windows(options, "protect_between")
+        self.clock = clock
+    }
+
+    /// One for some.
+    init(_ options: Options, among apps: [Selector], instead general: Rule) throws(PolicyError) {
+        self.apps = apps
+        idleAfter = try options.duration("idle_after", default: general.idleAfter, in: Self.idleTimes)
+        idleShare = try options.share("idle_cpu", default: general.idleShare, in: Self.shares)
+        connections = try options.word("connections", default: general.connections)
+        let has = options.has("protect_between")
+        windows = has ? try DailyWindow.windows(options, "protect_between") : general.windows
+        clock = general.clock
+    }
+
+    private static let idleTimes = Duration.seconds(1)...Quantity.longest
+    private static let shares = 0.0001...64.0
+
+    /// The first moment from that one on in which the app is not protected.
+    func unprotected(at time: Time, _ view: View) -> Time {
+        if windows.isEmpty { return time }
+        let moment = view.machine.microsecondsSince1970 + (time - view.now).microseconds
+        return time + DailyWindow.timeLeft(in: windows, at: clock.microsecondsOfDay(at: moment))
+    }
+}

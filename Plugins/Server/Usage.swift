@@ -1,0 +1,118 @@
+import TorporPolicyKit
+
+/// What is known of how a run of an app is used.
+struct Usage {
+    /// Which of the rules goes for it; nil before it was looked for.
+    var rule: Int?
+    /// Its time in the background is used up, and it is still there.
+    var isOverdue = false
+    /// This policy has sent it to the background, and nobody has brought it back.
+    private(set) var isSent = false
+
+    private let incarnation: UInt32
+    private let launchedAt: Time?
+    /// When it was last known to be in use, or to have been told to go.
+    private var used: Time
+    /// A point of its processor time, since when it has not taken more than an idle app may.
+    private var sample: Sample
+
+    private struct Sample {
+        var at: Time
+        var microseconds: UInt64
+
+        /// What was measured last; before that, the launch, when it had taken none.
+        init(_ app: App, at now: Time) {
+            if let measured = app.measuredAt {
+                (at, microseconds) = (measured, app.processorMicroseconds)
+            } else {
+                (at, microseconds) = (app.launchedAt ?? now, 0)
+            }
+        }
+    }
+
+    init(_ app: App, at now: Time) {
+        incarnation = app.incarnation
+        launchedAt = app.launchedAt
+        // How it was used before this policy was there is not known.
+        used = now
+        sample = Sample(app, at: now)
+    }
+
+    /// Whether it is about the run that the app is in.
+    func isOf(_ app: App) -> Bool { incarnation == app.incarnation && launchedAt == app.launchedAt }
+
+    // MARK: What happens
+
+    mutating func wasUsed(at now: Time) { used = max(used, now) }
+
+    mutating func cameToFront(_ app: App, at now: Time) {
+        isSent = false
+        isOverdue = false
+        used = max(used, now)
+        sample = Sample(app, at: now)
+    }
+
+    mutating func wasSent(at now: Time) {
+        isSent = true
+        used = now
+    }
+
+    mutating func cameToBackground(_ app: App) {
+        isOverdue = false
+        sample = Sample(app, at: sample.at)
+    }
+
+    // MARK: What it is
+
+    /// When it will have been idle for long enough, if it is not used from now on.
+    mutating func idleAt(_ app: App, _ rule: Rule, _ now: Time) -> Time {
+        if app.isTraced || isConnected(app, rule) || isBusy(app, rule) { used = now }
+        var last = used
+        if rule.connections != .ignore, let traffic = app.lastTraffic { last = max(last, traffic) }
+        // An app that owes heartbeats sends them whether it is used or not.
+        if !app.isWatched, let heartbeat = app.lastHeartbeat { last = max(last, heartbeat) }
+        return last + rule.idleAfter
+    }
+
+    /// Who uses it in the background, in words; nil: nobody.
+    mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
+        if isConnected(app, rule) {
+            return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"
+        }
+        let since = app.since(.background) ?? now
+        if rule.connections != .ignore, let traffic = app.lastTraffic, traffic > since {
+            return "data came \((now - traffic).inWords) ago"
+        }
+        if !app.isWatched, let heartbeat = app.lastHeartbeat, heartbeat > since {
+            return "it sent WATCHDOG=1 \((now - heartbeat).inWords) ago"
+        }
+        guard app.measuredAt != nil else { return "nothing is known of it yet" }
+        return isBusy(app, rule) ? "it takes processor time" : nil
+    }
+
+    private func isConnected(_ app: App, _ rule: Rule) -> Bool { rule.connections == .open && app.connections != 0 }
+
+    /// Whether it has taken more processor time since the sample than an idle app may over ``Rule/idleAfter``; what is
+    /// not measured may be.
+    private mutating func isBusy(_ app: App, _ rule: Rule) -> Bool {
+        guard let measured = app.measuredAt else { return true }
+        guard measured > sample.at else { return false }
+        let time = max(rule.idleAfter, measured - sample.at)
+        let isCalmForLong = measured - sample.at >= rule.idleAfter
+        let (taken, hasGoneBack) = app.processorMicroseconds.subtractingReportingOverflow(sample.microseconds)
+        let isBusy = !hasGoneBack && Double(taken) > rule.idleShare * Double(time.microseconds)
+        if isBusy || hasGoneBack || isCalmForLong { sample = Sample(app, at: measured) }
+        return isBusy
+    }
+
+    /// Why it counts as idle, in words.
+    static func idleness(_ app: App, _ rule: Rule, _ now: Time) -> String {
+        var parts: [String] = []
+        if rule.connections != .ignore {
+            if rule.connections == .open { parts.append("no TCP connection") }
+            parts.append(app.lastTraffic.map { "last data \((now - $0).inWords) ago" } ?? "no data at all")
+        }
+        parts.append("hardly any processor time")
+        return "not used for \(rule.idleAfter.inWords): " + parts.joined(separator: ", ")
+    }
+}
