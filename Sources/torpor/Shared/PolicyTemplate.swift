@@ -1,0 +1,250 @@
+/// The files of a package with a policy: one that does something, builds, and has what most policies need.
+struct PolicyTemplate {
+    let names: PolicyNames
+    /// The folder with Torpor's policy kit.
+    let kit: String
+
+    var filesInSwift: [(path: String, text: String)] {
+        [
+            ("Package.swift", package), ("Sources/\(names.type)/\(names.type).swift", swiftSource),
+            ("README.md", readme(inC: false)),
+        ]
+    }
+
+    var filesInC: [(path: String, text: String)] {
+        [("Makefile", makefile), ("\(names.name).c", cSource), ("README.md", readme(inC: true))]
+    }
+
+    /// Where the library is once it is built.
+    func builtLibrary(inC: Bool) -> String { inC ? names.library : ".build/debug/\(names.library)" }
+
+    // MARK: Swift
+
+    private var package: String {
+        """
+        // swift-tools-version: 6.2
+
+        import PackageDescription
+
+        let package = Package(
+            name: "\(names.name)",
+            products: [
+                .library(name: "\(names.type)", type: .dynamic, targets: ["\(names.type)"])
+            ],
+            dependencies: [
+                .package(name: "policy-kit", path: \(Self.literal(kit)))
+            ],
+            targets: [
+                .target(
+                    name: "\(names.type)",
+                    dependencies: [.product(name: "TorporPolicyKit", package: "policy-kit")],
+                    // Swift need not be installed where the policy runs.
+                    linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+                )
+            ]
+        )
+
+        """
+    }
+
+    private var swiftSource: String {
+        """
+        import TorporPolicyKit
+
+        /// What the supervisor asks for.
+        @c(torpor_policy_entry)
+        public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { \(names.type).exported(to: abi) }
+
+        /// Suspends apps whose time in the background is used up.
+        struct \(names.type): Policy {
+            static let description = PolicyDescription(
+                name: "\(names.name)",
+                version: "0.1.0",
+                summary: "Apps in the background are suspended when their time there is used up.",
+                events: [.timeUsed],
+                options: [
+                    OptionDescription("keep", "list of apps", default: "[]", "apps that go on in the background")
+                ]
+            )
+
+            let keep: [Selector]
+
+            init(options: Options) throws(PolicyError) {
+                keep = try options.selectors("keep")
+            }
+
+            mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
+                switch event {
+                case .timeUsed(let app):
+                    guard app.canBeSuspended, !app.matches(keep) else { break }
+                    advice.send(app, to: .suspended, because: "its time in the background is used up")
+                default:
+                    break
+                }
+                return .continue
+            }
+        }
+
+        """
+    }
+
+    // MARK: C
+
+    private var makefile: String {
+        """
+        # Where torpor_policy.h is.
+        INCLUDE ?= \(Self.inMake(kit))/Sources/TorporPolicyABI/include
+        CFLAGS ?= -O2 -g -Wall -Wextra
+
+        \(names.library): \(names.name).c
+        \t$(CC) $(CFLAGS) -shared -fPIC -I"$(INCLUDE)" -o $@ $<
+
+        .PHONY: clean
+        clean:
+        \trm -f \(names.library)
+
+        """
+    }
+
+    private var cSource: String {
+        """
+        #include "torpor_policy.h"
+
+        #include <stdio.h>
+        #include <stdlib.h>
+
+        /* Suspends apps whose time in the background is used up, except for those with the tag `keep`. */
+        struct policy {
+            char keep[64];
+        };
+
+        static void *create(const torpor_policy_options *options, char *error, size_t error_size)
+        {
+            struct policy *policy = calloc(1, sizeof *policy);
+            if (!policy) return NULL;
+            for (uint32_t i = 0; i < options->count; i++) {
+                const torpor_policy_option *option = torpor_policy_option_at(options, i);
+                if (strcmp(option->key, "keep") != 0) {
+                    snprintf(error, error_size, "%s is not an option of this policy: there is keep", option->key);
+                    free(policy);
+                    return NULL;
+                }
+                if (option->type != TORPOR_OPTION_STRING || strlen(option->text) >= sizeof policy->keep) {
+                    snprintf(error, error_size, "keep must be a string of less than 64 bytes");
+                    free(policy);
+                    return NULL;
+                }
+                strcpy(policy->keep, option->text);
+            }
+            return policy;
+        }
+
+        static int32_t decide(
+            void *context,
+            const torpor_policy_view *view,
+            const torpor_policy_event *event,
+            const torpor_policy_reply *reply)
+        {
+            const struct policy *policy = context;
+            const torpor_policy_app *app = torpor_policy_app_at(view, event->app);
+            if (event->kind != TORPOR_EVENT_TIME_USED || !app) return TORPOR_CONTINUE;
+            if (app->state != TORPOR_STATE_BACKGROUND || app->tasks || app->holds) return TORPOR_CONTINUE;
+            if (app->flags & (TORPOR_APP_REQUIRED | TORPOR_APP_TRACED)) return TORPOR_CONTINUE;
+            if (policy->keep[0] && torpor_policy_has_tag(view, app, policy->keep)) return TORPOR_CONTINUE;
+            torpor_policy_advice advice = {
+                .size = sizeof advice,
+                .kind = TORPOR_ADVISE_GOAL,
+                .app = event->app,
+                .value = TORPOR_STATE_SUSPENDED,
+                .reason = "its time in the background is used up",
+            };
+            reply->advise(reply, &advice);
+            return TORPOR_CONTINUE;
+        }
+
+        /* Key, type, default and meaning of each option. */
+        static const char *const options[] = {
+            "keep", "string", "none", "a tag: apps that have it go on in the background",
+            NULL,
+        };
+
+        static const torpor_policy policy = {
+            .size = sizeof policy,
+            .abi = TORPOR_POLICY_ABI,
+            .minimum_abi = 1,
+            .events = TORPOR_EVENT_BIT(TORPOR_EVENT_TIME_USED),
+            .name = "\(names.name)",
+            .version = "0.1.0",
+            .summary = "Apps in the background are suspended when their time there is used up.",
+            .options = options,
+            .create = create,
+            .decide = decide,
+            .destroy = free,
+        };
+
+        const torpor_policy *torpor_policy_entry(uint32_t abi)
+        {
+            (void)abi;
+            return &policy;
+        }
+
+        """
+    }
+
+    // MARK: For people
+
+    private func readme(inC: Bool) -> String {
+        let built = inC ? names.library : ".build/release/\(names.library)"
+        return """
+            # \(names.name)
+
+            A lifecycle policy for Torpor. Torpor's docs/policies.md says what a policy sees, is asked and can advise.
+
+            ## Build
+
+                \(inC ? "make" : "swift build -c release")
+
+            ## Check
+
+                torpor policy check \(built)
+
+            ## Use
+
+            Put `\(names.library)` into the directory of policies (`[supervisor] policy_directory`, by default
+            `/usr/lib/torpor/policies`). The library and its folders must belong to root or to the supervisor's user,
+            and nobody else may write to them. Then, in the configuration:
+
+            ```toml
+            [supervisor]
+            policies = ["\(names.name)"]
+
+            [policies.\(names.name)]
+            path = "\(names.library)"
+            options = { keep = \(inC ? "\"always\"" : "[\"tag:always\"]") }
+            ```
+
+            `torpor apply` loads it, and `torpor policy reload \(names.name)` loads it again after a change. With
+            `mode = "advise"` its advice is only told of: `torpor events -f`.
+
+            """
+    }
+
+    /// Text of a variable of make(1).
+    private static func inMake(_ text: String) -> String {
+        text.map { $0 == "$" ? "$$" : $0 == "#" ? "\\#" : String($0) }.joined()
+    }
+
+    /// A string of Swift.
+    private static func literal(_ text: String) -> String {
+        var literal = "\""
+        for character in text.unicodeScalars {
+            switch character {
+            case "\\", "\"": literal += "\\\(character)"
+            case let other where other.value < 0x20 || other.value == 0x7F:
+                literal += "\\u{\(String(other.value, radix: 16))}"
+            default: literal.unicodeScalars.append(character)
+            }
+        }
+        return literal + "\""
+    }
+}

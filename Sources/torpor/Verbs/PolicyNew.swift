@@ -1,0 +1,135 @@
+import ArgumentParser
+import Linux
+import Varlink
+
+struct PolicyNew: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "new",
+        abstract: "Writes a package with a policy that builds at once.",
+        discussion: "In Swift, or in C with --c. The folder says in its README.md how to build and use it."
+    )
+
+    @Argument(help: "Its name: lower case, as in night-shift.")
+    var name: String
+    @Argument(help: "The folder to make; one of that name if none is given.", completion: .directory)
+    var directory: String?
+    @Flag(name: .customLong("c"), help: "In C.")
+    var inC = false
+    @Option(help: ArgumentHelp("Torpor's policy kit.", valueName: "path"), completion: .directory)
+    var kit: String?
+    @Flag(help: "One JSON document on standard output.")
+    var json = false
+
+    func run() throws {
+        let names = try PolicyNames(name)
+        let kit = try PolicyKitFolder.find(kit)
+        let folder = Self.absolute(directory ?? name)
+        let template = PolicyTemplate(names: names, kit: kit)
+        let files = inC ? template.filesInC : template.filesInSwift
+        try Self.write(files, to: folder)
+        guard !json else {
+            return Output.document([
+                "directory": .string(folder), "kit": .string(kit),
+                "files": .array(files.map { .string(folder + "/" + $0.path) }),
+                "library": .string(folder + "/" + template.builtLibrary(inC: inC)),
+            ])
+        }
+        ThisProcess.write(
+            """
+            The policy \(name) is in \(folder). To build it and look at it:
+              cd \(folder)
+              \(inC ? "make" : "swift build")
+              torpor policy check \(template.builtLibrary(inC: inC))
+
+            """
+        )
+    }
+
+    private static func absolute(_ path: String) -> String {
+        var path = path
+        while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
+        return path.hasPrefix("/") ? path : ThisProcess.directory + "/" + path
+    }
+
+    private static func write(_ files: [(path: String, text: String)], to folder: String) throws(Failure) {
+        guard !File.exists(folder), (try? File.readLink(folder)) == nil else {
+            throw Failure(status: .usage, message: "\(folder) exists: name another folder, or remove it")
+        }
+        do throws(Errno) {
+            for (path, text) in files {
+                if let parent = File.parent(of: folder + "/" + path) { try File.makeDirectories(parent) }
+                try File.write(folder + "/" + path, text)
+            }
+        } catch {
+            throw Failure(status: .failed, message: "\(folder) cannot be written: \(error)")
+        }
+    }
+}
+
+/// A policy's name, and what follows from it.
+struct PolicyNames {
+    let name: String
+    /// Of its type and its module: `NightShiftPolicy`.
+    let type: String
+    var library: String { "lib\(type).so" }
+
+    init(_ name: String) throws(Failure) {
+        let isSound = name.utf8.allSatisfy { byte in
+            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
+                || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+        }
+        guard isSound, let first = name.utf8.first, (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(first),
+            name.utf8.count <= Self.limit
+        else {
+            throw Failure(
+                status: .usage,
+                message:
+                    "“\(name)” cannot be a policy's name: it begins with a letter from a to z, has nothing but such "
+                    + "letters, digits, - and _, and at most \(Self.limit) of them, as in night-shift"
+            )
+        }
+        let words = name.split { $0 == "-" || $0 == "_" }.map { $0.prefix(1).uppercased() + $0.dropFirst() }
+        let joined = words.joined()
+        self.name = name
+        type = words.count > 1 && words.last == "Policy" ? joined : joined + "Policy"
+    }
+
+    private static let limit = 48
+}
+
+/// The folder with the kit and the header.
+enum PolicyKitFolder {
+    static let header = "Sources/TorporPolicyABI/include/torpor_policy.h"
+
+    /// The one that is named, else the one installed with this program, else the one in the sources that it was built
+    /// from.
+    static func find(_ named: String?) throws(Failure) -> String {
+        if let named {
+            guard let path = try? File.realPath(named), isKit(path) else {
+                throw Failure(
+                    status: .usage,
+                    message: "\(named) is not Torpor's policy kit: it has no Package.swift, or no \(header)"
+                )
+            }
+            return path
+        }
+        let program = ThisProcess.executable ?? ""
+        let beside = File.parent(of: program).map { $0 + "/../share/torpor/policy-kit" }
+        if let beside, let path = try? File.realPath(beside), isKit(path) { return path }
+        var folder = File.parent(of: program)
+        while let here = folder {
+            let path = here + "/packaging/policy-kit"
+            if isKit(path) { return path }
+            folder = here == "/" ? nil : File.parent(of: here)
+        }
+        throw Failure(
+            status: .failed,
+            message: "Torpor's policy kit is not beside this program (../share/torpor/policy-kit): name it with --kit"
+        )
+    }
+
+    private static func isKit(_ path: String) -> Bool {
+        File.exists(path + "/Package.swift") && File.exists(path + "/" + header)
+    }
+}
