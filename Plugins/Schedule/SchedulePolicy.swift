@@ -1,1 +1,280 @@
-// To come.
+import CalendarTime
+public import TorporPolicyKit
+
+/// What the supervisor asks for.
+@c(torpor_policy_entry)
+public func entry(_ abi: UInt32) -> UnsafePointer<torpor_policy>? { Schedule.exported(to: abi) }
+
+/// Apps by the calendar: where they are in windows of time, and where outside them.
+///
+/// It speaks when a window begins or ends, and is silent otherwise: whoever sends an app elsewhere meanwhile has the
+/// last word until then.
+struct Schedule: Policy {
+    static let description = PolicyDescription(
+        name: "schedule",
+        version: "1.0",
+        summary: "Apps are active, in the background, suspended or gone at times by the calendar.",
+        events: [.started, .appsChanged, .stateChanged, .goalChanged, .timer],
+        options: [
+            OptionDescription(
+                "rules",
+                "list of tables",
+                default: "none, at least one is needed",
+                "which apps are where and when; of those that name an app, the first with something to say decides"
+            ),
+            OptionDescription("rules.*.apps", "list of apps", default: "none, needed", "the apps it is about"),
+            OptionDescription(
+                "rules.*.from",
+                "calendar expression",
+                default: "none, needed",
+                "when its window begins, in the syntax of systemd's OnCalendar=: \"Mon..Fri 08:00\""
+            ),
+            OptionDescription(
+                "rules.*.to",
+                "calendar expression",
+                default: "none, needed",
+                "when its window ends"
+            ),
+            OptionDescription(
+                "rules.*.state",
+                "state",
+                default: "none, needed",
+                "where its apps are in the window: active, background, suspended or not-running"
+            ),
+            OptionDescription(
+                "rules.*.otherwise",
+                "state",
+                default: "none: then it says nothing",
+                "where they are outside the window"
+            ),
+            OptionDescription("rules.*.name", "string", default: "none", "what reasons call the window: office hours"),
+            OptionDescription(
+                "timezone",
+                "time zone",
+                default: "the machine's",
+                "what times are by where an expression names no zone: \"Europe/Berlin\""
+            ),
+        ]
+    )
+
+    /// It asks again after this time at the latest: clocks are changed, and machines sleep.
+    private static let longestWait = Duration.seconds(3_600)
+    /// A difference between the clocks that is larger than this is no drift, in microseconds.
+    private static let jump: UInt64 = 500_000
+
+    private let zone: TimeZone
+    private var rules: [Rule] = []
+    /// By place.
+    private var standings: [UInt32: Standing] = [:]
+    /// Places of apps that could not be stopped when their time came, because others need them.
+    private var waiting: Set<UInt32> = []
+    /// Microseconds since 1970 less those of the monotonic clock, when the calendar was last looked at.
+    private var clockDifference: Int64?
+    /// When the timer is due that was asked for.
+    private var due: Time?
+
+    /// What is known of an app.
+    private struct Standing {
+        var name: String
+        /// The rules that name it, in their order.
+        var rules: [Int]
+        /// What decided about it last.
+        var decision: Decision?
+        /// Somebody has sent it elsewhere since.
+        var isHeld = false
+    }
+
+    /// A rule, and since when it has said what it says.
+    private struct Decision: Equatable {
+        var rule: Int
+        var since: Int64?
+    }
+
+    init(options: Options) throws(PolicyError) {
+        let known = SystemTimeZones()
+        if options.has("timezone") {
+            let name = try options.string("timezone", default: "")
+            guard let zone = known.zone(named: name) else {
+                throw options.error(
+                    "timezone",
+                    "is \"\(name)\", which is no time zone that this system knows: write for instance \"Europe/Berlin\""
+                )
+            }
+            self.zone = zone
+        } else {
+            zone = known.local
+        }
+        for (index, table) in try options.tables("rules").enumerated() {
+            rules.append(try Rule(number: index + 1, options: table, zones: known.with(local: zone)))
+        }
+        guard !rules.isEmpty else {
+            throw options.error("rules", "is missing: write which apps are where, and when")
+        }
+    }
+
+    mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
+        // Whoever does not know the time has nothing to say.
+        guard view.machine.microsecondsSince1970 > 0 else { return .continue }
+        var isNews = look(in: view)
+        switch event {
+        case .started:
+            meet(view.apps)
+            leaveWhatWasMoved(in: view)
+            isNews = true
+        case .appsChanged:
+            meet(view.apps)
+            isNews = true
+        case .goalChanged(let app, _, let goal):
+            hold(app, goal)
+        case .stateChanged(let app, let from, let to):
+            if from == .notRunning { comeBack(app, in: view, &advice) }
+            if to == .notRunning || to == .suspended { retry(in: view, &advice) }
+        case .timer:
+            due = nil
+            retry(in: view, &advice)
+        default:
+            break
+        }
+        if isNews { decideAll(in: view, &advice) }
+        askAgain(in: view, &advice)
+        return .continue
+    }
+
+    // MARK: The calendar
+
+    /// Whether a window began or ended since the last time, or the clock was changed.
+    private mutating func look(in view: View) -> Bool {
+        let moment = view.machine.microsecondsSince1970
+        let difference = moment &- view.now.microseconds
+        let isSteady = clockDifference.map { (difference &- $0).magnitude <= Self.jump } ?? false
+        clockDifference = difference
+        if !isSteady { for index in rules.indices { rules[index].forget() } }
+        var isNews = false
+        for index in rules.indices where rules[index].look(at: moment) { isNews = true }
+        return isNews
+    }
+
+    /// Asks for the timer at the next beginning or end, unless it comes by then anyway.
+    private mutating func askAgain(in view: View, _ advice: inout Advice) {
+        let moment = view.machine.microsecondsSince1970
+        var wait = Self.longestWait
+        for rule in rules {
+            if let until = rule.phase.until { wait = min(wait, .microseconds(until - moment)) }
+        }
+        wait = max(wait, .milliseconds(100))
+        let wanted = view.now + wait
+        // One that should have come long ago was lost.
+        if let due, due <= wanted, due + .seconds(1) > view.now { return }
+        due = wanted
+        advice.askAgain(after: wait)
+    }
+
+    // MARK: Apps
+
+    /// Learns which apps there are; what it knew of those that stay remains, wherever they are now.
+    private mutating func meet(_ apps: View.Apps) {
+        var known: [String: Standing] = [:]
+        for standing in standings.values { known[standing.name] = standing }
+        standings = [:]
+        waiting = []
+        for app in apps {
+            let name = app.name
+            let meant = rules.indices.filter { app.matches(rules[$0].apps) }
+            guard !meant.isEmpty else { continue }
+            standings[app.place] = Standing(
+                name: name,
+                rules: meant,
+                decision: known[name]?.decision,
+                isHeld: known[name]?.isHeld ?? false
+            )
+        }
+    }
+
+    /// What came to where it is since the window began, and was elsewhere in the same run, was sent there by somebody,
+    /// or ended by itself: when this policy starts anew, that still holds.
+    private mutating func leaveWhatWasMoved(in view: View) {
+        let difference = view.machine.microsecondsSince1970 &- view.now.microseconds
+        for (place, standing) in standings {
+            guard let app = view[place], let decision = decision(of: standing), let since = decision.since,
+                let launched = app.launchedAt, let arrived = app.since(app.state), arrived > launched,
+                arrived.microseconds &+ difference > since
+            else { continue }
+            let others = [State.active, .background, .suspended].filter { $0 != app.state }
+            let wasElsewhere = others.contains { state in app.since(state).map { $0 >= launched } ?? false }
+            guard app.state == .notRunning || wasElsewhere else { continue }
+            standings[place]?.decision = decision
+            standings[place]?.isHeld = true
+        }
+    }
+
+    /// The first rule that has something to say about an app.
+    private func decision(of standing: Standing) -> Decision? {
+        guard let index = standing.rules.first(where: { rules[$0].target != nil }) else { return nil }
+        return Decision(rule: index, since: rules[index].phase.since)
+    }
+
+    /// Sends apps where they should be, about which another decision holds than before.
+    private mutating func decideAll(in view: View, _ advice: inout Advice) {
+        for app in view.apps {
+            guard let standing = standings[app.place] else { continue }
+            let decision = decision(of: standing)
+            guard decision != standing.decision else { continue }
+            standings[app.place]?.decision = decision
+            standings[app.place]?.isHeld = false
+            waiting.remove(app.place)
+            if decision != nil { send(app, in: view, &advice) }
+        }
+    }
+
+    /// Sends an app where the decision about it says.
+    private mutating func send(_ app: App, in view: View, _ advice: inout Advice) {
+        guard let decision = standings[app.place]?.decision, let target = rules[decision.rule].target else { return }
+        guard !isThere(app, target) else { return }
+        if target == .notRunning || target == .suspended, app.isRequired {
+            waiting.insert(app.place)
+            return
+        }
+        let reason = rules[decision.rule].reason(at: view.machine.microsecondsSince1970, in: zone)
+        advice.send(app, to: target, because: reason)
+    }
+
+    /// Whether there is nothing to advise: it is or goes there, or cannot.
+    private func isThere(_ app: App, _ target: State) -> Bool {
+        let runs = app.state != .notRunning || app.edge != .none
+        switch target {
+        case .notRunning: return !runs || app.goal == .notRunning
+        case .suspended: return !runs || app.goal == .suspended
+        case .active, .background, .inactive:
+            if runs || app.nextRestart != nil { return app.goal == target }
+            // Only a person starts these again.
+            return app.isStartedByPersonOnly || app.hasFailed
+        }
+    }
+
+    // MARK: What happens between
+
+    /// Somebody asked for something: that holds until the next decision.
+    private mutating func hold(_ app: App, _ goal: State) {
+        guard let decision = standings[app.place]?.decision else { return }
+        standings[app.place]?.isHeld = rules[decision.rule].target != goal
+        waiting.remove(app.place)
+    }
+
+    /// An app was launched: it goes again if it should be gone and no person wants it.
+    private mutating func comeBack(_ app: App, in view: View, _ advice: inout Advice) {
+        guard let standing = standings[app.place], !standing.isHeld, let decision = standing.decision,
+            rules[decision.rule].target == .notRunning
+        else { return }
+        send(app, in: view, &advice)
+    }
+
+    /// Those that others needed may be free now.
+    private mutating func retry(in view: View, _ advice: inout Advice) {
+        guard !waiting.isEmpty else { return }
+        for place in waiting.sorted() {
+            waiting.remove(place)
+            guard let app = view[place] else { continue }
+            send(app, in: view, &advice)
+        }
+    }
+}

@@ -23,9 +23,13 @@ final class PolicyBench {
     }
 
     /// Opens a library.
-    init(library: String, options: KeyValuePairs<String, PolicyOption.Value> = [:]) throws {
+    convenience init(library: String, options: KeyValuePairs<String, PolicyOption.Value> = [:]) throws {
+        try self.init(library: library, options: options.map { PolicyOption(key: $0.key, value: $0.value) })
+    }
+
+    /// Opens a library with options that were put together before.
+    init(library: String, options: [PolicyOption]) throws {
         view = try PolicyView()
-        let options = options.map { PolicyOption(key: $0.key, value: $0.value) }
         policy = try PolicyLibrary(path: library, options: options)
         view.system.now = 1_000_000_000
         view.system.realtime = 1_700_000_000_000_000
@@ -38,11 +42,12 @@ final class PolicyBench {
     }
 
     static func complaint(library: String, _ options: KeyValuePairs<String, PolicyOption.Value>) -> String {
+        complaint(library: library, options.map { PolicyOption(key: $0.key, value: $0.value) })
+    }
+
+    static func complaint(library: String, _ options: [PolicyOption]) -> String {
         do throws(PolicyFailure) {
-            _ = try PolicyLibrary(
-                path: library,
-                options: options.map { PolicyOption(key: $0.key, value: $0.value) }
-            )
+            _ = try PolicyLibrary(path: library, options: options)
             return ""
         } catch {
             return error.description
@@ -94,6 +99,14 @@ final class PolicyBench {
     }
 
     func place(_ name: String) -> Int { places[name]! }
+
+    /// Two apps change their places, as they may when the configuration changes.
+    func swap(_ one: String, _ other: String) {
+        let (first, second) = (place(one), place(other))
+        (view[first], view[second]) = (view[second], view[first])
+        places[one] = second
+        places[other] = first
+    }
 
     func change(_ name: String, _ body: (inout torpor_policy_app) -> Void) { body(&view[place(name)]) }
 

@@ -1,0 +1,86 @@
+import CalendarTime
+import TorporPolicyKit
+
+/// One of `rules`: some apps, a window, and where they are in it and outside it.
+struct Rule {
+    /// Where an app can be sent.
+    enum Target: String, CaseIterable {
+        case active
+        case background
+        case suspended
+        case notRunning = "not-running"
+
+        var state: State {
+            switch self {
+            case .active: .active
+            case .background: .background
+            case .suspended: .suspended
+            case .notRunning: .notRunning
+            }
+        }
+    }
+
+    /// From 1, as reasons count it.
+    let number: Int
+    let apps: [Selector]
+    private let window: Window
+    private let name: String?
+    private let inside: State
+    /// Nil: between its windows the rule says nothing.
+    private let outside: State?
+    /// Where the calendar stood when it was last looked at.
+    private(set) var phase = Window.Phase(isOpen: false)
+
+    init(number: Int, options: Options, zones: some TimeZones) throws(PolicyError) {
+        self.number = number
+        for key in ["apps", "from", "to", "state"] where !options.has(key) {
+            throw options.error(key, "is missing: every rule needs apps, from, to and state")
+        }
+        apps = try options.selectors("apps")
+        if apps.isEmpty { throw options.error("apps", "names no app") }
+        window = Window(
+            from: try Self.expression("from", options, zones),
+            to: try Self.expression("to", options, zones)
+        )
+        name = options.has("name") ? try options.string("name", default: "") : nil
+        inside = try options.word("state", default: Target.active).state
+        outside = options.has("otherwise") ? try options.word("otherwise", default: Target.active).state : nil
+    }
+
+    private static func expression(
+        _ key: String,
+        _ options: Options,
+        _ zones: some TimeZones
+    ) throws(PolicyError) -> CalendarExpression {
+        let text = try options.string(key, default: "")
+        let expression: CalendarExpression
+        do throws(CalendarError) {
+            expression = try CalendarExpression(text, zones: zones)
+        } catch {
+            throw options.error(key, "is \"\(text)\", which is no time by the calendar: \(error.description)")
+        }
+        guard expression.next(after: -1) != nil else { throw options.error(key, "is \"\(text)\", which never comes") }
+        return expression
+    }
+
+    /// Whether another phase began since the last time, at a moment in microseconds since 1970.
+    mutating func look(at moment: Int64) -> Bool {
+        if phase.holds(at: moment) { return false }
+        let old = phase
+        phase = window.phase(at: moment)
+        return old.isOpen != phase.isOpen || old.since != phase.since
+    }
+
+    /// Looks anew whatever was so before.
+    mutating func forget() { phase = Window.Phase(isOpen: false, since: .max) }
+
+    /// Where its apps should be now; nil where it says nothing.
+    var target: State? { phase.isOpen ? inside : outside }
+
+    /// Why they should be there, as people say it.
+    func reason(at moment: Int64, in zone: TimeZone) -> String {
+        var text = phase.isOpen ? name ?? "in its window" : "outside \(name ?? "its window")"
+        if let until = phase.until { text += " until " + ClockText.text(until, at: moment, in: zone) }
+        return text + " (Schedule rule \(number))"
+    }
+}
