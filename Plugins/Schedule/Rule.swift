@@ -66,6 +66,7 @@ struct Rule {
     /// Whether another phase began since the last time, at a moment in microseconds since 1970.
     mutating func look(at moment: Int64) -> Bool {
         if phase.holds(at: moment) { return false }
+        said = nil
         let old = phase
         phase = window.phase(at: moment)
         return old.isOpen != phase.isOpen || old.since != phase.since
@@ -77,10 +78,16 @@ struct Rule {
     /// Where its apps should be now; nil where it says nothing.
     var target: State? { phase.isOpen ? inside : outside }
 
+    /// What was said last, and at which moment: many apps are told the same.
+    private var said: (moment: Int64, text: String)?
+
     /// Why they should be there, as people say it.
-    func reason(at moment: Int64, in zone: TimeZone) -> String {
+    mutating func reason(at moment: Int64, in zone: TimeZone) -> String {
+        if let said, said.moment == moment { return said.text }
         var text = phase.isOpen ? name ?? "in its window" : "outside \(name ?? "its window")"
         if let until = phase.until { text += " until " + ClockText.text(until, at: moment, in: zone) }
-        return text + " (Schedule rule \(number))"
+        text += " (Schedule rule \(number))"
+        said = (moment, text)
+        return text
     }
 }
