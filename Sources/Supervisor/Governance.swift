@@ -28,7 +28,7 @@ final class Governance {
     /// Launches that a policy has put off, and until when.
     var putOff: [AppID: TimerSource] = [:]
     /// Which policy in this process is being asked, so that the next torpord knows whose doing a death was.
-    let marks: PolicyMarks?
+    private(set) var marks: PolicyMarks?
     private var whenLoaded: (() -> Void)?
     /// Those who wait until a policy that is being loaded comes to another state.
     var whenSettled: [(name: String, work: () -> Void)] = []
@@ -48,9 +48,8 @@ final class Governance {
         self.supervisor = supervisor
         view = try PolicyView()
         hostUser = Users.isRoot ? Self.unprivilegedUser() : nil
-        marks = PolicyMarks(path: supervisor.runtime.path + "/policy-marks")
-        chain = PolicyChain(loop: supervisor.loop, view: view, hosts: self) { [marks] name, isAsked in
-            marks?.mark(isAsked ? name : "")
+        chain = PolicyChain(loop: supervisor.loop, view: view, hosts: self) { [weak self] name, isAsked in
+            self?.marks?.mark(isAsked ? name : "")
         }
         chain.delegate = self
         view.system.started = supervisor.loop.now.microseconds
@@ -71,6 +70,9 @@ final class Governance {
         let byName = Dictionary(configuration.policies.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let settings = configuration.supervisor.policies.compactMap { name in
             byName[name].map { PolicySettings($0, in: configuration.supervisor.policyDirectory) }
+        }
+        if marks == nil, settings.contains(where: { !$0.isIsolated }) {
+            marks = PolicyMarks(path: supervisor.runtime.policyMarks)
         }
         chain.configure(settings, keepingOut: marks?.quarantined(among: settings) ?? [:])
     }

@@ -112,11 +112,14 @@ final class RuntimeDirectory {
         Self.sign(lock)
     }
 
+    /// Which policy in torpord's own process is being asked.
+    var policyMarks: String { path + "/policy-marks" }
+
     /// Removes what belongs to the run; logs and state stay.
     func remove(apps directories: [String]) {
         for directory in directories { try? File.removeTree(directory) }
         try? File.removeDirectory(apps)
-        for file in [recovery, batch, journal, configuration, path + "/lock"] { try? File.remove(file) }
+        for file in [recovery, batch, journal, configuration, policyMarks, path + "/lock"] { try? File.remove(file) }
         // Drafts of a torpord that was killed while it wrote one.
         for name in (try? File.list(path)) ?? [] where name == "recovery.new" || name.hasPrefix("configuration.tmp") {
             try? File.remove(path + "/" + name)

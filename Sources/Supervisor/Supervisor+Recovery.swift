@@ -69,6 +69,9 @@ extension Supervisor {
             let tag = AppTag(app: app.name, incarnation: coordinator.machine(app.id).incarnation)
             if coordinator.machine(app.id).isAlive, !known.contains(tag) { seekStrays() }
             let rest = restore(app, AppRecord(from: &reader), &left, &strays, waiting)
+            // Its torpord ended before it had launched anything.
+            let machine = coordinator.machine(app.id)
+            if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
         fresh = adoptFound(fresh, &left, &strays)

@@ -3,7 +3,9 @@ import Testing
 @testable import PolicyHost
 
 @Suite struct FailureLedgerTests {
-    @Test("a policy that fails is tried again after growing delays, and after the sixth time within ten minutes no more")
+    @Test(
+        "a policy that fails is tried again after growing delays, and after the sixth time within ten minutes no more"
+    )
     func delays() {
         var ledger = FailureLedger()
         let delays = (0..<5).map { ledger.failed(at: .seconds($0)) }
