@@ -6,6 +6,7 @@ import Synchronization
 public enum Libraries {
     /// The repository.
     public static let root = String(#filePath.split(separator: "Tests/Support")[0])
+    /// Where the sources of the policies are.
     public static let sources = root + "Tests/Support/Policies/"
 
     private static let built = Mutex<[String: String]>([:])
