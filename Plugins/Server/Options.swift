@@ -94,8 +94,8 @@ struct Rules {
     }
 }
 
-/// When an app is idle, and when it may be.
-struct Rule {
+/// When an app is idle, and when it may be. A class, since it is looked up for each app and never copied.
+final class Rule {
     /// What use a TCP connection is.
     enum Connections: String, CaseIterable {
         case open
@@ -105,6 +105,8 @@ struct Rule {
 
     let apps: [Selector]
     let idleAfter: Duration
+    /// ``idleAfter`` in microseconds.
+    let idleTime: Int64
     /// Of one processor, on average over ``idleAfter``.
     let idleShare: Double
     let connections: Connections
@@ -115,6 +117,7 @@ struct Rule {
     init(_ options: Options, clock: LocalClock) throws(PolicyError) {
         apps = []
         idleAfter = try options.duration("idle_after", default: .seconds(600), in: Self.idleTimes)
+        idleTime = idleAfter.microseconds
         idleShare = try options.share("idle_cpu", default: 0.02, in: Self.shares)
         connections = try options.word("connections", default: .open)
         windows = try DailyWindow.windows(options, "protect_between")
@@ -125,6 +128,7 @@ struct Rule {
     init(_ options: Options, among apps: [Selector], instead general: Rule) throws(PolicyError) {
         self.apps = apps
         idleAfter = try options.duration("idle_after", default: general.idleAfter, in: Self.idleTimes)
+        idleTime = idleAfter.microseconds
         idleShare = try options.share("idle_cpu", default: general.idleShare, in: Self.shares)
         connections = try options.word("connections", default: general.connections)
         let has = options.has("protect_between")

@@ -16,6 +16,8 @@ struct Server: Policy {
 
     /// What is known of the app in each place.
     private var usage: [Usage?] = []
+    /// Apps that would be looked at if no other app required them, or nothing held them.
+    private var needed: Set<UInt32> = []
     /// When the supervisor was told to ask again.
     private var asksAgain: Time?
 
@@ -28,12 +30,13 @@ struct Server: Policy {
         switch event {
         case .started, .appsChanged:
             for place in usage.indices { usage[place]?.rule = nil }
+            needed = []
             lookAtAll(in: view, &advice)
         case .timer:
             asksAgain = nil
             lookAtAll(in: view, &advice)
         case .goalChanged(let app, _, to: .active):
-            update(app, view) { $0.wasUsed(at: view.now) }
+            usage[known(app, view)]!.wasUsed(at: view.now)
         case .stateChanged(let app, _, let to):
             stateChanged(app, to, in: view, &advice)
         case .timeUsed(let app):
@@ -47,14 +50,17 @@ struct Server: Policy {
     private mutating func stateChanged(_ app: App, _ to: State, in view: View, _ advice: inout Advice) {
         switch to {
         case .active:
-            update(app, view) { $0.cameToFront(app, at: view.now) }
-            lookAt(app, in: view, &advice)
+            usage[known(app, view)]!.cameToFront(app, at: view.now)
+            lookAt([app.place], in: view, &advice)
         case .background:
-            update(app, view) { $0.cameToBackground(app) }
+            usage[known(app, view)]!.cameToBackground(app)
         case .suspended, .notRunning:
             if to == .notRunning, usage.indices.contains(Int(app.place)) { usage[Int(app.place)] = nil }
             // What it required may be free now.
-            lookAtAll(in: view, &advice)
+            guard !needed.isEmpty else { return }
+            let places = needed.sorted()
+            needed = []
+            lookAt(places, in: view, &advice)
         case .inactive:
             break
         }
@@ -72,8 +78,11 @@ struct Server: Policy {
         if let next { askAgain(at: next, view.now, &advice) }
     }
 
-    private mutating func lookAt(_ app: App, in view: View, _ advice: inout Advice) {
-        if let next = look(app, in: view, &advice) { askAgain(at: next, view.now, &advice) }
+    private mutating func lookAt(_ places: [UInt32], in view: View, _ advice: inout Advice) {
+        for place in places {
+            guard let app = view[place], let time = look(app, in: view, &advice) else { continue }
+            askAgain(at: time, view.now, &advice)
+        }
     }
 
     private mutating func askAgain(at time: Time, _ now: Time, _ advice: inout Advice) {
@@ -87,18 +96,22 @@ struct Server: Policy {
         let now = view.now
         switch app.state {
         case .active:
-            guard app.goal == .active, app.edge == .none, !app.isOneshot, !app.exitsOnSuspend, !app.isRequired,
+            guard app.goal == .active, app.edge == .none, !app.isOneshot, !app.exitsOnSuspend,
                 let rule = rule(of: app, view)
             else { return nil }
-            let idleAt = update(app, view) { $0.idleAt(app, rule, now) }
-            let due = rule.unprotected(at: max(idleAt, now), view)
+            guard !app.isRequired else {
+                needed.insert(app.place)
+                return nil
+            }
+            let place = known(app, view)
+            let due = rule.unprotected(at: max(usage[place]!.idleAt(app, rule, now), now), view)
             guard due <= now else { return due }
             advice.send(app, to: .background, because: Usage.idleness(app, rule, now))
             // Should it stay nevertheless, that is enough for now.
-            update(app, view) { $0.wasSent(at: now) }
+            usage[place]!.wasSent(at: now)
             return nil
         case .background:
-            let isOverdue = usage(of: app)?.isOverdue ?? false || app.grantEnds.map { $0 <= now } ?? false
+            let isOverdue = usage[known(app, view)]!.isOverdue || app.grantEnds.map { $0 <= now } ?? false
             guard isOverdue, suspends, let rule = rule(of: app, view) else { return nil }
             let due = rule.unprotected(at: now, view)
             if due <= now { timeUsed(app, in: view, &advice) }
@@ -113,16 +126,20 @@ struct Server: Policy {
     private mutating func timeUsed(_ app: App, in view: View, _ advice: inout Advice) {
         guard suspends, app.state == .background, let rule = rule(of: app, view) else { return }
         let now = view.now
-        update(app, view) { $0.isOverdue = true }
+        let place = known(app, view)
+        usage[place]!.isOverdue = true
         let end = rule.unprotected(at: now, view)
         guard end <= now else { return askAgain(at: end, now, &advice) }
-        guard app.canBeSuspended else { return }
-        guard let use = update(app, view, { $0.useInBackground(app, rule, now) }) else {
+        guard app.canBeSuspended else {
+            needed.insert(app.place)
+            return
+        }
+        guard let use = usage[place]!.useInBackground(app, rule, now) else {
             advice.send(app, to: .suspended, because: "its time in the background is used up, and nobody used it there")
             return
         }
-        update(app, view) { $0.isOverdue = false }
-        if usage(of: app)?.isSent ?? false {
+        usage[place]!.isOverdue = false
+        if usage[place]!.isSent {
             advice.send(app, to: .active, because: "it is in use again: \(use)")
         } else {
             advice.grant(app, rule.idleAfter, because: "it is in use: \(use)")
@@ -131,30 +148,21 @@ struct Server: Policy {
 
     // MARK: What is known
 
-    private func usage(of app: App) -> Usage? {
-        usage.indices.contains(Int(app.place)) ? usage[Int(app.place)] : nil
-    }
-
-    /// Changes what is known of an app's present run.
-    @discardableResult
-    private mutating func update<Result>(_ app: App, _ view: View, _ change: (inout Usage) -> Result) -> Result {
+    /// Where what is known of the app's present run is; it is there.
+    private mutating func known(_ app: App, _ view: View) -> Int {
         let place = Int(app.place)
         if place >= usage.count {
             usage += [Usage?](repeating: nil, count: max(place + 1, view.placeCount) - usage.count)
         }
-        var known: Usage
-        if let old = usage[place], old.isOf(app) { known = old } else { known = Usage(app, at: view.now) }
-        let result = change(&known)
-        usage[place] = known
-        return result
+        if usage[place].map({ !$0.isOf(app) }) ?? true { usage[place] = Usage(app, at: view.now) }
+        return place
     }
 
     /// What goes for the app; nil if it is protected.
     private mutating func rule(of app: App, _ view: View) -> Rule? {
-        let index = update(app, view) { [rules] usage in
-            if usage.rule == nil { usage.rule = rules.index(for: app) }
-            return usage.rule ?? Rules.protected
-        }
+        let place = known(app, view)
+        let index = usage[place]!.rule ?? rules.index(for: app)
+        usage[place]!.rule = index
         return index == Rules.protected ? nil : rules.all[index]
     }
 }

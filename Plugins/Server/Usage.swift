@@ -71,7 +71,7 @@ struct Usage {
         if rule.connections != .ignore, let traffic = app.lastTraffic { last = max(last, traffic) }
         // An app that owes heartbeats sends them whether it is used or not.
         if !app.isWatched, let heartbeat = app.lastHeartbeat { last = max(last, heartbeat) }
-        return last + rule.idleAfter
+        return last.advanced(byMicroseconds: rule.idleTime)
     }
 
     /// Who uses it in the background, in words; nil: nobody.
@@ -97,10 +97,10 @@ struct Usage {
     private mutating func isBusy(_ app: App, _ rule: Rule) -> Bool {
         guard let measured = app.measuredAt else { return true }
         guard measured > sample.at else { return false }
-        let time = max(rule.idleAfter, measured - sample.at)
-        let isCalmForLong = measured - sample.at >= rule.idleAfter
+        let time = measured.microseconds.subtractingReportingOverflow(sample.at.microseconds).partialValue
+        let isCalmForLong = time >= rule.idleTime
         let (taken, hasGoneBack) = app.processorMicroseconds.subtractingReportingOverflow(sample.microseconds)
-        let isBusy = !hasGoneBack && Double(taken) > rule.idleShare * Double(time.microseconds)
+        let isBusy = !hasGoneBack && Double(taken) > rule.idleShare * Double(max(rule.idleTime, time))
         if isBusy || hasGoneBack || isCalmForLong { sample = Sample(app, at: measured) }
         return isBusy
     }

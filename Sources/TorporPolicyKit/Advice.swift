@@ -86,7 +86,9 @@ public struct Advice {
 
     /// The reason as it may be: no line breaks, whole characters in 200 bytes.
     private static func line(_ reason: String) -> String {
-        if reason.utf8.count <= reasonLimit, reason.utf8.allSatisfy({ $0 >= 0x20 }) { return reason }
+        var reason = reason
+        let fits = reason.withUTF8 { $0.count <= reasonLimit && $0.allSatisfy { $0 >= 0x20 } }
+        if fits { return reason }
         var text = ""
         for character in reason.unicodeScalars {
             let fit: Unicode.Scalar = character.value < 0x20 ? " " : character

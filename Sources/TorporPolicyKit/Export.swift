@@ -65,12 +65,21 @@ private class Instance {
 }
 
 private final class InstanceOf<Made: Policy>: Instance {
-    private var policy: Made
+    // One thread asks, and a policy has no way to ask itself: a variable would be guarded against that each time.
+    private let policy: UnsafeMutablePointer<Made>
 
-    init(_ policy: Made) { self.policy = policy }
+    init(_ policy: Made) {
+        self.policy = .allocate(capacity: 1)
+        self.policy.initialize(to: policy)
+    }
+
+    deinit {
+        policy.deinitialize(count: 1)
+        policy.deallocate()
+    }
 
     override func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
-        policy.decide(event, in: view, advice: &advice)
+        policy.pointee.decide(event, in: view, advice: &advice)
     }
 }
 

@@ -27,12 +27,17 @@ public struct Time: Sendable, Hashable, Comparable, CustomStringConvertible {
         return .microseconds(overflow ? (left < right ? Int64.min : Int64.max) : difference)
     }
 
-    /// So long after it.
+    /// So many microseconds after it.
+    @inlinable
+    public func advanced(byMicroseconds count: Int64) -> Time {
+        let (sum, overflow) = microseconds.addingReportingOverflow(count)
+        return Time(microseconds: overflow ? (count < 0 ? .min : .max) : sum)
+    }
+
+    /// So long after it. Where many apps are looked at, microseconds are faster.
     @inlinable
     public static func + (time: Time, duration: Duration) -> Time {
-        let microseconds = duration.microseconds
-        let (sum, overflow) = time.microseconds.addingReportingOverflow(microseconds)
-        return Time(microseconds: overflow ? (microseconds < 0 ? .min : .max) : sum)
+        time.advanced(byMicroseconds: duration.microseconds)
     }
 
     /// So long before it.
