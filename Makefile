@@ -57,7 +57,7 @@ bench-micro: release ## Count the instructions of the inner parts (CHECK=1 fails
 		$(if $(CHECK),--check) $(if $(WRITE),--write) $(ARGS)
 
 format: ## Format the sources
-	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Plugins Benchmarks/Package.swift Benchmarks/Sources
 
 lint: ## Complain about formatting
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
