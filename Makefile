@@ -60,7 +60,7 @@ format: ## Format the sources
 	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Plugins Benchmarks/Package.swift Benchmarks/Sources
 
 lint: ## Complain about formatting
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Benchmarks/Package.swift Benchmarks/Sources
+	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Plugins Benchmarks/Package.swift Benchmarks/Sources
 
 clean: ## Remove what was built
 	$(SWIFT) package clean
