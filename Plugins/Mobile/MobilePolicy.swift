@@ -51,6 +51,9 @@ struct Mobile: Policy {
     private var wanted: [UInt32: Time] = [:]
     /// Apps whose time is used up and that could not be suspended then.
     private var waiting: Set<UInt32> = []
+    /// Who was sent away at a moment. One question can be about much that happened, and the view shows what was so
+    /// before it.
+    private var sent: (at: Time, places: Set<UInt32>) = (Time(microseconds: .min), [])
 
     init(options: Options) throws(PolicyError) {
         maxActive = try options.integer("max_active", default: 1, in: 1...10_000)
@@ -87,26 +90,41 @@ struct Mobile: Policy {
 
     // MARK: The foreground
 
-    private func counts(_ app: App) -> Bool { app.isInFront && !app.isOneshot && !app.matches(keepActive) }
+    private func counts(_ app: App) -> Bool {
+        app.isInFront && !app.isOneshot && !app.matches(keepActive) && !sent.places.contains(app.place)
+    }
 
     /// Sends to the background whoever is too many.
-    private func makeRoom(for newest: App?, in view: View, _ advice: inout Advice) {
+    private mutating func makeRoom(for newest: App?, in view: View, _ advice: inout Advice) {
+        let now = view.now
+        if sent.at != now { sent = (now, []) }
         var excess = -maxActive
         for app in view.apps where counts(app) { excess += 1 }
         guard excess > 0 else { return }
-        let others = view.apps.filter { counts($0) && $0.place != newest?.place && !$0.isTraced }
-            .sorted { (lastUse($0), $0.place) < (lastUse($1), $1.place) }
-        for app in others.prefix(excess) {
-            let cause = newest.map { "\($0.name) came to the foreground" } ?? "more are there"
-            let limit = maxActive == 1 ? "1 app" : "\(maxActive) apps"
-            advice.send(app, to: .background, because: "\(cause), where \(limit) may be; it was used least recently")
+        let apps = view.apps.filter { counts($0) }
+            .map { (lastUse: lastUse($0, now), app: $0) }
+            .sorted { ($0.lastUse, $0.app.place) < ($1.lastUse, $1.app.place) }
+        let limit = maxActive == 1 ? "1 app" : "\(maxActive) apps"
+        // Whoever was used last stays, also where a debugger keeps others.
+        for (_, app) in apps.dropLast().filter({ !$0.app.isTraced }).prefix(excess) {
+            let cause = newest.flatMap { $0.place == app.place ? nil : "\($0.name) came to the foreground" }
+            let reason = "\(cause ?? "more are in the foreground"), where \(limit) may be; it was used least recently"
+            advice.send(app, to: .background, because: reason)
+            sent.places.insert(app.place)
         }
     }
 
     /// When somebody turned to it. Apps in the foreground are all in use at present: what differs is since when.
-    private func lastUse(_ app: App) -> Time {
-        let arrived = app.since(.active) ?? app.since(.inactive) ?? app.launchedAt ?? Time(microseconds: .min)
-        return max(arrived, wanted[app.place] ?? arrived)
+    private func lastUse(_ app: App, _ now: Time) -> Time {
+        let arrived: Time?
+        switch app.state {
+        case .active: arrived = app.since(.active)
+        // It was there before the interruption.
+        case .inactive: arrived = app.isInterrupted ? app.since(.active) : app.since(.inactive)
+        // On its way.
+        case .notRunning, .background, .suspended: arrived = now
+        }
+        return max(arrived ?? app.launchedAt ?? now, wanted[app.place] ?? Time(microseconds: .min))
     }
 
     // MARK: The background

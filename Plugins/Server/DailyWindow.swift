@@ -69,15 +69,15 @@ struct DailyWindow {
 struct LocalClock {
     private let zone: TimeZone
 
-    /// The zone of the option `time_zone`. It is read once: a policy in a process of its own may open no files later.
+    /// The zone of the option `timezone`. It is read once: a policy in a process of its own may open no files later.
     init(_ options: Options) throws(PolicyError) {
-        guard options.has("time_zone") else {
+        guard options.has("timezone") else {
             zone = SystemTimeZones().local
             return
         }
-        let name = try options.string("time_zone", default: "")
+        let name = try options.string("timezone", default: "")
         guard let zone = SystemTimeZones().zone(named: name) else {
-            throw options.error("time_zone", "must be a time zone such as \"Europe/Berlin\": there is no \"\(name)\"")
+            throw options.error("timezone", "must be a time zone such as \"Europe/Berlin\": there is no \"\(name)\"")
         }
         self.zone = zone
     }

@@ -40,7 +40,7 @@ extension Server {
                 "when all apps are left alone, as in \"08:00-18:00\" or \"22:00-06:00\""
             ),
             OptionDescription(
-                "time_zone",
+                "timezone",
                 "string",
                 default: "the machine's",
                 "whose clocks the windows go by, as in \"Europe/Berlin\" or \"UTC\""

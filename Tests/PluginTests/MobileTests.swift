@@ -47,6 +47,42 @@ struct MobileTests {
         #expect(try bench.comes("new", to: .active) == [])
     }
 
+    @Test("of two that came at once, in one question, the later one stays")
+    func atOnce() throws {
+        let bench = try PolicyBench("MobilePolicy")
+        bench.add("old", .active)
+        bench.pass(.seconds(1))
+        bench.add("first", .active)
+        bench.add("second", .active)
+        let events = ["first", "second"].map {
+            bench.event(TORPOR_EVENT_STATE, $0, from: PolicyBench.State.inactive.rawValue, to: 2)
+        }
+        #expect(try bench.ask(events) == ["old → background", "first → background"])
+        #expect(
+            bench.reasons == [
+                "first came to the foreground, where 1 app may be; it was used least recently",
+                "more are in the foreground, where 1 app may be; it was used least recently",
+            ]
+        )
+    }
+
+    @Test("an app that is launched again is new, whenever its last run was in front; one that is interrupted is not")
+    func arrivals() throws {
+        let bench = try PolicyBench("MobilePolicy")
+        bench.add("again", .active)
+        bench.move("again", to: .notRunning)
+        bench.pass(.seconds(5))
+        bench.add("called", .active)
+        bench.pass(.seconds(5))
+        bench.move("called", to: .inactive)
+        bench.change("called") {
+            $0.goal = 2
+            $0.flags |= TORPOR_APP_INTERRUPTED_BIT
+        }
+        bench.move("again", to: .inactive)
+        #expect(try bench.ask(TORPOR_EVENT_STATE, "again", from: 0, to: 1) == ["called → background"])
+    }
+
     @Test("who is too many when the policy starts is sent away at once")
     func startsWithMany() throws {
         let bench = try PolicyBench("MobilePolicy", options: ["max_active": 2])
@@ -55,7 +91,7 @@ struct MobileTests {
             bench.pass(.seconds(1))
         }
         #expect(try bench.ask(TORPOR_EVENT_STARTED) == ["a → background", "b → background"])
-        #expect(bench.reasons[0] == "more are there, where 2 apps may be; it was used least recently")
+        #expect(bench.reasons[0] == "more are in the foreground, where 2 apps may be; it was used least recently")
     }
 
     @Test("an app whose time is used up is suspended, unless something holds it, needs it or protects it")
@@ -140,3 +176,4 @@ let TORPOR_APP_EVICT_NEVER_BIT: UInt32 = 1 << 4
 let TORPOR_APP_REQUIRED_BIT: UInt32 = 1 << 6
 let TORPOR_APP_WATCHED_BIT: UInt32 = 1 << 8
 let TORPOR_APP_TRACED_BIT: UInt32 = 1 << 9
+let TORPOR_APP_INTERRUPTED_BIT: UInt32 = 1 << 10

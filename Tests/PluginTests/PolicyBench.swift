@@ -122,7 +122,12 @@ final class PolicyBench {
         to: UInt32 = 0,
         reason: UInt32 = 0
     ) throws -> [String] {
-        answer = try questions([event(kind, app, from: from, to: to, reason: reason)])
+        try ask([event(kind, app, from: from, to: to, reason: reason)])
+    }
+
+    /// Asks about several events at once.
+    func ask(_ events: [torpor_policy_event]) throws -> [String] {
+        answer = try questions(events)
         return answer.advice.map(text)
     }
 

@@ -166,7 +166,7 @@ struct ServerTests {
 
     @Test("between the hours that are protected nothing goes, and it goes at once when they are over")
     func windows() throws {
-        let bench = try bench(["protect_between.0": "08:00-18:00", "time_zone": "UTC"])
+        let bench = try bench(["protect_between.0": "08:00-18:00", "timezone": "UTC"])
         bench.view.system.realtime = Self.day + 17 * Self.hour
         add("web", .active, to: bench)
         #expect(try bench.ask(TORPOR_EVENT_STARTED) == ["ask again in 3600 s"])
@@ -183,7 +183,7 @@ struct ServerTests {
     @Test("windows go over midnight, follow one another, and go by the clocks of their zone")
     func windowsOverMidnight() throws {
         let bench = try bench([
-            "protect_between.0": "22:00-01:00", "protect_between.1": "01:00-06:30", "time_zone": "Etc/GMT-2",
+            "protect_between.0": "22:00-01:00", "protect_between.1": "01:00-06:30", "timezone": "Etc/GMT-2",
         ])
         // 21:30 in UTC is 23:30 there.
         bench.view.system.realtime = Self.day + 21 * Self.hour + Self.hour / 2
@@ -198,7 +198,7 @@ struct ServerTests {
     @Test("some apps can have rules of their own")
     func rules() throws {
         let bench = try bench([
-            "idle_after": "10min", "protect_between.0": "00:00-23:59", "time_zone": "UTC", "apps.0.apps.0": "build-*",
+            "idle_after": "10min", "protect_between.0": "00:00-23:59", "timezone": "UTC", "apps.0.apps.0": "build-*",
             "apps.0.idle_after": "1min", "apps.0.protect_between": "03:00-03:01", "apps.0.idle_cpu": "50%",
             "apps.1.apps.0": "build-1", "apps.1.idle_after": "1h",
         ])
@@ -315,8 +315,8 @@ struct ServerTests {
                 "protect_between covers the whole day: use protect for apps that are always left alone"
             ),
             (
-                ["time_zone": "Mars/Olympus"],
-                "time_zone must be a time zone such as \"Europe/Berlin\": there is no \"Mars/Olympus\""
+                ["timezone": "Mars/Olympus"],
+                "timezone must be a time zone such as \"Europe/Berlin\": there is no \"Mars/Olympus\""
             ),
             (
                 ["apps.0.idle_after": "1h"],
