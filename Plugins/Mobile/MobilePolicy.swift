@@ -70,14 +70,14 @@ struct Mobile: Policy {
         case .started, .appsChanged:
             wanted = wanted.filter { view[$0.key]?.isInFront ?? false }
             waiting = waiting.filter { view[$0]?.state == .background }
-            makeRoom(for: nil, in: view, &advice)
+            makeRoom(in: view, &advice)
             suspendOverdue(in: view, &advice)
         case .goalChanged(let app, _, to: .active):
             wanted[app.place] = view.now
         case .stateChanged(let app, let from, let to):
             if to != .background { waiting.remove(app.place) }
             if !to.isForeground { wanted[app.place] = nil }
-            if to.isForeground, !from.isForeground || to == .active { makeRoom(for: app, in: view, &advice) }
+            if to.isForeground, !from.isForeground || to == .active { makeRoom(in: view, &advice) }
             // What it required may be free now.
             if to == .suspended || to == .notRunning { suspendWaiting(in: view, &advice) }
         case .timeUsed(let app):
@@ -95,7 +95,7 @@ struct Mobile: Policy {
     }
 
     /// Sends to the background whoever is too many.
-    private mutating func makeRoom(for newest: App?, in view: View, _ advice: inout Advice) {
+    private mutating func makeRoom(in view: View, _ advice: inout Advice) {
         let now = view.now
         if sent.at != now { sent = (now, []) }
         var excess = -maxActive
@@ -104,12 +104,11 @@ struct Mobile: Policy {
         let apps = view.apps.filter { counts($0) }
             .map { (lastUse: lastUse($0, now), app: $0) }
             .sorted { ($0.lastUse, $0.app.place) < ($1.lastUse, $1.app.place) }
+        guard let last = apps.last?.app.name else { return }
         let limit = maxActive == 1 ? "1 app" : "\(maxActive) apps"
         // Whoever was used last stays, also where a debugger keeps others.
         for (_, app) in apps.dropLast().filter({ !$0.app.isTraced }).prefix(excess) {
-            let cause = newest.flatMap { $0.place == app.place ? nil : "\($0.name) came to the foreground" }
-            let reason = "\(cause ?? "more are in the foreground"), where \(limit) may be; it was used least recently"
-            advice.send(app, to: .background, because: reason)
+            advice.send(app, to: .background, because: "\(limit) may be in the foreground, and \(last) came after it")
             sent.places.insert(app.place)
         }
     }

@@ -43,6 +43,9 @@ extension Governance {
             if deadline.kind == .backgroundTime { view[app.id].grant_ends = deadline.at.microseconds }
             if deadline.kind == .restart { view[app.id].next_restart = deadline.at.microseconds }
         }
+        // What was used up stays so: who was not asked then can tell.
+        let isUsedUp = machine.state == .background && machine.transition == nil && machine.rules.backgroundTime != nil
+        if isUsedUp, view[app.id].grant_ends == never { view[app.id].grant_ends = app.times.since.3 }
         view[app.id].restarts_in_window = UInt32(clamping: machine.restartsInWindow(now: now))
         view[app.id].restart_limit = UInt32(clamping: machine.rules.backoff.limit)
         if app.tree == nil {
