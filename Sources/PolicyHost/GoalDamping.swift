@@ -5,30 +5,27 @@ public struct GoalDamping: Sendable {
     /// One more is free after each of these.
     public static let interval = Duration.seconds(10)
 
-    private struct Entry {
-        var goal: UInt32
-        /// When all that is free will be free again.
-        var restedAt: Duration
-    }
-    private var entries: [Int: Entry] = [:]
+    private var changes = RateLimit<Int>(free: Self.free, interval: Self.interval)
+    private var goals: [Int: UInt32] = [:]
 
     /// Nobody was sent anywhere yet.
     public init() {}
 
     /// When an app may be sent to that goal; nil for now.
     public func heldUntil(_ app: Int, goal: UInt32, now: Duration) -> Duration? {
-        guard let entry = entries[app], entry.goal != goal else { return nil }
-        let free = entry.restedAt - Self.interval * (Self.free - 1)
-        return free > now ? free : nil
+        goals[app] == goal ? nil : changes.heldUntil(app, now: now)
     }
 
     /// An app was sent to a goal.
     public mutating func sent(_ app: Int, goal: UInt32, now: Duration) {
-        let restedAt = max(entries[app]?.restedAt ?? now, now)
-        let isChange = entries[app]?.goal != goal
-        entries[app] = Entry(goal: goal, restedAt: isChange ? restedAt + Self.interval : restedAt)
+        guard goals[app] != goal else { return }
+        goals[app] = goal
+        changes.count(app, now: now)
     }
 
     /// Somebody else sent it somewhere, or it is gone: what policies thought before does not count.
-    public mutating func forget(_ app: Int) { entries[app] = nil }
+    public mutating func forget(_ app: Int) {
+        goals[app] = nil
+        changes.forget(app)
+    }
 }

@@ -123,8 +123,10 @@ extension Governance: PolicyChainDelegate {
             tell(counsel, app, "would say that \(app.name) \(what)\(Self.reason(counsel)) (mode = \"advise\")")
             return .told
         }
+        let now = supervisor.loop.now
+        if case .grant = advice, isRepetitive(counsel) { return .damped }
         do throws(RequestError) {
-            let actions = try supervisor.coordinator.advise(advice, of: app.id, now: supervisor.loop.now)
+            let actions = try supervisor.coordinator.advise(advice, of: app.id, now: now)
             supervisor.note(app, kind: "policy", text: "\(what): \(Self.because(counsel))", reason: counsel.policy)
             supervisor.uninterrupted { [supervisor] in supervisor.perform(actions) }
         } catch {
@@ -132,6 +134,15 @@ extension Governance: PolicyChainDelegate {
         }
         told[Self.key(counsel)] = nil
         return .taken
+    }
+
+    /// Whether advice of this kind about the app came too often already; counts it.
+    private func isRepetitive(_ counsel: Counsel) -> Bool {
+        let now = supervisor.loop.now
+        let key = UInt64(counsel.advice.app) << 32 | UInt64(counsel.advice.kind)
+        guard repetition.heldUntil(key, now: now) == nil else { return true }
+        repetition.count(key, now: now)
+        return false
     }
 
     /// Lets a launch go on that waits for a word.
@@ -175,6 +186,7 @@ extension Governance: PolicyChainDelegate {
             tell(counsel, app, "would say that \(app.name) \(what)\(Self.reason(counsel)) (mode = \"advise\")")
             return .told
         }
+        if isRepetitive(counsel) { return .damped }
         profiles[app.id] = (state, incarnation(app))
         let done = apply(state, to: tree, of: app)
         supervisor.note(app, kind: "policy", text: "\(what)\(done): \(Self.because(counsel))", reason: counsel.policy)

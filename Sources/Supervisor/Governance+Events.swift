@@ -52,6 +52,7 @@ extension Governance {
     /// The core wants to know whether an app may be launched.
     func mayLaunch(_ app: AppRuntime, _ reason: LaunchReason) {
         putOff[app.id] = nil
+        app.heldBack = nil
         post(TORPOR_EVENT_LAUNCH, app, reason: reason.policyCode)
         guard app.skipsAdmission == true || !chain.isGoverned(TORPOR_EVENT_LAUNCH) else { return }
         app.skipsAdmission = nil

@@ -21,6 +21,8 @@ final class Governance {
     /// Apps that somebody else has asked something of since the question under way was asked.
     var askedMeanwhile: Set<AppID> = []
     var damping = GoalDamping()
+    /// Keeps policies from flooding the events with advice that changes little, again and again: by app and kind.
+    var repetition = RateLimit<UInt64>(free: 8, interval: .seconds(5))
     /// Apps about which a policy has to wait, and is asked again then.
     var damped: [AppID: TimerSource] = [:]
     /// What was told last of an app's advice that was not taken, so that the same is not told again and again.

@@ -76,9 +76,14 @@ extension Supervisor {
             do throws(RequestError) {
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
-                if request.verb == .start { app.skipsAdmission = request.force ? true : nil }
+                if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if let asked = Self.request(for: request) { try self.request(asked, of: app.id) }
                 if request.token != nil { for app in [app] + along { keepTokens(of: app) } }
+                // It may have waited for a policy before somebody insisted.
+                if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
+                    app.skipsAdmission = nil
+                    governance?.admit(app.id)
+                }
                 let machine = coordinator.machine(app.id)
                 if machine.goalGeneration != before.goalGeneration {
                     governance?.asked(app, from: before.goal, to: machine.goal)

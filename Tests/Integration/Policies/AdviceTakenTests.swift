@@ -132,6 +132,14 @@ import Varlink
             #expect(Clock.monotonic() - before >= .milliseconds(300))
             #expect(try daemon.policyEvents("a").contains { $0.contains("not yet") })
         }
+        let long = [rule(on: Number.launch, Number.delay, time: 3_600_000_000, reason: "in an hour")]
+        try advised(long, apps: Governed.sleeper("a", "launch = \"on-demand\"")) { daemon throws in
+            _ = try daemon.verb(.start, "a") { $0.wait = false }
+            try daemon.waitForEvent("a", "in an hour")
+            #expect(daemon.processes(of: "a").isEmpty)
+            try daemon.done(.start, "a") { $0.force = true }
+            #expect(try daemon.summary("a").state == "active")
+        }
     }
 
     @Test("a restart is put off or given up as a policy says")
@@ -192,6 +200,7 @@ import Varlink
         }
         try withDaemon(try toml(rules)) { daemon throws in
             try daemon.waitForPolicy("other", "is there") { $0.state == "ready" }
+            try daemon.eventually("a runs") { !daemon.processes(of: "a").isEmpty }
             let a = daemon.processes(of: "a")
             let (pid, otherPid) = (try daemon.policy("adviser").pid, try daemon.policy("other").pid)
             _ = try daemon.call(.reloadPolicy(name: "adviser"))
@@ -214,8 +223,8 @@ import Varlink
             let host = try #require(try daemon.policy("adviser").pid)
             kill(try daemon.torpord(), SIGKILL)
             try daemon.eventually("the next torpord answers with its own process for the policy") {
-                let pid = try? daemon.policy("adviser").pid
-                return try pid != nil && pid != host && daemon.hosts() == [pid]
+                guard let policy = try? daemon.policy("adviser"), policy.state == "ready" else { return false }
+                return try policy.pid != host && daemon.hosts() == [policy.pid]
             }
             try daemon.done(.foreground, "a")
             try daemon.waitFor("a", "suspended")
