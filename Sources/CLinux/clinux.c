@@ -5,7 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <linux/inet_diag.h>
 #include <linux/kcmp.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
 #include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -318,6 +323,84 @@ int tlx_tcp_port(int fd) {
         return ntohs(((struct sockaddr_in6 *)&storage)->sin6_port);
     errno = EAFNOSUPPORT;
     return -1;
+}
+
+// MARK: Socket diagnostics
+
+int tlx_diagnostics_socket(void) { return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG); }
+
+static uint32_t idle_of(const struct nlmsghdr *message)
+{
+    const struct inet_diag_msg *connection = NLMSG_DATA(message);
+    int left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *connection));
+    const struct rtattr *part = (const struct rtattr *)(const void *)(connection + 1);
+    for (; RTA_OK(part, left); part = RTA_NEXT(part, left)) {
+        struct tcp_info info;
+        size_t needed = offsetof(struct tcp_info, tcpi_last_data_recv) + sizeof info.tcpi_last_data_recv;
+        if (part->rta_type != INET_DIAG_INFO || RTA_PAYLOAD(part) < needed)
+            continue;
+        memcpy(&info, RTA_DATA(part), needed);
+        return info.tcpi_last_data_sent < info.tcpi_last_data_recv ? info.tcpi_last_data_sent
+                                                                   : info.tcpi_last_data_recv;
+    }
+    return UINT32_MAX;
+}
+
+ssize_t tlx_tcp_connections(int netlink, int version, tlx_tcp_connection *to, size_t capacity)
+{
+    struct {
+        struct nlmsghdr header;
+        struct inet_diag_req_v2 request;
+    } question = {
+        .header = {.nlmsg_len = sizeof question,
+                   .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                   .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+        .request = {.sdiag_family = version == 6 ? AF_INET6 : AF_INET,
+                    .sdiag_protocol = IPPROTO_TCP,
+                    .idiag_ext = 1 << (INET_DIAG_INFO - 1),
+                    .idiag_states = 1 << 1},  // TCP_ESTABLISHED
+    };
+    struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+    if (sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
+        return -1;
+    ssize_t count = 0;
+    for (;;) {
+        // The kernel fills as much as the reader has room for, up to this.
+        _Alignas(struct nlmsghdr) char answer[32 << 10];
+        struct sockaddr_nl from;
+        socklen_t from_size = sizeof from;
+        // Each part is ready before the one ahead of it was taken: to wait would be to wait for ever.
+        ssize_t size = recvfrom(netlink, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
+        if (size < 0) {
+            if (errno == EINTR)
+                continue;
+            return -1;
+        }
+        if (from.nl_pid != 0)
+            continue;
+        size_t left = (size_t)size;
+        for (const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)answer; NLMSG_OK(message, left);
+             message = NLMSG_NEXT(message, left)) {
+            if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR) {
+                int error = 0;
+                if (message->nlmsg_len >= NLMSG_LENGTH(sizeof error))
+                    memcpy(&error, NLMSG_DATA(message), sizeof error);
+                if (error >= 0)
+                    return count;
+                errno = -error;
+                return -1;
+            }
+            if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+                message->nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
+                continue;
+            if ((size_t)count < capacity) {
+                const struct inet_diag_msg *connection = NLMSG_DATA(message);
+                to[count] = (tlx_tcp_connection){.inode = connection->idiag_inode,
+                                                 .idle_milliseconds = idle_of(message)};
+            }
+            count++;
+        }
+    }
 }
 
 // MARK: Pipes

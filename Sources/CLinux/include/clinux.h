@@ -59,6 +59,16 @@ int tlx_tcp_connect(const char *address, uint16_t port);
 int tlx_tcp_listen(const char *address, uint16_t port, int backlog, int reuse_port);
 int tlx_socket_error(int fd);
 int tlx_tcp_port(int fd);
+/// Socket diagnostics: their messages are macros and structures of headers that Swift does not import.
+typedef struct {
+    uint32_t inode;
+    /// Since data last moved; UINT32_MAX where the kernel does not say.
+    uint32_t idle_milliseconds;
+} tlx_tcp_connection;
+int tlx_diagnostics_socket(void);
+/// The established TCP connections of this network namespace by IP version, 4 or 6. Returns how many there are; those
+/// beyond `capacity` are counted only.
+ssize_t tlx_tcp_connections(int netlink, int version, tlx_tcp_connection *to, size_t capacity);
 
 /// splice and tee need _GNU_SOURCE; never block. `offset` is NULL for pipes, else in and out.
 ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size);

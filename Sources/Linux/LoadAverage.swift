@@ -1,0 +1,22 @@
+/// How many tasks ran or waited for a processor or a disk, on average; in hundredths.
+public struct LoadAverage: Hashable, Sendable {
+    /// Over 1 minute.
+    public var minute: UInt32
+    /// Over 5 minutes.
+    public var fiveMinutes: UInt32
+    /// Over 15 minutes.
+    public var quarterHour: UInt32
+
+    /// The machine's now; nil where it cannot be read.
+    ///
+    /// - Parameter root: what stands before `/proc`.
+    public init?(root: String = "") {
+        // 5.62 5.05 3.35 3/205 18721
+        guard let text = try? File.readString(root + "/proc/loadavg") else { return nil }
+        let averages = text.split(separator: " ").prefix(3).compactMap(hundredths)
+        guard averages.count == 3 else { return nil }
+        minute = averages[0]
+        fiveMinutes = averages[1]
+        quarterHour = averages[2]
+    }
+}

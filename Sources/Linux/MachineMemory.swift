@@ -1,0 +1,33 @@
+/// The machine's memory in bytes, from `/proc/meminfo`; 0 where the kernel does not say.
+public struct MachineMemory: Hashable, Sendable {
+    /// What the kernel has to give.
+    public var total: UInt64 = 0
+    /// What could be had without swapping, as the kernel estimates it.
+    public var available: UInt64 = 0
+    /// Swap space.
+    public var swapTotal: UInt64 = 0
+    /// Swap space that is not in use.
+    public var swapFree: UInt64 = 0
+
+    /// The machine's now; nil where it cannot be read.
+    ///
+    /// - Parameter root: what stands before `/proc`.
+    public init?(root: String = "") {
+        guard let text = try? File.readString(root + "/proc/meminfo") else { return nil }
+        for line in text.split(separator: "\n") {
+            // MemTotal:        8043932 kB
+            let words = line.split(separator: " ")
+            guard words.count == 3, words[2] == "kB", let count = UInt64(words[1]) else { continue }
+            let (bytes, overflow) = count.multipliedReportingOverflow(by: 1024)
+            if overflow { continue }
+            switch words[0] {
+            case "MemTotal:": total = bytes
+            case "MemAvailable:": available = bytes
+            case "SwapTotal:": swapTotal = bytes
+            case "SwapFree:": swapFree = bytes
+            default: break
+            }
+        }
+        if total == 0 { return nil }
+    }
+}

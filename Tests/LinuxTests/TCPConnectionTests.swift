@@ -1,0 +1,172 @@
+import Foundation
+import Testing
+
+@testable import Linux
+
+/// Two sockets that are connected over loopback, and the one that listens.
+struct Loopback {
+    let listener: Descriptor
+    private(set) var pairs: [(client: Descriptor, server: Descriptor)] = []
+
+    /// nil where the machine has no such address.
+    init?(_ address: String, count: Int = 1) throws {
+        do throws(Errno) {
+            listener = try Sockets.listenTCP(address: address, port: 0)
+        } catch {
+            if error == .addressNotAvailable || error == .addressFamilyNotSupported { return nil }
+            throw error
+        }
+        for _ in 0..<count {
+            let client = try Sockets.connectTCP(address: address, port: Sockets.port(listener.raw))
+            try #require(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+            pairs.append((client, try #require(try Sockets.accept(listener.raw))))
+        }
+    }
+
+    var inodes: [UInt32] { get throws { try pairs.flatMap { [try inode($0.client), try inode($0.server)] } } }
+}
+
+func inode(_ descriptor: Descriptor) throws -> UInt32 {
+    UInt32(try File.status(descriptor: descriptor.raw).inode)
+}
+
+@Suite("TCP connections") struct TCPConnectionTests {
+    func found(_ descriptor: Descriptor) throws -> TCPConnection? {
+        let number = try inode(descriptor)
+        return try TCPConnections.established().first { $0.inode == number }
+    }
+
+    /// Looks again until it is so, at most 10 s.
+    func eventually(_ what: Comment, _ body: () throws -> Bool) throws {
+        let deadline = Clock.monotonic() + .seconds(10)
+        while try !body() {
+            try #require(Clock.monotonic() < deadline, what)
+            usleep(1000)
+        }
+    }
+
+    @Test("both ends of a connection are there, the socket that listens is not", arguments: ["127.0.0.1", "::1"])
+    func established(address: String) throws {
+        guard let loopback = try Loopback(address) else { return print("skipped: there is no \(address)") }
+        #expect(try found(loopback.pairs[0].client)?.idle != nil)
+        #expect(try found(loopback.pairs[0].server)?.idle != nil)
+        #expect(try found(loopback.listener) == nil)
+    }
+
+    @Test(
+        "a connection that one side has closed does not count, nor one in TIME_WAIT",
+        arguments: ["127.0.0.1", "::1"]
+    )
+    func halfClosed(address: String) throws {
+        guard let loopback = try Loopback(address) else { return print("skipped: there is no \(address)") }
+        let (client, server) = loopback.pairs[0]
+        try Sockets.shutdownWriting(client.raw)
+        try eventually("half closed") { try found(client) == nil && found(server) == nil }
+        let numbers = try loopback.inodes
+        client.close()
+        server.close()
+        #expect(try !TCPConnections.established().contains { numbers.contains($0.inode) })
+    }
+
+    @Test("a connection that nobody has accepted has no number of a socket yet")
+    func backlog() throws {
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let client = try Sockets.connectTCP(address: "127.0.0.1", port: Sockets.port(listener.raw))
+        try #require(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        #expect(try found(client) != nil)
+        #expect(try TCPConnections.established().contains { $0.inode == 0 })
+    }
+
+    @Test("data in either direction sets the time back to zero, silence lets it grow")
+    func traffic() throws {
+        let loopback = try #require(try Loopback("127.0.0.1"))
+        let (client, server) = loopback.pairs[0]
+        for (sender, receiver) in [(client, server), (server, client)] {
+            try eventually("silence") { try #require(try found(sender)?.idle) >= .milliseconds(200) }
+            try eventually("traffic") {
+                try Sockets.send(sender.raw, [1, 2, 3])
+                try #require(try Descriptor.wait(receiver.raw, timeout: .seconds(10)))
+                return try #require(try found(sender)?.idle) < .milliseconds(200)
+                    && #require(try found(receiver)?.idle) < .milliseconds(200)
+            }
+        }
+    }
+
+    @Test("more connections than one message of the kernel holds are all there, once each")
+    func many() throws {
+        ThisProcess.raiseDescriptorLimit()
+        let loopback = try #require(try Loopback("127.0.0.1", count: 450))
+        let numbers = try Set(loopback.inodes)
+        let found = try TCPConnections.established().map(\.inode).filter(numbers.contains)
+        #expect(numbers.count == 900 && found.sorted() == numbers.sorted())
+    }
+
+    @Test("where diagnostics are forbidden, the tables in /proc say the same without times")
+    func tables() throws {
+        for address in ["127.0.0.1", "::1"] {
+            guard let loopback = try Loopback(address, count: 3) else { continue }
+            let all = try TCPConnections.established { () throws(Errno) in throw .notPermitted }
+            #expect(try Set(loopback.inodes).isSubset(of: all.map(\.inode)))
+            #expect(try !all.contains { try $0.inode == inode(loopback.listener) })
+            #expect(all.allSatisfy { $0.idle == nil })
+        }
+    }
+
+    @Test("a kernel without IPv6 has one table, and one without TCP an error")
+    func files() throws {
+        let head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+        let line =
+            "   0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000        0 4242 1 0 20\n"
+        let listening =
+            "   1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4243 1 0\n"
+        let found = try reading(["/proc/net/tcp": head + line + listening + "   2: broken\n"]) {
+            try TCPConnections.listed(root: $0)
+        }
+        #expect(found == [TCPConnection(inode: 4242, idle: nil)])
+        #expect(throws: Errno.noSuchFileOrDirectory) { try TCPConnections.listed(root: "/nonexistent") }
+    }
+}
+
+@Suite("Whose sockets they are") struct OpenSocketTests {
+    @Test("the sockets of a process are those that it has open")
+    func own() throws {
+        let loopback = try #require(try Loopback("127.0.0.1", count: 3))
+        let numbers = try loopback.inodes
+        let (read, _) = try Descriptor.pipe()
+        let found = try #require(try ProcFS.sockets(ThisProcess.pid, limit: 100_000))
+        #expect(Set(numbers).isSubset(of: found))
+        #expect(try found.contains(inode(loopback.listener)))
+        #expect(try !found.contains(inode(read)), "a pipe is no socket")
+        loopback.pairs[0].client.close()
+        #expect(try ProcFS.sockets(ThisProcess.pid, limit: 100_000)?.contains(numbers[0]) == false)
+    }
+
+    @Test("more descriptors than are worth the time are no answer, and neither is a process that is gone")
+    func bounds() throws {
+        #expect(try ProcFS.sockets(ThisProcess.pid, limit: 2) == nil)
+        #expect(throws: Errno.noSuchFileOrDirectory) { try ProcFS.sockets(.max, limit: 2) }
+        #expect(throws: Errno.noSuchFileOrDirectory) { try ProcFS.networkNamespace(.max) }
+    }
+
+    @Test("a process in another network namespace is told apart")
+    func namespaces() throws {
+        let own = try ProcFS.networkNamespace(ThisProcess.pid)
+        #expect(try own == ProcFS.networkNamespace(ThisProcess.parent))
+        let child = Process()
+        child.executableURL = URL(fileURLWithPath: "/usr/bin/unshare")
+        child.arguments = (Users.isRoot ? ["-n"] : ["-rn"]) + ["sh", "-c", "echo ready; read end"]
+        let (input, output) = (Pipe(), Pipe())
+        child.standardInput = input
+        child.standardOutput = output
+        child.standardError = FileHandle.nullDevice
+        try child.run()
+        defer {
+            try? input.fileHandleForWriting.close()
+            child.waitUntilExit()
+        }
+        guard output.fileHandleForReading.availableData == Data("ready\n".utf8) else {
+            return print("skipped: a network namespace of its own is not allowed here")
+        }
+        #expect(try ProcFS.networkNamespace(child.processIdentifier) != own)
+    }
+}
