@@ -182,7 +182,10 @@ let package = Package(
         .testTarget(name: "ProcessesTests", dependencies: ["EventLoop", "Linux", "Processes", "torpor-keeper"]),
         .testTarget(name: "StoreTests", dependencies: ["CSQLite", "EventLoop", "Linux", "Store", "store-writer"]),
         .testTarget(name: "RecoveryTests", dependencies: ["Linux", "Recovery"]),
-        .testTarget(name: "SupervisorTests", dependencies: ["Lifecycle", "Supervisor", "TorporAPI"]),
+        .testTarget(
+            name: "SupervisorTests",
+            dependencies: ["Lifecycle", "Linux", "Processes", "Supervisor", "TorporAPI", "TorporPolicyABI"]
+        ),
         .testTarget(
             name: "VarlinkTests",
             dependencies: ["EventLoop", "Linux", "ScriptedServer", "TorporAPI", "Varlink", "VarlinkServer"]

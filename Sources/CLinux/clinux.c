@@ -346,7 +346,7 @@ static uint32_t idle_of(const struct nlmsghdr *message)
     return UINT32_MAX;
 }
 
-ssize_t tlx_tcp_connections(int netlink, int version, tlx_tcp_connection *to, size_t capacity)
+int tlx_tcp_ask(int netlink, int version)
 {
     struct {
         struct nlmsghdr header;
@@ -361,46 +361,45 @@ ssize_t tlx_tcp_connections(int netlink, int version, tlx_tcp_connection *to, si
                     .idiag_states = 1 << 1},  // TCP_ESTABLISHED
     };
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-    if (sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
-        return -1;
-    ssize_t count = 0;
-    for (;;) {
-        // The kernel fills as much as the reader has room for, up to this.
-        _Alignas(struct nlmsghdr) char answer[32 << 10];
-        struct sockaddr_nl from;
+    return sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0 ? -1 : 0;
+}
+
+ssize_t tlx_tcp_answer(int netlink, tlx_tcp_connection *to, int *is_last)
+{
+    *is_last = 0;
+    // The kernel fills as much as the reader has room for, up to this; a connection takes more than 64 bytes of it.
+    _Alignas(struct nlmsghdr) char answer[32 << 10];
+    struct sockaddr_nl from;
+    ssize_t size;
+    do {
         socklen_t from_size = sizeof from;
-        // Each part is ready before the one ahead of it was taken: to wait would be to wait for ever.
-        ssize_t size = recvfrom(netlink, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
-        if (size < 0) {
-            if (errno == EINTR)
-                continue;
-            return -1;
-        }
-        if (from.nl_pid != 0)
-            continue;
-        size_t left = (size_t)size;
-        for (const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)answer; NLMSG_OK(message, left);
-             message = NLMSG_NEXT(message, left)) {
-            if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR) {
-                int error = 0;
-                if (message->nlmsg_len >= NLMSG_LENGTH(sizeof error))
-                    memcpy(&error, NLMSG_DATA(message), sizeof error);
-                if (error >= 0)
-                    return count;
+        // Each piece is ready before the one ahead of it was taken: to wait would be to wait for ever.
+        size = recvfrom(netlink, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
+    } while (size >= 0 && from.nl_pid != 0);
+    if (size < 0)
+        return -1;
+    size_t left = (size_t)size;
+    size_t count = 0;
+    for (const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)answer; NLMSG_OK(message, left);
+         message = NLMSG_NEXT(message, left)) {
+        if (message->nlmsg_type == NLMSG_DONE || message->nlmsg_type == NLMSG_ERROR) {
+            int error = 0;
+            if (message->nlmsg_len >= NLMSG_LENGTH(sizeof error))
+                memcpy(&error, NLMSG_DATA(message), sizeof error);
+            if (error < 0) {
                 errno = -error;
                 return -1;
             }
-            if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
-                message->nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
-                continue;
-            if ((size_t)count < capacity) {
-                const struct inet_diag_msg *connection = NLMSG_DATA(message);
-                to[count] = (tlx_tcp_connection){.inode = connection->idiag_inode,
-                                                 .idle_milliseconds = idle_of(message)};
-            }
-            count++;
+            *is_last = 1;
+            break;
         }
+        if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+            message->nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)) || count == tlx_tcp_piece)
+            continue;
+        const struct inet_diag_msg *connection = NLMSG_DATA(message);
+        to[count++] = (tlx_tcp_connection){.inode = connection->idiag_inode, .idle_milliseconds = idle_of(message)};
     }
+    return (ssize_t)count;
 }
 
 // MARK: Pipes

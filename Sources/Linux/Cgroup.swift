@@ -73,8 +73,16 @@ public enum Cgroup {
 
     /// Its processes, and those of the cgroups below it. Zombies are not listed.
     public static func procs(_ path: String) throws(Errno) -> [Int32] {
-        var result = try File.readString(path + "/cgroup.procs", limit: 1 << 24).split(separator: "\n")
-            .compactMap { Int32($0) }
+        var result: [Int32] = []
+        var number: Int32 = 0
+        for byte in try File.read(path + "/cgroup.procs", limit: 1 << 24) {
+            if byte == UInt8(ascii: "\n") {
+                result.append(number)
+                number = 0
+            } else {
+                number = number &* 10 &+ Int32(byte &- UInt8(ascii: "0"))
+            }
+        }
         // Only a populated cgroup can have populated ones below it, and most have none at all: the link count says.
         if let links = try? File.status(path).links, links != 2 {
             for child in children(path) { result += (try? procs(child)) ?? [] }
@@ -112,10 +120,19 @@ public enum Cgroup {
 
     /// One key of a flat file, such as `usage_usec` of `cpu.stat`.
     public static func value(_ path: String, _ file: String, key: String) -> UInt64? {
-        guard let text = try? File.readString(path + "/" + file) else { return nil }
-        for line in text.split(separator: "\n") where line.hasPrefix(key + " ") {
-            return UInt64(line.dropFirst(key.count + 1))
+        guard let text = try? File.read(path + "/" + file) else { return nil }
+        return text.withUnsafeBytes { bytes in
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
+                let line = rest[..<end]
+                rest = rest[end...].dropFirst()
+                guard line.starts(with: key.utf8), line.dropFirst(key.utf8.count).first == UInt8(ascii: " ") else {
+                    continue
+                }
+                return UInt64(String(decoding: line.dropFirst(key.utf8.count + 1), as: UTF8.self))
+            }
+            return nil
         }
-        return nil
     }
 }

@@ -1,27 +1,38 @@
 import Glibc
 
-/// Whose sockets they are.
-extension ProcFS {
-    /// The numbers of the sockets that a process has open, of every kind, in no order; a socket that it has twice is
-    /// there twice. nil when it has more than `limit` descriptors. EACCES for processes that may not be looked into.
-    public static func sockets(_ pid: Int32, limit: Int) throws(Errno) -> [UInt32]? {
+/// A reading of a process's open sockets that goes on piece by piece: each descriptor takes the kernel microseconds, and
+/// a busy server has thousands.
+public final class SocketReading {
+    /// The numbers of those that were found so far, of every kind, in no order; one that is open twice is there twice.
+    public private(set) var sockets: [UInt32] = []
+    /// How many descriptors were looked at.
+    public private(set) var count = 0
+    private let directory: OpaquePointer
+
+    /// Begins with a process's first descriptor. EACCES for a process that may not be looked into, ENOENT for one that
+    /// is gone.
+    public init(_ pid: Int32) throws(Errno) {
         guard let directory = opendir("/proc/\(pid)/fd") else { throw Errno(rawValue: errno) }
-        defer { closedir(directory) }
+        self.directory = directory
+    }
+
+    deinit { closedir(directory) }
+
+    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all were read.
+    public func read(until deadline: Duration? = nil) -> Bool {
         let folder = dirfd(directory)
-        var result: [UInt32] = []
-        var count = 0
         while let entry = readdir(directory) {
             let inode = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
                 pointer.withMemoryRebound(to: CChar.self, capacity: 256) { name -> UInt32? in
                     if name[0] == CChar(UInt8(ascii: ".")) { return nil }
                     count += 1
-                    return socket(folder, name)
+                    return Self.socket(folder, name)
                 }
             }
-            if count > limit { return nil }
-            if let inode { result.append(inode) }
+            if let inode { sockets.append(inode) }
+            if let deadline, count % 16 == 0, Clock.monotonic() >= deadline { return false }
         }
-        return result
+        return true
     }
 
     /// The number in `socket:[4242]`; nil for what is no socket, or closed by now.
@@ -40,7 +51,9 @@ extension ProcFS {
             return value
         }
     }
+}
 
+extension ProcFS {
     /// The identity of a process's network namespace: the same for those that share one, also in a kernel that has
     /// only one. EACCES for processes that may not be looked into.
     public static func networkNamespace(_ pid: Int32) throws(Errno) -> UInt64 {

@@ -5,60 +5,25 @@ import Glibc
 public struct TCPConnection: Hashable, Sendable {
     /// The number of its socket, as `/proc/PID/fd` shows it; 0 while nobody has accepted it.
     public var inode: UInt32
-    /// How long ago data last moved over it, in either direction, or it was opened; nil where the kernel does not say.
-    public var idle: Duration?
+    /// When data last moved over it, in either direction, or it was opened, to about 10 ms (CLOCK_MONOTONIC); nil where
+    /// the kernel does not say.
+    public var lastTraffic: Duration?
 }
 
 /// The TCP connections of this process's network namespace, IPv4 and IPv6: those that are open both ways (ESTABLISHED).
 /// Whoever listens, connects, has closed one direction or waits in TIME_WAIT does not count. Of Multipath TCP those
 /// are here that fell back to plain TCP.
 public enum TCPConnections {
-    /// All of them: from the kernel's socket diagnostics (sock_diag(7)), which costs about a microsecond each; where
-    /// these are missing or forbidden, from `/proc/net/tcp` and `tcp6`, which do not tell when data moved.
-    public static func established() throws(Errno) -> [TCPConnection] { try established(from: dumped) }
-
-    static func established(
-        from dump: () throws(Errno) -> [TCPConnection],
-        root: String = ""
-    ) throws(Errno) -> [TCPConnection] {
-        if let connections = try? dump() { return connections }
-        return try listed(root: root)
+    /// All of them: from the kernel's socket diagnostics; where these are missing or forbidden, from the tables.
+    public static func established() throws(Errno) -> [TCPConnection] {
+        guard let reading = try? TCPConnectionReading(), (try? reading.read()) != nil else { return try listed() }
+        return reading.connections
     }
 
-    /// By socket diagnostics. EACCES or EPERM when they are forbidden, ENOENT when the kernel has none.
-    static func dumped() throws(Errno) -> [TCPConnection] {
-        var connections: [TCPConnection] = []
-        let socket = Descriptor(owning: try call { tlx_diagnostics_socket() })
-        for version in [Int32(4), 6] {
-            // A few may come between the two looks.
-            var capacity = 512
-            while true {
-                var count = 0
-                let raw = try [tlx_tcp_connection](reserving: capacity) { buffer throws(Errno) in
-                    count = try call { tlx_tcp_connections(socket.raw, version, buffer.baseAddress, capacity) }
-                    return min(count, capacity)
-                }
-                if count > capacity {
-                    capacity = count + count / 4
-                    continue
-                }
-                connections.reserveCapacity(connections.count + count)
-                for one in raw {
-                    let isKnown = one.idle_milliseconds != .max
-                    connections.append(
-                        TCPConnection(inode: one.inode, idle: isKnown ? .milliseconds(one.idle_milliseconds) : nil)
-                    )
-                }
-                break
-            }
-        }
-        return connections
-    }
-
-    /// By the tables in `/proc/net`.
+    /// All of them by `/proc/net/tcp` and `tcp6`, which do not tell when data moved.
     ///
     /// - Parameter root: what stands before `/proc`.
-    static func listed(root: String = "") throws(Errno) -> [TCPConnection] {
+    public static func listed(root: String = "") throws(Errno) -> [TCPConnection] {
         var connections: [TCPConnection] = []
         for name in ["tcp", "tcp6"] {
             let text: [UInt8]
@@ -75,7 +40,7 @@ public enum TCPConnections {
                 guard words.count >= 10, words[3].elementsEqual(isEstablished),
                     let inode = UInt32(String(decoding: words[9], as: UTF8.self))
                 else { continue }
-                connections.append(TCPConnection(inode: inode, idle: nil))
+                connections.append(TCPConnection(inode: inode, lastTraffic: nil))
             }
         }
         return connections
@@ -84,20 +49,51 @@ public enum TCPConnections {
     private static let isEstablished = Array("01".utf8)
 }
 
-extension Array {
-    /// One of what `fill` writes to fresh memory; it returns how many.
-    fileprivate init(
-        reserving capacity: Int,
-        _ fill: (UnsafeMutableBufferPointer<Element>) throws(Errno) -> Int
-    ) throws(Errno) {
-        var failure: Errno?
-        self.init(unsafeUninitializedCapacity: capacity) { buffer, count in
-            do throws(Errno) {
-                count = try fill(buffer)
-            } catch {
-                failure = error
+/// A reading of all open TCP connections from the kernel's socket diagnostics (sock_diag(7)) that goes on piece by piece:
+/// each takes the kernel about a microsecond, and there may be very many.
+public final class TCPConnectionReading {
+    /// Those that were found so far.
+    public private(set) var connections: [TCPConnection] = []
+    private let socket: Descriptor
+    private var versions: ArraySlice<Int32> = [4, 6]
+    private var isAsked = false
+
+    /// Begins one. EACCES, EPERM or such where this is forbidden or missing: see ``TCPConnections/listed(root:)``.
+    public init() throws(Errno) {
+        socket = Descriptor(owning: try call { tlx_diagnostics_socket() })
+    }
+
+    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all were read. Errors as above.
+    public func read(until deadline: Duration? = nil) throws(Errno) -> Bool {
+        while let version = versions.first {
+            if !isAsked { try call { tlx_tcp_ask(socket.raw, version) } }
+            isAsked = true
+            if try takePiece() {
+                versions = versions.dropFirst()
+                isAsked = false
             }
+            if let deadline, Clock.monotonic() >= deadline { break }
         }
-        if let failure { throw failure }
+        return versions.isEmpty
+    }
+
+    /// Whether it was the last.
+    private func takePiece() throws(Errno) -> Bool {
+        try withUnsafeTemporaryAllocation(of: tlx_tcp_connection.self, capacity: Int(tlx_tcp_piece)) {
+            piece throws(Errno) in
+            var isLast: Int32 = 0
+            let count = try call { tlx_tcp_answer(socket.raw, piece.baseAddress!, &isLast) }
+            let now = Clock.monotonic()
+            for one in piece[..<count] {
+                let isKnown = one.idle_milliseconds != .max
+                connections.append(
+                    TCPConnection(
+                        inode: one.inode,
+                        lastTraffic: isKnown ? now - .milliseconds(one.idle_milliseconds) : nil
+                    )
+                )
+            }
+            return isLast != 0
+        }
     }
 }

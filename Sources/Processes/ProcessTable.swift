@@ -12,21 +12,57 @@ public struct ProcessSnapshot {
     /// Whether a process ended and was reaped during the reading: what it forked just before may be missing.
     public private(set) var hasVanished = false
 
+    private(set) var orphans = Orphans()
+
     /// Reads /proc now. What ends meanwhile is left out.
     public init() {
-        let pids = (try? ProcFS.allPids()) ?? []
-        byPid.reserveCapacity(pids.count)
-        for pid in pids {
-            guard let stat = try? ProcFS.stat(pid) else {
-                hasVanished = true
-                continue
-            }
-            // The kernel's own threads and those below them are nobody's app.
-            if pid == 2 || stat.parent == 2 { continue }
-            byPid[pid] = stat
-            children[stat.parent, default: []].append(pid)
-            sessions[stat.session, default: []].append(pid)
+        var reading = SnapshotReading()
+        _ = reading.read(until: nil)
+        self = reading.snapshot
+    }
+
+    fileprivate init(nothing: Void) {}
+
+    fileprivate mutating func reserve(_ count: Int) { byPid.reserveCapacity(count) }
+
+    fileprivate mutating func read(_ pid: Int32) {
+        guard let stat = try? ProcFS.stat(pid) else {
+            hasVanished = true
+            return
         }
+        // The kernel's own threads and those below them are nobody's app.
+        if pid == 2 || stat.parent == 2 { return }
+        byPid[pid] = stat
+        children[stat.parent, default: []].append(pid)
+        sessions[stat.session, default: []].append(pid)
+    }
+
+    /// Orphans that the keeper or process 1 has adopted, by their tags; found when somebody first asks.
+    final class Orphans {
+        fileprivate var adopter: Int32?
+        fileprivate var byTag: [AppTag: [Int32]] = [:]
+    }
+}
+
+/// A reading of /proc that goes on piece by piece, for those that must not keep others waiting.
+public struct SnapshotReading {
+    /// What was read so far.
+    public private(set) var snapshot = ProcessSnapshot(nothing: ())
+    private var rest: ArraySlice<Int32>
+
+    /// A reading of those that are there now.
+    public init() {
+        rest = ((try? ProcFS.allPids()) ?? [])[...]
+        snapshot.reserve(rest.count)
+    }
+
+    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all were read.
+    public mutating func read(until deadline: Duration?) -> Bool {
+        while let pid = rest.popFirst() {
+            snapshot.read(pid)
+            if let deadline, rest.count % 16 == 0, Clock.monotonic() >= deadline { break }
+        }
+        return rest.isEmpty
     }
 }
 
@@ -43,10 +79,18 @@ public final class ProcessTable {
     /// Reads /proc now.
     public func snapshot() -> ProcessSnapshot {
         let snapshot = ProcessSnapshot()
+        tidy(after: snapshot)
+        return snapshot
+    }
+
+    /// Forgets what was known of processes that are gone.
+    private func tidy(after snapshot: ProcessSnapshot) {
         if tags.count > 2 * snapshot.byPid.count + 64 {
             tags = tags.filter { snapshot.byPid[$0.key.pid]?.startTime == $0.key.startTime }
         }
-        return snapshot
+        if untagged.count > 2 * snapshot.byPid.count + 64 {
+            untagged = untagged.filter { snapshot.byPid[$0.pid]?.startTime == $0.startTime }
+        }
     }
 
     /// Processes that answer to the supervisor whose control socket is at `manager`, whoever their parent is: by the
@@ -95,16 +139,37 @@ public final class ProcessTable {
     /// Every environment is read once. One without a tag keeps having none, but for a child of the keeper before its
     /// exec, which still bears the keeper's name.
     func pids(of tag: AppTag, in snapshot: ProcessSnapshot) -> [Int32] {
-        if untagged.count > 2 * snapshot.byPid.count + 64 {
-            untagged = untagged.filter { snapshot.byPid[$0.pid]?.startTime == $0.startTime }
+        snapshot.byPid.values.compactMap { stat in
+            stat.hasEnded || self.tag(stat, keeper: Self.keeperName) != tag ? nil : stat.pid
         }
-        return snapshot.byPid.values.compactMap { stat in
-            let identity = Identity(stat)
-            guard !stat.hasEnded, !untagged.contains(identity) else { return nil }
-            if let found = self.tag(identity) { return found == tag ? stat.pid : nil }
-            if stat.comm != Self.keeperName { untagged.insert(identity) }
-            return nil
+    }
+
+    /// Children of the keeper, and of process 1, that bear the tag. All of them are looked at once for a snapshot: many
+    /// apps may be looked for in it.
+    func orphans(of tag: AppTag, adopter: Int32, in snapshot: ProcessSnapshot) -> [Int32] {
+        let orphans = snapshot.orphans
+        if orphans.adopter != adopter {
+            tidy(after: snapshot)
+            orphans.adopter = adopter
+            orphans.byTag = [:]
+            let keeper = snapshot.byPid[adopter]?.comm ?? Self.keeperName
+            for parent in Set([adopter, 1]) {
+                for pid in snapshot.children[parent] ?? [] {
+                    guard let stat = snapshot.byPid[pid], let found = self.tag(stat, keeper: keeper) else { continue }
+                    orphans.byTag[found, default: []].append(pid)
+                }
+            }
         }
+        return orphans.byTag[tag] ?? []
+    }
+
+    /// The tag of a process. That it has none is remembered once it no longer bears the keeper's name.
+    private func tag(_ stat: ProcessStat, keeper: String) -> AppTag? {
+        let identity = Identity(stat)
+        if untagged.contains(identity) { return nil }
+        if let found = tag(identity) { return found }
+        if !stat.hasEnded, stat.comm != keeper { untagged.insert(identity) }
+        return nil
     }
 
     private static let keeperName = "torpor-keeper"

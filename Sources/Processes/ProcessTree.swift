@@ -170,11 +170,7 @@ public final class ProcessTree {
             for pid in snapshot.sessions[leader.pid] ?? [] { add(pid) }
         }
         if let adopter {
-            for parent in Set([adopter, 1]) {
-                for pid in snapshot.children[parent] ?? [] where !found.contains(pid) {
-                    if let stat = snapshot.byPid[pid], table.tag(Identity(stat)) == tag { add(pid) }
-                }
-            }
+            for pid in table.orphans(of: tag, adopter: adopter, in: snapshot) { add(pid) }
         } else {
             for pid in table.pids(of: tag, in: snapshot) { add(pid) }
         }

@@ -36,7 +36,7 @@ public struct Usage: Hashable, Sendable {
 
 extension ProcessTree {
     /// What the app uses now.
-    public func usage() -> Usage { usage(of: list()) }
+    public func usage() -> Usage { look().usage }
 
     /// What many apps use now, in their order: /proc is read at most once for all of them.
     public static func usage(of trees: [ProcessTree]) -> [Usage] {
@@ -45,18 +45,33 @@ extension ProcessTree {
             if tree.cgroupPath != nil { return tree.usage() }
             let now = snapshot ?? tree.table.snapshot()
             snapshot = now
-            return Usage(summing: tree.list(in: now))
+            return tree.look(in: now).usage
         }
     }
 
-    private func usage(of members: [ProcessStat]) -> Usage {
-        var usage = Usage(summing: members)
-        guard let cgroupPath else { return usage }
-        if let bytes = Cgroup.number(cgroupPath, "memory.current") { usage.memoryBytes = bytes }
+    /// What the app uses now, and its processes, parents first. `processorTime`: what ``processorTime()`` has just said.
+    public func look(processorTime: Duration? = nil) -> (usage: Usage, members: [Identity]) {
+        look(at: list(), processorTime)
+    }
+
+    /// The same of an app without a cgroup, as a snapshot shows it.
+    public func look(in snapshot: ProcessSnapshot) -> (usage: Usage, members: [Identity]) {
+        look(at: list(in: snapshot))
+    }
+
+    /// Processor time of the app so far, to the microsecond, by one small file; nil without a cgroup.
+    public func processorTime() -> Duration? {
         // cpu.stat is there without the controller, and counts also those that are gone.
-        if let microseconds = Cgroup.value(cgroupPath, "cpu.stat", key: "usage_usec") {
-            usage.processorTime = .microseconds(Int64(clamping: microseconds))
+        cgroupPath.flatMap { Cgroup.value($0, "cpu.stat", key: "usage_usec") }
+            .map { .microseconds(Int64(clamping: $0)) }
+    }
+
+    private func look(at members: [ProcessStat], _ known: Duration? = nil) -> (usage: Usage, members: [Identity]) {
+        var usage = Usage(summing: members)
+        if let cgroupPath {
+            if let bytes = Cgroup.number(cgroupPath, "memory.current") { usage.memoryBytes = bytes }
+            if let time = known ?? processorTime() { usage.processorTime = time }
         }
-        return usage
+        return (usage, members.map(Identity.init))
     }
 }

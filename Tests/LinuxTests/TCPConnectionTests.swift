@@ -1,7 +1,6 @@
 import Foundation
+import Linux
 import Testing
-
-@testable import Linux
 
 /// Two sockets that are connected over loopback, and the one that listens.
 struct Loopback {
@@ -36,6 +35,11 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         return try TCPConnections.established().first { $0.inode == number }
     }
 
+    func idle(_ descriptor: Descriptor) throws -> Duration {
+        let connection = try #require(try found(descriptor))
+        return Clock.monotonic() - (try #require(connection.lastTraffic))
+    }
+
     /// Looks again until it is so, at most 10 s.
     func eventually(_ what: Comment, _ body: () throws -> Bool) throws {
         let deadline = Clock.monotonic() + .seconds(10)
@@ -48,8 +52,8 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
     @Test("both ends of a connection are there, the socket that listens is not", arguments: ["127.0.0.1", "::1"])
     func established(address: String) throws {
         guard let loopback = try Loopback(address) else { return print("skipped: there is no \(address)") }
-        #expect(try found(loopback.pairs[0].client)?.idle != nil)
-        #expect(try found(loopback.pairs[0].server)?.idle != nil)
+        #expect(try found(loopback.pairs[0].client)?.lastTraffic != nil)
+        #expect(try found(loopback.pairs[0].server)?.lastTraffic != nil)
         #expect(try found(loopback.listener) == nil)
     }
 
@@ -82,12 +86,11 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         let loopback = try #require(try Loopback("127.0.0.1"))
         let (client, server) = loopback.pairs[0]
         for (sender, receiver) in [(client, server), (server, client)] {
-            try eventually("silence") { try #require(try found(sender)?.idle) >= .milliseconds(200) }
+            try eventually("silence") { try idle(sender) >= .milliseconds(200) }
             try eventually("traffic") {
                 try Sockets.send(sender.raw, [1, 2, 3])
                 try #require(try Descriptor.wait(receiver.raw, timeout: .seconds(10)))
-                return try #require(try found(sender)?.idle) < .milliseconds(200)
-                    && #require(try found(receiver)?.idle) < .milliseconds(200)
+                return try idle(sender) < .milliseconds(200) && idle(receiver) < .milliseconds(200)
             }
         }
     }
@@ -101,14 +104,24 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         #expect(numbers.count == 900 && found.sorted() == numbers.sorted())
     }
 
-    @Test("where diagnostics are forbidden, the tables in /proc say the same without times")
+    @Test("a reading that is out of time goes on where it was")
+    func pieces() throws {
+        let loopback = try #require(try Loopback("127.0.0.1", count: 200))
+        let reading = try TCPConnectionReading()
+        var pieces = 1
+        while try !reading.read(until: .zero) { pieces += 1 }
+        #expect(pieces > 3)
+        #expect(try Set(loopback.inodes).isSubset(of: reading.connections.map(\.inode)))
+    }
+
+    @Test("the tables in /proc, for where diagnostics are forbidden, say the same without times")
     func tables() throws {
         for address in ["127.0.0.1", "::1"] {
             guard let loopback = try Loopback(address, count: 3) else { continue }
-            let all = try TCPConnections.established { () throws(Errno) in throw .notPermitted }
+            let all = try TCPConnections.listed()
             #expect(try Set(loopback.inodes).isSubset(of: all.map(\.inode)))
             #expect(try !all.contains { try $0.inode == inode(loopback.listener) })
-            #expect(all.allSatisfy { $0.idle == nil })
+            #expect(all.allSatisfy { $0.lastTraffic == nil })
         }
     }
 
@@ -122,29 +135,44 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         let found = try reading(["/proc/net/tcp": head + line + listening + "   2: broken\n"]) {
             try TCPConnections.listed(root: $0)
         }
-        #expect(found == [TCPConnection(inode: 4242, idle: nil)])
+        #expect(found.map(\.inode) == [4242])
         #expect(throws: Errno.noSuchFileOrDirectory) { try TCPConnections.listed(root: "/nonexistent") }
     }
 }
 
 @Suite("Whose sockets they are") struct OpenSocketTests {
+    func sockets() throws -> [UInt32] {
+        let reading = try SocketReading(ThisProcess.pid)
+        #expect(reading.read())
+        return reading.sockets
+    }
+
     @Test("the sockets of a process are those that it has open")
     func own() throws {
         let loopback = try #require(try Loopback("127.0.0.1", count: 3))
         let numbers = try loopback.inodes
         let (read, _) = try Descriptor.pipe()
-        let found = try #require(try ProcFS.sockets(ThisProcess.pid, limit: 100_000))
+        let found = try sockets()
         #expect(Set(numbers).isSubset(of: found))
         #expect(try found.contains(inode(loopback.listener)))
         #expect(try !found.contains(inode(read)), "a pipe is no socket")
         loopback.pairs[0].client.close()
-        #expect(try ProcFS.sockets(ThisProcess.pid, limit: 100_000)?.contains(numbers[0]) == false)
+        #expect(try !sockets().contains(numbers[0]))
     }
 
-    @Test("more descriptors than are worth the time are no answer, and neither is a process that is gone")
-    func bounds() throws {
-        #expect(try ProcFS.sockets(ThisProcess.pid, limit: 2) == nil)
-        #expect(throws: Errno.noSuchFileOrDirectory) { try ProcFS.sockets(.max, limit: 2) }
+    @Test("a reading that is out of time goes on where it was")
+    func pieces() throws {
+        let loopback = try #require(try Loopback("127.0.0.1", count: 30))
+        let reading = try SocketReading(ThisProcess.pid)
+        var pieces = 1
+        while !reading.read(until: .zero) { pieces += 1 }
+        #expect(pieces > 3 && reading.count >= 61)
+        #expect(try Set(loopback.inodes).isSubset(of: reading.sockets))
+    }
+
+    @Test("a process that is gone has none, and is no error of another kind")
+    func gone() throws {
+        #expect(throws: Errno.noSuchFileOrDirectory) { try SocketReading(.max) }
         #expect(throws: Errno.noSuchFileOrDirectory) { try ProcFS.networkNamespace(.max) }
     }
 

@@ -66,9 +66,11 @@ typedef struct {
     uint32_t idle_milliseconds;
 } tlx_tcp_connection;
 int tlx_diagnostics_socket(void);
-/// The established TCP connections of this network namespace by IP version, 4 or 6. Returns how many there are; those
-/// beyond `capacity` are counted only.
-ssize_t tlx_tcp_connections(int netlink, int version, tlx_tcp_connection *to, size_t capacity);
+/// Asks for the established TCP connections of this network namespace by IP version, 4 or 6; then takes the answer piece
+/// by piece: how many were written to `to`, which has room for tlx_tcp_piece, and whether that was all.
+int tlx_tcp_ask(int netlink, int version);
+ssize_t tlx_tcp_answer(int netlink, tlx_tcp_connection *to, int *is_last);
+enum { tlx_tcp_piece = 512 };
 
 /// splice and tee need _GNU_SOURCE; never block. `offset` is NULL for pipes, else in and out.
 ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size);

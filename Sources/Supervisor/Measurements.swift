@@ -1,0 +1,234 @@
+import Lifecycle
+import Linux
+import Processes
+
+/// An app that is to be measured: one with processes.
+struct MeasuredApp {
+    let id: AppID
+    let tree: ProcessTree
+    /// Since when all of its processes stand still (CLOCK_MONOTONIC); nil: they do not.
+    let suspendedSince: Duration?
+}
+
+/// What policies need to know; the bits are those of TORPOR_NEEDS_….
+struct MeasurementNeeds: OptionSet {
+    let rawValue: UInt64
+    static let memory = MeasurementNeeds(rawValue: 1 << 0)
+    static let processor = MeasurementNeeds(rawValue: 1 << 1)
+    static let connections = MeasurementNeeds(rawValue: 1 << 2)
+    static let system = MeasurementNeeds(rawValue: 1 << 3)
+}
+
+/// What was measured of one incarnation of an app. Times are of CLOCK_MONOTONIC.
+struct AppMeasurement {
+    /// As of when this is right. Of an app that did nothing, memory may be older: half a minute, suspended a whole one.
+    var measuredAt: Duration
+    /// What was read last.
+    var usage: Usage
+    /// Processor time of this incarnation. It never goes back, as that of `usage` may when a process ends whose parent
+    /// does not wait for it.
+    var processorTime: Duration
+    /// Thousandths of one processor between the last two measurements that are 200 ms apart; nil before there are two.
+    var processorPermille: UInt32?
+    /// Open TCP connections; nil when it cannot be told (a process may not be looked into, or is in another network
+    /// namespace), or nobody needs to know.
+    var connections: Int?
+    /// When data last went over one that is or was open, or one was opened; nil when none is known.
+    var lastTraffic: Duration?
+}
+
+/// Measures apps and the machine now and then, in rounds, each in steps of about a millisecond: a thousand apps that are
+/// all busy take tens of milliseconds, for which nobody else is to wait.
+///
+/// What is read depends on what an app did. Suspended: nothing, but for a look a minute. In a cgroup: its processor
+/// time, one small file; only when that has moved, or half a minute has gone by, its processes and their memory as well.
+/// Without a cgroup: one reading of /proc for all. Connections: ``ConnectionLedger``.
+struct Measurements {
+    /// What the machine said at the last round that was asked for it.
+    private(set) var system: SystemMeasurement?
+    private var entries: [AppID: Entry] = [:]
+    private var ledger = ConnectionLedger()
+    private var round: Round?
+
+    /// What was last measured of an app; nil before there is anything of this incarnation.
+    func measurement(of id: AppID, _ tree: ProcessTree) -> AppMeasurement? {
+        entries[id].flatMap { $0.leader == tree.leader ? $0.measurement : nil }
+    }
+
+    /// Begins a round, giving up one that is under way. `apps` are all those that have processes: what was known of
+    /// others is forgotten. The machine is measured here, in 0.2 ms; the apps by ``step(for:)``.
+    mutating func begin(_ apps: [MeasuredApp], _ needs: MeasurementNeeds) {
+        if needs.contains(.system) { system = SystemMeasurement(after: system) }
+        ledger.abandon()
+        round = nil
+        let ids = Set(apps.map(\.id))
+        if entries.keys.contains(where: { !ids.contains($0) }) { entries = entries.filter { ids.contains($0.key) } }
+        guard !needs.isDisjoint(with: [.memory, .processor, .connections]), !apps.isEmpty else { return }
+        round = Round(needsConnections: needs.contains(.connections), rest: apps[...])
+    }
+
+    /// Goes on with the round for about that long, nil: to its end. Whether there is nothing left to do.
+    mutating func step(for time: Duration? = .milliseconds(1)) -> Bool {
+        guard var current = round.take() else { return true }
+        let isOver = step(&current, until: time.map { Clock.monotonic() + $0 })
+        if !isOver { round = current }
+        return isOver
+    }
+
+    /// A whole round at once.
+    mutating func measure(_ apps: [MeasuredApp], _ needs: MeasurementNeeds) {
+        begin(apps, needs)
+        _ = step(for: nil)
+    }
+
+    // MARK: A round
+
+    private struct Round {
+        let needsConnections: Bool
+        var hasConnections = false
+        /// Who was not looked at yet.
+        var rest: ArraySlice<MeasuredApp>
+        /// Of these, those that wait for the reading of /proc.
+        var withoutCgroup: [MeasuredApp] = []
+        var reading: SnapshotReading?
+        /// Whose descriptors are being read.
+        var search: (app: MeasuredApp, search: SocketSearch)?
+        /// Whether every app that could have gained a connection was looked at.
+        var isComplete = true
+    }
+
+    private struct Entry {
+        /// Which incarnation this is.
+        let leader: Identity
+        var measurement: AppMeasurement
+        /// When processor time was last read, and what it was.
+        var readAt: Duration
+        var rawTime: Duration
+        /// When its processes were last looked at.
+        var lookedAt: Duration
+        /// From when the present share of a processor is reckoned.
+        var shareSince: Duration
+        var shareTime: Duration
+        var claim = ConnectionClaim()
+
+        init(_ leader: Identity, _ usage: Usage, _ now: Duration) {
+            self.leader = leader
+            measurement = AppMeasurement(measuredAt: now, usage: usage, processorTime: usage.processorTime)
+            (readAt, lookedAt, shareSince) = (now, now, now)
+            (rawTime, shareTime) = (usage.processorTime, usage.processorTime)
+        }
+
+        /// Whether its processes are to be looked at: not when it did nothing since the last time. `time`: its
+        /// processor time to the microsecond, if that is known.
+        func isDue(_ time: Duration?, standsStill: Bool, _ now: Duration) -> Bool {
+            time != rawTime || now - lookedAt >= (standsStill ? Measurements.suspendedLook : Measurements.idleLook)
+        }
+
+        mutating func take(_ usage: Usage, _ now: Duration) {
+            measurement.processorTime += max(.zero, usage.processorTime - rawTime)
+            measurement.usage = usage
+            rawTime = usage.processorTime
+            lookedAt = now
+        }
+
+        /// Brings it up to the present, whether or not anything was read.
+        mutating func reckon(_ now: Duration) {
+            measurement.measuredAt = now
+            let span = now - shareSince
+            guard span >= Measurements.shortestSpan else { return }
+            let used = measurement.processorTime - shareTime
+            measurement.processorPermille = UInt32(clamping: used.microseconds * 1000 / span.microseconds)
+            shareSince = now
+            shareTime = measurement.processorTime
+        }
+    }
+
+    /// Two readings that are closer say little: without a cgroup processor time comes in steps of 10 ms.
+    private static let shortestSpan = Duration.milliseconds(200)
+    private static let idleLook = Duration.seconds(30)
+    private static let suspendedLook = Duration.seconds(60)
+
+    private mutating func step(_ round: inout Round, until deadline: Duration?) -> Bool {
+        func isLate() -> Bool { deadline.map { Clock.monotonic() >= $0 } ?? false }
+        if round.needsConnections, !round.hasConnections {
+            guard ledger.open(until: deadline, claims: entries.values.lazy.map(\.claim)) else { return false }
+            round.hasConnections = true
+            if isLate() { return false }
+        }
+        while true {
+            if let (app, search) = round.search {
+                guard search.read(until: deadline) else { return false }
+                round.search = nil
+                finish(search, app)
+            } else if let app = round.rest.popFirst() {
+                measure(app, &round)
+            } else if !round.withoutCgroup.isEmpty {
+                if round.reading == nil { round.reading = SnapshotReading() }
+                guard round.reading?.read(until: deadline) ?? true else { return false }
+                round.rest = round.withoutCgroup[...]
+                round.withoutCgroup = []
+            } else {
+                if round.needsConnections { ledger.close(isComplete: round.isComplete) }
+                return true
+            }
+            if isLate() { return false }
+        }
+    }
+
+    private mutating func measure(_ app: MeasuredApp, _ round: inout Round) {
+        let tree = app.tree
+        let now = Clock.monotonic()
+        var entry = entries[app.id].flatMap { $0.leader == tree.leader ? $0 : nil }
+        let standsStill = app.suspendedSince.flatMap { since in entry.map { $0.readAt >= since } } ?? false
+        let time = standsStill ? entry?.rawTime : tree.processorTime()
+        var decision = ConnectionLedger.Decision.needless
+        if round.needsConnections {
+            decision = ledger.decide(entry?.claim ?? ConnectionClaim(), processorTime: time, now)
+        }
+        var members: [Identity] = []
+        if decision == .search || (entry?.isDue(time, standsStill: standsStill, now) ?? true) {
+            let look: (usage: Usage, members: [Identity])
+            if tree.cgroupPath != nil {
+                look = tree.look(processorTime: standsStill ? nil : time)
+            } else if let reading = round.reading {
+                look = tree.look(in: reading.snapshot)
+            } else {
+                return round.withoutCgroup.append(app)
+            }
+            members = look.members
+            if entry == nil { entry = Entry(tree.leader, look.usage, now) }
+            entry?.take(look.usage, now)
+        }
+        guard var entry else { return }
+        if !standsStill { entry.readAt = now }
+        entry.reckon(now)
+        switch decision {
+        case .search:
+            entry.claim.searchedAt = now
+            entry.claim.atProcessorTime = entry.rawTime
+            entry.claim.isOwed = false
+            round.search = (app, SocketSearch(members))
+        case .later:
+            entry.claim.isOwed = true
+            round.isComplete = false
+            fallthrough
+        case .needless:
+            if round.needsConnections {
+                ledger.count(entry.claim, into: &entry.measurement)
+            } else {
+                entry.measurement.connections = nil
+            }
+        }
+        entries[app.id] = entry
+    }
+
+    private mutating func finish(_ search: SocketSearch, _ app: MeasuredApp) {
+        guard var entry = entries[app.id], entry.leader == app.tree.leader else { return }
+        entry.claim.sockets = Array(search.sockets)
+        entry.claim.isWhole = search.isWhole
+        entry.claim.cost = search.cost
+        ledger.claim(entry.claim.sockets)
+        ledger.count(entry.claim, into: &entry.measurement)
+        entries[app.id] = entry
+    }
+}
