@@ -142,7 +142,7 @@ final class Rule {
     /// The first moment from that one on in which the app is not protected.
     func unprotected(at time: Time, _ view: View) -> Time {
         if windows.isEmpty { return time }
-        let moment = view.machine.microsecondsSince1970 + (time - view.now).microseconds
+        let moment = view.machine.microsecondsSince1970 &+ (time - view.now).microseconds
         return time + DailyWindow.timeLeft(in: windows, at: clock.microsecondsOfDay(at: moment))
     }
 }
