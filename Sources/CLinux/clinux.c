@@ -423,6 +423,22 @@ int tlx_pipe(int fds[2], int nonblocking) { return pipe2(fds, O_CLOEXEC | (nonbl
 
 int tlx_timerfd(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); }
 
+int tlx_clock_watch_arm(int fd) {
+    struct itimerspec never = {.it_value = {.tv_sec = (time_t)1 << 40}};
+    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+}
+
+int tlx_clock_watch(void) {
+    int fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd >= 0 && tlx_clock_watch_arm(fd) < 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
 int tlx_timerfd_set(int fd, int64_t nanoseconds) {
     struct itimerspec spec = {
         .it_value = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000}};

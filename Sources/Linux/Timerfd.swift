@@ -11,3 +11,15 @@ public enum Timerfd {
     /// Disarms it.
     public static func disarm(_ fd: Int32) throws(Errno) { try call { tlx_timerfd_set(fd, 0) } }
 }
+
+/// Tells when somebody sets the clock of the machine: an administrator, or a time service that steps it.
+public struct ClockWatch: ~Copyable {
+    /// Readable after the clock was set, until ``again()``.
+    public let descriptor: Descriptor
+
+    /// From now on.
+    public init() throws(Errno) { descriptor = Descriptor(owning: try call { tlx_clock_watch() }) }
+
+    /// Waits for the next time.
+    public func again() throws(Errno) { try call { tlx_clock_watch_arm(descriptor.raw) } }
+}

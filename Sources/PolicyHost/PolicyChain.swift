@@ -341,6 +341,15 @@ public final class PolicyChain {
         seat.askTimer?.arm(at: at)
     }
 
+    /// Asks those that want to be asked later at once.
+    public func askThoseWhoWait() {
+        for seat in seats where seat.asksAgainAt != nil {
+            seat.askTimer?.disarm()
+            seat.asksAgainAt = nil
+            postAlone(TORPOR_EVENT_TIMER, to: seat)
+        }
+    }
+
     private func postAlone(_ kind: torpor_policy_event_kind, to seat: PolicySeat) {
         guard seat.wants(kind.rawValue) else { return }
         enqueue(Entry(event: Self.event(kind, at: loop.now), only: seat, isForOne: true))

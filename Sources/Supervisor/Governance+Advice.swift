@@ -77,6 +77,7 @@ extension Governance: PolicyChainDelegate {
     }
 
     func policiesChanged() {
+        watchClock()
         let isNeeded = chain.isGoverned(TORPOR_EVENT_LAUNCH)
         guard isNeeded != supervisor.coordinator.asksForAdmission else { return }
         let supervisor = supervisor

@@ -32,9 +32,10 @@ final class Governance {
     /// Which policy in this process is being asked, so that the next torpord knows whose doing a death was.
     private(set) var marks: PolicyMarks?
     private var whenLoaded: (() -> Void)?
+    private var clock: ClockWatch?
+    private var clockSource: IOSource?
     /// Those who wait until a policy that is being loaded comes to another state.
     var whenSettled: [(name: String, work: () -> Void)] = []
-    private var loadTimer: TimerSource?
     let trace = PolicyTraceFeed()
     /// When apps last sent WATCHDOG=1, microseconds.
     var lastHeartbeats: [AppID: Int64] = [:]
@@ -42,9 +43,6 @@ final class Governance {
     var profiles: [AppID: (state: Goal, incarnation: UInt32)] = [:]
     /// An ordinary user whom nothing belongs to and whom hosts become; only root can.
     let hostUser: (user: UInt32, group: UInt32)?
-
-    /// The longest time that the first launches wait for policies to be loaded.
-    private static let loadPatience = Duration.seconds(1)
 
     init(_ supervisor: Supervisor) throws(Errno) {
         self.supervisor = supervisor
@@ -79,15 +77,30 @@ final class Governance {
         chain.configure(settings, keepingOut: marks?.quarantined(among: settings) ?? [:])
     }
 
-    /// Calls back when every policy was loaded or could not be, after a second at the latest.
+    /// Has policies that wait for a time asked at once when somebody sets the clock: theirs may be another one now.
+    func watchClock() {
+        guard clockSource == nil, chain.seats.contains(where: { $0.wants(TORPOR_EVENT_TIMER.rawValue) }) else { return }
+        do throws(Errno) {
+            let watch = try ClockWatch()
+            clockSource = try supervisor.loop.watch(watch.descriptor.raw, .readable) { [weak self] _ in
+                guard let self else { return }
+                do throws(Errno) {
+                    try self.clock?.again()
+                } catch {
+                    self.clockSource = nil
+                }
+                self.chain.askThoseWhoWait()
+            }
+            clock = consume watch
+        } catch {
+            supervisor.log.warning("policies are not told when the clock is set: \(error)")
+        }
+    }
+
+    /// Calls back when every policy was loaded or could not be; that takes five seconds at most.
     func whenLoaded(_ work: @escaping () -> Void) {
         guard chain.seats.contains(where: { $0.state == .loading }) else { return work() }
         whenLoaded = work
-        loadTimer = try? supervisor.loop.timer { [weak self] in
-            self?.supervisor.log.warning("not every policy is loaded: the apps are launched without them")
-            self?.goOn()
-        }
-        loadTimer?.arm(after: Self.loadPatience)
     }
 
     /// Calls back when that policy is no longer being loaded.
@@ -97,22 +110,17 @@ final class Governance {
     }
 
     func goOnWhenLoaded() {
-        guard whenLoaded != nil, !chain.seats.contains(where: { $0.state == .loading }) else { return }
-        goOn()
-    }
-
-    private func goOn() {
-        loadTimer = nil
-        let work = whenLoaded
+        guard let work = whenLoaded, !chain.seats.contains(where: { $0.state == .loading }) else { return }
         whenLoaded = nil
-        work?()
+        work()
     }
 
     func close() {
         chain.close()
         putOff = [:]
         damped = [:]
-        loadTimer = nil
+        clockSource?.cancel()
+        clockSource = nil
     }
 
     /// Opens a policy's library anew; false when there is no policy of that name.

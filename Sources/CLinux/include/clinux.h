@@ -89,6 +89,10 @@ int tlx_wifsignaled(int status);
 int tlx_wtermsig(int status);
 int tlx_wcoredump(int status);
 
+/// A descriptor that becomes readable when somebody sets the clock (timerfd_create(2), TFD_TIMER_CANCEL_ON_SET needs
+/// _GNU_SOURCE); armed anew after that.
+int tlx_clock_watch(void);
+int tlx_clock_watch_arm(int fd);
 /// timerfd on CLOCK_MONOTONIC: its header is not in Swift's Glibc. An absolute time in ns; 0 disarms.
 int tlx_timerfd(void);
 int tlx_timerfd_set(int fd, int64_t nanoseconds);

@@ -176,12 +176,34 @@ import Varlink
         }
     }
 
+    @Test("whoever waits for a time is asked at once when somebody sets the clock", .enabled(if: geteuid() == 0))
+    func clock() throws {
+        let rules = [
+            rule(on: Number.started, Number.askAgain, time: 3_600_000_000),
+            rule(on: Number.timer, Number.goal, app: "a", value: Number.background, reason: "it is time"),
+        ]
+        try advised(rules) { daemon throws in
+            try daemon.waitFor("a", "active")
+            try daemon.waitForPolicy("adviser", "waits") { $0.asksAgainMilliseconds ?? 0 > 3_000_000 }
+            // To what it is already.
+            var now = timespec()
+            clock_gettime(CLOCK_REALTIME, &now)
+            guard clock_settime(CLOCK_REALTIME, &now) == 0 else {
+                return print("may not set the clock here: not tried")
+            }
+            try daemon.waitFor("a", "background")
+        }
+    }
+
     @Test("the first policy in the chain that has a say has the say")
     func chain() throws {
         let first = try Governed.advisor(rule(on: Number.state, Number.goal, app: "a", value: Number.background))
         let second = try Governed.advisor(rule(on: Number.state, Number.goal, app: "a", value: Number.notRunning))
-        let toml = Governed.toml([("first", first), ("second", second)], apps: Governed.sleeper("a"))
+        let app = Governed.sleeper("a", "launch = \"on-demand\"")
+        let toml = Governed.toml([("first", first), ("second", second)], apps: app)
         try withDaemon(toml) { daemon throws in
+            for name in ["first", "second"] { try daemon.waitForPolicy(name, "is there") { $0.state == "ready" } }
+            _ = try daemon.verb(.start, "a") { $0.wait = false }
             try daemon.waitFor("a", "background")
             try daemon.waitForPolicy("second", "is overruled") { $0.overruled >= 1 }
             #expect(try daemon.policy("second").taken == 0)

@@ -39,6 +39,7 @@ enum Governed {
         """
         path = "\(try Libraries.path("advisor.c"))"
         options = { rules = [\(rules)] }
+        deadline = "5s"
         \(lines)
         """
     }
