@@ -134,6 +134,7 @@ struct Server: Policy {
             needed.insert(app.place)
             return
         }
+        if let again = usage[place]!.waitForMeasurement(app, rule, now) { return askAgain(at: again, now, &advice) }
         guard let use = usage[place]!.useInBackground(app, rule, now) else {
             advice.send(app, to: .suspended, because: "its time in the background is used up, and nobody used it there")
             return

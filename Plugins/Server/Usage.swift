@@ -15,6 +15,8 @@ struct Usage {
     private var used: Time
     /// A point of its processor time, since when it has not taken more than an idle app may.
     private var sample: Sample
+    /// How often in a row it was looked at with measurements that were too old.
+    private var outdatedLooks = 0
 
     private struct Sample {
         var at: Time
@@ -66,37 +68,63 @@ struct Usage {
 
     /// When it will have been idle for long enough, if it is not used from now on.
     mutating func idleAt(_ app: App, _ rule: Rule, _ now: Time) -> Time {
-        if app.isTraced || isConnected(app, rule) || isBusy(app, rule) { used = now }
         var last = used
         if rule.connections != .ignore, let traffic = app.lastTraffic { last = max(last, traffic) }
         // An app that owes heartbeats sends them whether it is used or not.
         if !app.isWatched, let heartbeat = app.lastHeartbeat { last = max(last, heartbeat) }
-        return last.advanced(byMicroseconds: rule.idleTime)
+        let due = last.advanced(byMicroseconds: rule.idleTime)
+        // What else can be told of it matters only then.
+        guard due <= now else { return due }
+        if let again = waitForMeasurement(app, rule, now) { return again }
+        // What nobody can tell may be use.
+        guard app.isTraced || !isFresh(app, rule, now) || isConnected(app, rule) || isBusy(app, rule) else {
+            return due
+        }
+        used = now
+        return now.advanced(byMicroseconds: rule.idleTime)
     }
+
+    /// When to look again if what was measured of the app is too old to go by. Each question has it measured anew, which
+    /// may take until the next one; what does not come within three is not waited for.
+    mutating func waitForMeasurement(_ app: App, _ rule: Rule, _ now: Time) -> Time? {
+        outdatedLooks = isFresh(app, rule, now) || outdatedLooks == 3 ? 0 : outdatedLooks + 1
+        return outdatedLooks == 0 ? nil : now.advanced(byMicroseconds: min(tolerance(rule) / 2, 1_000_000))
+    }
+
+    private func isFresh(_ app: App, _ rule: Rule, _ now: Time) -> Bool {
+        guard let measured = app.measuredAt, measured >= now.advanced(byMicroseconds: -tolerance(rule)) else {
+            return false
+        }
+        // What was so before it came to the background says nothing of its use there.
+        return app.state != .background || app.since(.background).map { measured >= $0 } ?? true
+    }
+
+    /// How old what was measured may be, in microseconds.
+    private func tolerance(_ rule: Rule) -> Int64 { min(max(rule.idleTime / 10, 500_000), 30_000_000) }
 
     /// Who uses it in the background, in words; nil: nobody.
     mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
+        let since = app.since(.background) ?? now
+        guard let measured = app.measuredAt, measured >= since else {
+            return "nothing is known of it since it is there"
+        }
         if isConnected(app, rule) {
             return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"
         }
-        let since = app.since(.background) ?? now
         if rule.connections != .ignore, let traffic = app.lastTraffic, traffic > since {
             return "data came \((now - traffic).inWords) ago"
         }
         if !app.isWatched, let heartbeat = app.lastHeartbeat, heartbeat > since {
             return "it sent WATCHDOG=1 \((now - heartbeat).inWords) ago"
         }
-        guard app.measuredAt != nil else { return "nothing is known of it yet" }
         return isBusy(app, rule) ? "it takes processor time" : nil
     }
 
     private func isConnected(_ app: App, _ rule: Rule) -> Bool { rule.connections == .open && app.connections != 0 }
 
-    /// Whether it has taken more processor time since the sample than an idle app may over ``Rule/idleAfter``; what is
-    /// not measured may be.
+    /// Whether it has taken more processor time since the sample than an idle app may over ``Rule/idleAfter``.
     private mutating func isBusy(_ app: App, _ rule: Rule) -> Bool {
-        guard let measured = app.measuredAt else { return true }
-        guard measured > sample.at else { return false }
+        guard let measured = app.measuredAt, measured > sample.at else { return false }
         let time = measured.microseconds.subtractingReportingOverflow(sample.at.microseconds).partialValue
         let isCalmForLong = time >= rule.idleTime
         let (taken, hasGoneBack) = app.processorMicroseconds.subtractingReportingOverflow(sample.microseconds)

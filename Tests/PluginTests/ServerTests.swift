@@ -99,12 +99,50 @@ struct ServerTests {
         _ = try bench.ask(TORPOR_EVENT_STARTED)
         pass(.seconds(600), on: bench)
         #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["ask again in 600 s"])
-        bench.change("web") {
-            $0.connections = 0
-            $0.measured_at = .min
-        }
+    }
+
+    @Test("measurements that are too old are waited for, not for ever, and what never was measured may be in use")
+    func outdated() throws {
+        let bench = try bench()
+        add("web", .active, to: bench)
+        _ = try bench.ask(TORPOR_EVENT_STARTED)
         bench.pass(.seconds(600))
-        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["ask again in 600 s"])
+        bench.change("web") { $0.connections = 5 }
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["ask again in 1 s"])
+        pass(.seconds(1), on: bench)
+        bench.change("web") { $0.connections = 0 }
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["web → background"])
+
+        try bench.comes("web", to: .background)
+        bench.pass(.seconds(31))
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "web") == ["ask again in 1 s"])
+        pass(.seconds(1), on: bench)
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["web → suspended"])
+
+        bench.move("web", to: .inactive)
+        _ = try bench.comes("web", to: .active)
+        bench.change("web") { $0.measured_at = .min }
+        bench.pass(.seconds(600))
+        for wait in ["1 s", "1 s", "1 s", "600 s"] {
+            #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["ask again in \(wait)"])
+            bench.pass(.seconds(1))
+        }
+    }
+
+    @Test("what was measured before an app came to the background says nothing of its use there")
+    func measuredBefore() throws {
+        let bench = try bench()
+        add("web", .active, to: bench)
+        bench.pass(.seconds(5))
+        try bench.comes("web", to: .background)
+        bench.pass(.seconds(5))
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "web") == ["ask again in 1 s"])
+        bench.pass(.seconds(1))
+        for answer in ["ask again in 1 s", "ask again in 1 s", "web is granted 600 s"] {
+            #expect(try bench.ask(TORPOR_EVENT_TIMER) == [answer])
+            bench.pass(.seconds(1))
+        }
+        #expect(bench.reasons == ["it is in use: it was not measured since it is there"])
     }
 
     @Test("an app that takes more processor time than an idle one may is in use")
