@@ -104,10 +104,8 @@ struct Usage {
 
     /// Who uses it in the background, in words; nil: nobody.
     mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
+        guard isFresh(app, rule, now) else { return "it was not measured since it is there" }
         let since = app.since(.background) ?? now
-        guard let measured = app.measuredAt, measured >= since else {
-            return "nothing is known of it since it is there"
-        }
         if isConnected(app, rule) {
             return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"
         }
