@@ -33,6 +33,8 @@ final class Workshop {
         process.executableURL = URL(fileURLWithPath: program.contains("/") ? program : "/usr/bin/env")
         process.arguments = program.contains("/") ? arguments : [program] + arguments
         process.currentDirectoryURL = URL(fileURLWithPath: folder + "/" + place)
+        // SwiftPM leaves locks there.
+        process.environment = ProcessInfo.processInfo.environment.merging(["TMPDIR": folder]) { _, new in new }
         process.standardOutput = output
         process.standardError = output
         process.standardInput = FileHandle.nullDevice
