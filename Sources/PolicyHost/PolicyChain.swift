@@ -6,8 +6,9 @@ public import TorporPolicyABI
 /// What the supervisor does for its policies.
 public protocol PolicyChainDelegate: AnyObject {
     /// A question is about to be asked: the view has to show what is so now. `needs` has `TORPOR_NEEDS_…` of what is
-    /// measured for whoever is asked.
-    func policiesWillBeAsked(needs: UInt64)
+    /// measured for whoever is asked. Calls back, at once or later, when the view can be looked at; it rests then until
+    /// the next call.
+    func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void)
     /// Takes a piece of advice, as far as the rules allow.
     func take(_ counsel: Counsel) -> CounselOutcome
     /// Everybody was asked about these events, and their advice was taken or not.
@@ -205,9 +206,9 @@ public final class PolicyChain {
         queue.removeFirst(count)
         var needs: UInt64 = 0
         for seat in seats where entries.contains(where: { isAsked(seat, $0) }) { needs |= seat.description?.needs ?? 0 }
-        delegate?.policiesWillBeAsked(needs: needs)
         round = Round(entries: entries)
-        askNext()
+        guard let delegate else { return askNext() }
+        delegate.policiesWillBeAsked(entries.map(\.event), needs: needs) { [weak self] in self?.askNext() }
     }
 
     private func isAsked(_ seat: PolicySeat, _ entry: Entry) -> Bool {

@@ -8,12 +8,6 @@ import TorporPolicyABI
 
 /// Taking advice.
 extension Governance: PolicyChainDelegate {
-    func policiesWillBeAsked(needs: UInt64) {
-        measure(needs)
-        refresh()
-        askedMeanwhile.removeAll(keepingCapacity: true)
-    }
-
     func take(_ counsel: Counsel) -> CounselOutcome {
         let advice = counsel.advice
         guard let app = app(advice.app) else {

@@ -1,11 +1,59 @@
+import EventLoop
 import Lifecycle
 import Linux
+import Policies
+import PolicyHost
 import Processes
 import TorporPolicyABI
 
 /// What is measured for policies, and what they can have done to processes.
 extension Governance {
-    func measure(_ needs: UInt64) {}
+    /// What was measured is good for this long.
+    private static let freshness = Duration.seconds(1)
+
+    func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void) {
+        let wanted = MeasurementNeeds(rawValue: needs)
+        let now = supervisor.loop.now
+        let isOld = measuredAt.map { now - $0 >= Self.freshness } ?? true
+        // A launch does not wait for figures.
+        let isUrgent = events.contains { $0.kind == TORPOR_EVENT_LAUNCH.rawValue }
+        guard !wanted.isDisjoint(with: [.memory, .processor, .connections, .system]), isOld, !isUrgent else {
+            refresh()
+            return ready()
+        }
+        measuredAt = now
+        measurements.begin(supervisor.apps.compactMap(measured), wanted)
+        goOnMeasuring(ready)
+    }
+
+    private func measured(_ app: AppRuntime) -> MeasuredApp? {
+        guard let tree = app.tree else { return nil }
+        let machine = supervisor.coordinator.machine(app.id)
+        let isSuspended = machine.state == .suspended && machine.transition == nil
+        let since = isSuspended ? Duration.microseconds(app.times.since.4) : nil
+        return MeasuredApp(id: app.id, tree: tree, suspendedSince: since)
+    }
+
+    /// A step at a time, between which everybody else has theirs.
+    private func goOnMeasuring(_ ready: @escaping () -> Void) {
+        guard measurements.step() else {
+            return supervisor.loop.later { [weak self] in self?.goOnMeasuring(ready) }
+        }
+        showMeasurements()
+        refresh()
+        ready()
+    }
+
+    private func showMeasurements() {
+        measurements.system?.fill(&view.system)
+        for app in supervisor.apps where view.isPresent(app.id) {
+            guard let tree = app.tree, let measurement = measurements.measurement(of: app.id, tree) else {
+                AppMeasurement.clear(&view[app.id])
+                continue
+            }
+            measurement.fill(&view[app.id])
+        }
+    }
 
     /// What was done, for the event; empty when there is nothing to say.
     func apply(_ state: Goal, to tree: ProcessTree, of app: AppRuntime) -> String { "" }

@@ -22,6 +22,7 @@ extension Governance {
         view.system.realtime = Clock.realtimeMicroseconds()
         for id in unseen where view.isPresent(id) { fill(supervisor.apps[id], now: now) }
         unseen.removeAll(keepingCapacity: true)
+        askedMeanwhile.removeAll(keepingCapacity: true)
     }
 
     private func fill(_ app: AppRuntime, now: Duration) {
@@ -48,12 +49,8 @@ extension Governance {
         if isUsedUp, view[app.id].grant_ends == never { view[app.id].grant_ends = app.times.since.3 }
         view[app.id].restarts_in_window = UInt32(clamping: machine.restartsInWindow(now: now))
         view[app.id].restart_limit = UInt32(clamping: machine.rules.backoff.limit)
-        if app.tree == nil {
-            view[app.id].processes = 0
-            view[app.id].memory = 0
-            view[app.id].cpu_time = 0
-            view[app.id].cpu_permille = UInt32.max
-        }
+        view[app.id].last_heartbeat = lastHeartbeats[app.id] ?? never
+        if app.tree == nil { AppMeasurement.clear(&view[app.id]) }
     }
 
     private func flags(_ app: AppRuntime, _ machine: AppMachine) -> UInt32 {

@@ -21,6 +21,9 @@ final class Governance {
     /// Apps that somebody else has asked something of since the question under way was asked.
     var askedMeanwhile: Set<AppID> = []
     var damping = GoalDamping()
+    var measurements = Measurements()
+    /// When the last round of measuring began.
+    var measuredAt: Duration?
     /// Keeps policies from flooding the events with advice that changes little, again and again: by app and kind.
     var repetition = RateLimit<UInt64>(free: 8, interval: .seconds(5))
     /// Apps about which a policy has to wait, and is asked again then.
