@@ -221,3 +221,20 @@ public enum ProcFS {
         return nil
     }
 }
+
+/// How a process's main thread fared with the scheduler (`/proc/PID/schedstat`).
+public struct Scheduling: Hashable, Sendable {
+    /// How long it ran.
+    public let ran: Duration
+    /// How long it could have run, and waited for a processor.
+    public let waited: Duration
+
+    /// As it is now; nil when the process is gone, or the kernel does not keep count (CONFIG_SCHED_INFO).
+    public init?(_ pid: Int32) {
+        guard let text = try? File.readString("/proc/\(pid)/schedstat") else { return nil }
+        let numbers = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).compactMap { Int64($0) }
+        guard numbers.count >= 2 else { return nil }
+        ran = .nanoseconds(numbers[0])
+        waited = .nanoseconds(numbers[1])
+    }
+}

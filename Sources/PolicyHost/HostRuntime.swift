@@ -68,6 +68,9 @@ final class HostRuntime: PolicyRuntime {
     private var isClosed = false
     private var end: PolicyEnd?
     private var isEnding = false
+    /// How often the question under way was given more time, and how its process fared at the last time.
+    private var extensions = 0
+    private var lastScheduling: Scheduling?
 
     /// Starts the process and has it load the library.
     init(
@@ -135,6 +138,8 @@ final class HostRuntime: PolicyRuntime {
         HostMessages.encodeQuestion(serial: serial, events, into: &message)
         question = (HostAnswerReader(serial: serial, eventCount: events.count, adviceLimit: limit), completion)
         timer?.arm(after: deadline)
+        extensions = 0
+        lastScheduling = nil
         do throws(Errno) {
             guard try Sockets.send(socket.raw, message) != nil else {
                 return loop.later { [weak self] in self?.fail(.nonsense("it does not read what it is asked")) }
@@ -197,8 +202,26 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
+    /// The deadline is over. What the machine did not let it run does not count: one that waits for a processor gets as
+    /// long again, up to a second and a half.
     private func late() {
-        fail(.late(loaded == nil ? deadline : Self.loadDeadline))
+        let limit = loaded == nil ? deadline : Self.loadDeadline
+        let state = process.flatMap { try? ProcFS.stat($0.pid).state }
+        let scheduling = process.flatMap { Scheduling($0.pid) }
+        defer { lastScheduling = scheduling }
+        guard state == "R", let scheduling, extensions < Self.mostExtensions(of: limit) else {
+            return fail(.late(limit))
+        }
+        // Whether it calculates or waits is known when there are two readings.
+        if let before = lastScheduling, scheduling.ran - before.ran > scheduling.waited - before.waited {
+            return fail(.late(limit))
+        }
+        extensions += 1
+        timer?.arm(after: limit)
+    }
+
+    private static func mostExtensions(of limit: Duration) -> Int {
+        max(1, min(30, Int(1_500_000 / max(1, limit.microseconds))))
     }
 
     /// The socket is closed: in a moment it is known how the process ended.
