@@ -90,7 +90,7 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "Configuration", "Linux", "Policies", "TorporAPI", "Varlink",
+                "Configuration", "Linux", "Policies", "TorporAPI", "TorporPolicyABI", "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             linkerSettings: [

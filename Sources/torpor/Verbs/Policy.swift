@@ -5,6 +5,8 @@ struct Policy: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "policy",
         abstract: "Makes policies, and finds out what they would do.",
-        subcommands: [PolicyNew.self]
+        subcommands: [
+            PolicyNew.self, PolicyCheck.self, PolicyReload.self, PolicyOrder.self,
+        ]
     )
 }

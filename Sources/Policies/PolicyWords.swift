@@ -1,0 +1,55 @@
+internal import TorporPolicyABI
+
+/// The words for the numbers of `torpor_policy.h`, as recordings and the command line write them. A number that has no
+/// word here, since a newer supervisor or a policy in error wrote it, is written in digits.
+public enum PolicyWords {
+    /// Of `enum torpor_policy_event_kind`, in its order.
+    public static let events = [
+        "started", "apps", "state", "goal", "time-used", "launch", "ended", "timer", "pressure", "eviction",
+    ]
+    /// Of `enum torpor_policy_state`, in its order.
+    public static let states = ["not-running", "inactive", "active", "background", "suspended"]
+    /// Of `enum torpor_policy_launch`, whose first is 1.
+    public static let launches = ["user", "boot", "restart", "dependency", "event", "policy"]
+    /// Of `TORPOR_PRESSURE_…`, in its order.
+    public static let pressures = ["none", "warning", "critical"]
+    /// Of `enum torpor_policy_advice_kind`, whose first is 1.
+    public static let advice = [
+        "goal", "grant", "order", "admit", "delay", "refuse", "restart", "give-up", "profile", "ask-again",
+    ]
+    /// Of `enum torpor_policy_reason`, whose first is none.
+    public static let reasons = [
+        "none", "exit-success", "exit-failure", "signal", "core-dump", "launch-deadline", "background-deadline",
+        "watchdog", "task-expired", "lock-while-suspending", "oom-kill", "unknown", "dependency-failed", "replaced",
+        "memory-limit", "unresponsive", "cpu-limit", "wake-storm", "gpu-in-background", "no-purpose-string", "evicted",
+        "stopped", "exits-on-suspend", "shutdown", "force-quit", "launch-failed",
+    ]
+
+    /// `state` for 2.
+    public static func event(_ kind: UInt32) -> String { word(events, kind) }
+    /// 2 for `state`.
+    public static func event(named word: String) -> UInt32? { number(events, word) }
+    /// `background` for 3.
+    public static func state(_ state: UInt32) -> String { word(states, state) }
+    /// `goal` for 1.
+    public static func advice(_ kind: UInt32) -> String { kind == 0 ? "0" : word(advice, kind - 1, kind) }
+    /// 1 for `goal`.
+    public static func advice(named word: String) -> UInt32? {
+        guard let index = advice.firstIndex(of: word) else { return UInt32(word) }
+        return UInt32(index) + 1
+    }
+    /// `watchdog` for 7.
+    public static func reason(_ reason: UInt32) -> String { word(reasons, reason) }
+    /// `boot` for 2.
+    public static func launch(_ reason: UInt32) -> String { reason == 0 ? "0" : word(launches, reason - 1, reason) }
+    /// `warning` for 1.
+    public static func pressure(_ pressure: UInt32) -> String { word(pressures, pressure) }
+
+    private static func word(_ words: [String], _ index: UInt32, _ number: UInt32? = nil) -> String {
+        index < words.count ? words[Int(index)] : String(number ?? index)
+    }
+
+    private static func number(_ words: [String], _ word: String) -> UInt32? {
+        words.firstIndex(of: word).map(UInt32.init) ?? UInt32(word)
+    }
+}

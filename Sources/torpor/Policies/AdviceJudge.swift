@@ -1,0 +1,124 @@
+import Policies
+import TorporPolicyABI
+
+/// Finds advice that no supervisor could follow, whatever is so: its policy is in error.
+struct AdviceJudge {
+    /// Pieces of advice that were looked at.
+    private(set) var pieces = 0
+    /// What makes no sense, each with how often, in the order in which it was first seen.
+    private(set) var faults: [Finding] = []
+    /// What makes sense and helps nobody, likewise.
+    private(set) var remarks: [Finding] = []
+
+    /// Something that is wrong with advice.
+    struct Finding {
+        let sentence: String
+        /// What it was the first time.
+        let example: String?
+        /// How often.
+        var count: Int
+
+        var text: String {
+            let more = [count == 1 ? nil : "\(count) times", example.map { count == 1 ? $0 : "first \($0)" }]
+            let details = more.compactMap { $0 }.joined(separator: ", ")
+            return details.isEmpty ? sentence : "\(sentence) (\(details))"
+        }
+    }
+
+    private let asksAboutTimers: Bool
+
+    /// How many pieces of advice torpord takes to one question.
+    static func limit(apps: Int) -> Int { max(64, 4 * apps) }
+
+    init(wants: UInt64) { asksAboutTimers = wants >> UInt64(TORPOR_EVENT_TIMER.rawValue) & 1 != 0 }
+
+    /// Looks at what a policy said to these events, when it was shown this.
+    mutating func judge(_ answer: PolicyAnswer, to events: [torpor_policy_event], in view: PolicyView) {
+        let limit = Self.limit(apps: view.count)
+        if answer.advice.count > limit {
+            fault(
+                "more advice than torpord takes",
+                "\(answer.advice.count) pieces to a question with \(view.count) apps"
+            )
+        }
+        for advice in answer.advice.prefix(limit) {
+            pieces += 1
+            judge(advice, to: events[advice.event], in: view)
+        }
+    }
+
+    private mutating func judge(_ advice: PolicyAdvice, to event: torpor_policy_event, in view: PolicyView) {
+        let kind = torpor_policy_advice_kind(rawValue: advice.kind)
+        let word = PolicyWords.advice(advice.kind)
+        guard (TORPOR_ADVISE_GOAL.rawValue...TORPOR_ADVISE_ASK_AGAIN.rawValue).contains(advice.kind) else {
+            return fault("advice of a kind that does not exist", "number \(advice.kind)")
+        }
+        if kind == TORPOR_ADVISE_ASK_AGAIN {
+            if !asksAboutTimers { remark("it wants to be asked again, and its events do not have TORPOR_EVENT_TIMER") }
+            if advice.time < 0 { remark("it wants to be asked again at a time that is over") }
+            return
+        }
+        if advice.app == UInt32.max {
+            fault("\(word) about no app")
+        } else if !view.isPresent(Int(advice.app)) {
+            // The app of an event can be gone by the time of the question.
+            fault("\(word) about a place where there is no app", "place \(advice.app) of \(view.count)")
+        }
+        switch kind {
+        case TORPOR_ADVISE_GOAL where advice.value == TORPOR_STATE_INACTIVE.rawValue:
+            fault("goal inactive, which apps only pass through")
+        case TORPOR_ADVISE_GOAL where advice.value >= UInt32(TORPOR_STATE_COUNT),
+            TORPOR_ADVISE_PROFILE where advice.value >= UInt32(TORPOR_STATE_COUNT):
+            fault("\(word) with a state that does not exist", "number \(advice.value)")
+        case TORPOR_ADVISE_GRANT, TORPOR_ADVISE_DELAY, TORPOR_ADVISE_RESTART:
+            if advice.time < 0 { fault("\(word) with a negative time") }
+        default: break
+        }
+        if let wanted = Self.question(of: advice.kind), event.kind != wanted.rawValue {
+            fault(
+                "\(word), which answers the event \(PolicyWords.event(wanted.rawValue)), "
+                    + "to the event \(PolicyWords.event(event.kind))"
+            )
+        } else if kind != TORPOR_ADVISE_ORDER, Self.question(of: advice.kind) != nil, advice.app != event.app {
+            fault("\(word) about another app than the event")
+        }
+        judge(advice.reason, word)
+    }
+
+    private mutating func judge(_ reason: String, _ word: String) {
+        if reason.isEmpty {
+            remark("\(word) without a reason: people see it in ‘torpor events’")
+        } else if reason.utf8.count >= Self.longReason {
+            remark("\(word) with a reason of 200 bytes, which is all there is room for: what is longer is cut off")
+        } else if reason.unicodeScalars.contains("\u{FFFD}") {
+            remark("\(word) with a reason that has characters that are replaced: it has to be UTF-8 in one line")
+        }
+    }
+
+    /// A reason that was cut off within a character is this long at least.
+    private static let longReason = 197
+
+    /// The event that alone can be answered so.
+    private static func question(of kind: UInt32) -> torpor_policy_event_kind? {
+        switch torpor_policy_advice_kind(rawValue: kind) {
+        case TORPOR_ADVISE_ORDER: TORPOR_EVENT_EVICTION
+        case TORPOR_ADVISE_ADMIT, TORPOR_ADVISE_DELAY, TORPOR_ADVISE_REFUSE: TORPOR_EVENT_LAUNCH
+        case TORPOR_ADVISE_RESTART, TORPOR_ADVISE_GIVE_UP: TORPOR_EVENT_ENDED
+        default: nil
+        }
+    }
+
+    private mutating func fault(_ sentence: String, _ example: String? = nil) {
+        Self.count(sentence, example, &faults)
+    }
+
+    private mutating func remark(_ sentence: String) { Self.count(sentence, nil, &remarks) }
+
+    private static func count(_ sentence: String, _ example: String?, _ list: inout [Finding]) {
+        if let index = list.firstIndex(where: { $0.sentence == sentence }) {
+            list[index].count += 1
+        } else {
+            list.append(Finding(sentence: sentence, example: example, count: 1))
+        }
+    }
+}

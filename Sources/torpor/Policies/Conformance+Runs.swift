@@ -1,0 +1,211 @@
+import Linux
+import Policies
+import TorporPolicyABI
+
+/// The checks that ask much.
+extension Conformance {
+    private static let seed: UInt64 = 20_260_101
+    private var determinismQuestions: Int { min(2000, max(200, questions)) }
+    private static let determinismApps = 40
+
+    // MARK: The same answers to the same questions
+
+    /// What a new process answers to questions that are the same each time.
+    func answers(_ description: PolicyDescription) throws(Errno) -> Result<[PolicyAnswer], PolicyFailure> {
+        var world = try PolicyWorld(apps: Self.determinismApps, seed: Self.seed, wants: description.events)
+        var sizes = SeededNumbers(seed: Self.seed + 1)
+        var answers: [PolicyAnswer] = []
+        do throws(PolicyFailure) {
+            let host = try start(world.view)
+            defer { host.close() }
+            answers.append(try ask(host, [world.event(TORPOR_EVENT_STARTED.rawValue)], world.view))
+            for _ in 0..<determinismQuestions {
+                let events = world.question(events: 1 + sizes.below(8))
+                answers.append(try ask(host, events, world.view))
+            }
+            return .success(answers)
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Asks all of that once more, of another process.
+    func compare(
+        _ first: Result<[PolicyAnswer], PolicyFailure>,
+        _ description: PolicyDescription
+    ) throws(Errno) {
+        let name = "same answers"
+        let second = try answers(description)
+        switch (first, second) {
+        case (.failure(let failure), _), (_, .failure(let failure)):
+            report(name, .failed, "when it was asked about \(Self.determinismApps) apps, \(failure)")
+        case (.success(let one), .success(let other)):
+            guard let index = one.indices.first(where: { one[$0] != other[$0] }) else {
+                return report(name, .ok, "\(one.count) questions were answered in the same way by two processes")
+            }
+            report(
+                name,
+                .failed,
+                "question \(index) of the same \(one.count) was answered differently by two processes: "
+                    + "\(Self.text(one[index])), then \(Self.text(other[index])); it may depend on nothing but the view "
+                    + "and what it remembers: no clock, no random numbers, no order of a hash table"
+            )
+        }
+    }
+
+    private static func text(_ answer: PolicyAnswer) -> String {
+        guard let advice = answer.advice.first else { return answer.decided == 0 ? "nothing" : "decided, with nothing" }
+        let value = advice.kind == TORPOR_ADVISE_GOAL.rawValue ? PolicyWords.state(advice.value) : "\(advice.value)"
+        let more = answer.advice.count > 1 ? " and \(answer.advice.count - 1) more" : ""
+        return "\(PolicyWords.advice(advice.kind)) \(value) for place \(advice.app) “\(advice.reason)”\(more)"
+    }
+
+    // MARK: Absurd views
+
+    func show(_ absurd: AbsurdView, _ description: PolicyDescription) throws(Errno) {
+        let view = try PolicyView()
+        absurd.build(view)
+        var kinds = PolicyWorld.kinds(of: description.events)
+        if absurd.hasUnknownEvents {
+            let first = UInt32(PolicyWords.events.count)
+            kinds += (first..<64).filter { description.events >> UInt64($0) & 1 != 0 }
+        }
+        var asked = "nothing"
+        do throws(PolicyFailure) {
+            let host = try start(view)
+            defer { host.close() }
+            for kind in kinds {
+                let events = absurd.events(kind, in: view)
+                asked = PolicyWords.event(kind)
+                for event in events { _ = try ask(host, [event], view) }
+            }
+            // All of it at once.
+            let all = kinds.flatMap { absurd.events($0, in: view) }.prefix(HostMessages.mostEvents)
+            asked = "everything at once"
+            if !all.isEmpty { _ = try ask(host, Array(all), view) }
+            report("view: \(absurd.name)", .ok, "\(kinds.count) kinds of event are answered")
+        } catch {
+            report("view: \(absurd.name)", .failed, "asked about \(asked), \(error)")
+        }
+    }
+
+    // MARK: Time
+
+    /// An answer that mostly takes a tenth of the deadline leaves no room for a busy machine.
+    func time(_ description: PolicyDescription) throws(Errno) {
+        let apps = 1000
+        let count = min(5000, max(100, questions))
+        var world = try PolicyWorld(apps: apps, seed: Self.seed + 2, wants: description.events)
+        var times: [Duration] = []
+        times.reserveCapacity(count)
+        do throws(PolicyFailure) {
+            let host = try start(world.view)
+            defer { host.close() }
+            _ = try ask(host, [world.event(TORPOR_EVENT_STARTED.rawValue)], world.view)
+            for _ in 0..<count {
+                let events = world.question(events: 1)
+                let start = Clock.monotonic()
+                let answer = try answer(host, events)
+                times.append(Clock.monotonic() - start)
+                judge.judge(answer, to: events, in: world.view)
+            }
+        } catch {
+            return report("time", .failed, "with \(apps) apps, \(error)")
+        }
+        times.sort()
+        let median = times[times.count / 2]
+        let late = times[times.count * 99 / 100]
+        let longest = times[times.count - 1]
+        measured.append(("median_us", Double(median.microseconds)))
+        measured.append(("p99_us", Double(late.microseconds)))
+        measured.append(("longest_us", Double(longest.microseconds)))
+        let text =
+            "with \(apps) apps an answer takes \(Self.text(median)), 99 of 100 at most \(Self.text(late)), the longest "
+            + "\(Self.text(longest))"
+        if late > deadline {
+            report("time", .failed, "\(text): more than the deadline of \(Self.text(deadline))")
+        } else if median > deadline / 10 || late > deadline / 2 {
+            report("time", .warning, "\(text): on a busy machine it will miss its deadline of \(Self.text(deadline))")
+        } else {
+            report("time", .ok, text)
+        }
+    }
+
+    static func text(_ time: Duration) -> String {
+        let microseconds = time.microseconds
+        if microseconds >= 1_000_000 { return "\(Double(microseconds / 100_000) / 10) s" }
+        if microseconds >= 1000 { return "\(Double(microseconds / 100) / 10) ms" }
+        return "\(microseconds) us"
+    }
+
+    // MARK: Memory
+
+    /// A policy may remember what it was told of apps; after half of the questions it has to have room for that.
+    func memory(_ description: PolicyDescription) throws(Errno) {
+        let apps = 25
+        let batch = HostMessages.mostEvents
+        var world = try PolicyWorld(apps: apps, seed: Self.seed + 3, wants: description.events)
+        var sizes: [Int64] = []
+        let began = Clock.monotonic()
+        do throws(PolicyFailure) {
+            let host = try start(world.view)
+            defer { host.close() }
+            _ = try ask(host, [world.event(TORPOR_EVENT_STARTED.rawValue)], world.view)
+            let before = Self.memory(of: host)
+            sizes.append(before ?? 0)
+            guard before != nil else {
+                return report("memory", .warning, "it cannot be read how much memory its process has: mount /proc")
+            }
+            var asked = 0
+            var isHalf = false
+            while asked < questions {
+                let events = world.question(events: min(batch, questions - asked))
+                _ = try ask(host, events, world.view)
+                asked += events.count
+                if !isHalf, asked >= questions / 2 {
+                    isHalf = true
+                    sizes.append(Self.memory(of: host) ?? 0)
+                }
+                if asked % (batch * 256) < batch {
+                    let size = Times.memory(bytes: Self.memory(of: host) ?? 0)
+                    onProgress("memory: \(asked) of \(questions) questions, \(size)")
+                }
+            }
+            sizes.append(Self.memory(of: host) ?? 0)
+        } catch {
+            return report("memory", .failed, "when it was asked many questions, \(error)")
+        }
+        let seconds = (Clock.monotonic() - began).inSeconds
+        judgeMemory(sizes, seconds)
+    }
+
+    /// Before, in the middle and after.
+    private func judgeMemory(_ sizes: [Int64], _ seconds: Double) {
+        let growth = sizes[2] - sizes[1]
+        let perQuestion = Double(growth) / Double(max(1, questions - questions / 2))
+        for (name, size) in zip(["memory_before_bytes", "memory_between_bytes", "memory_after_bytes"], sizes) {
+            measured.append((name, Double(size)))
+        }
+        measured.append(("questions", Double(questions)))
+        let words = ["before", "after half of them", "after all"]
+        let text =
+            "\(questions) questions in \(Times.duration(seconds: seconds)): "
+            + zip(sizes, words).map { "\(Times.memory(bytes: $0)) \($1)" }.joined(separator: ", ")
+        // The allocator's own steps are no leak.
+        if growth > Self.leastGrowth, perQuestion > 1 {
+            report("memory", .failed, "\(text): it grows by \(Int(perQuestion.rounded())) bytes with each question")
+        } else {
+            report("memory", .ok, text)
+        }
+    }
+
+    private static let leastGrowth: Int64 = 256 << 10
+
+    /// Bytes that are the process's own and no file's, as /proc says (proc_pid_status(5)).
+    private static func memory(of host: HostProcess) -> Int64? {
+        guard let text = try? ProcFS.statusField(host.pid, "RssAnon"),
+            let number = text.split(separator: " ").first.flatMap({ Int64($0) })
+        else { return nil }
+        return number * 1024
+    }
+}

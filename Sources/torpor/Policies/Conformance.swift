@@ -1,0 +1,247 @@
+import Linux
+import Policies
+import TorporPolicyABI
+
+/// A check of a policy, and how it went.
+struct ConformanceResult {
+    enum Outcome: String {
+        case ok
+        case warning
+        case failed
+    }
+
+    let name: String
+    let outcome: Outcome
+    /// A sentence.
+    let message: String
+}
+
+/// What a policy has to be able to do before a supervisor can rely on it, tried one after the other, each in a process
+/// that is started for it.
+final class Conformance {
+    let tool: PolicyTool
+    /// Questions of the check for memory.
+    let questions: Int
+    /// What torpord waits for an answer.
+    let deadline: Duration
+    private(set) var results: [ConformanceResult] = []
+    /// What the policy says about itself; nil if it cannot be started.
+    private(set) var description: PolicyDescription?
+    /// Told of each result.
+    var onResult: (ConformanceResult) -> Void = { _ in }
+    /// Told how far it is, in words for a line that is overwritten.
+    var onProgress: (String) -> Void = { _ in }
+
+    var library: TrustedLibrary!
+    var judge = AdviceJudge(wants: 0)
+    /// What was measured, for programs.
+    var measured: [(name: String, value: Double)] = []
+
+    /// How long an answer is waited for: beyond the deadline, since it is another question whether it comes. Of one that
+    /// does not come, nobody waits for the next.
+    var patience: Duration { isSilent ? deadline : max(deadline * 20, .seconds(2)) }
+    private var isSilent = false
+
+    init(_ tool: PolicyTool, questions: Int, deadline: Duration) {
+        self.tool = tool
+        self.questions = questions
+        self.deadline = deadline
+    }
+
+    /// Whether nothing failed.
+    var isPassed: Bool { !results.contains { $0.outcome == .failed } }
+
+    func run() throws(Failure) {
+        guard openLibrary(), let description = load() else { return }
+        self.description = description
+        judge = AdviceJudge(wants: description.events)
+        describe(description)
+        refuseUnknownOptions(description)
+        do throws(Errno) {
+            // The second time comes last: what depends on the hour has had time to become another.
+            let first = try answers(description)
+            for absurd in AbsurdView.all { try show(absurd, description) }
+            try time(description)
+            try memory(description)
+            try compare(first, description)
+        } catch {
+            throw Failure(status: .failed, message: "there is no memory for a view to show to the policy: \(error)")
+        }
+        reportAdvice()
+    }
+
+    func report(_ name: String, _ outcome: ConformanceResult.Outcome, _ message: String) {
+        let result = ConformanceResult(name: name, outcome: outcome, message: message)
+        results.append(result)
+        onResult(result)
+    }
+
+    /// Starts the policy to see this view.
+    func start(_ view: PolicyView) throws(PolicyFailure) -> HostProcess { try tool.start(library, view) }
+
+    /// Asks, and looks at the advice.
+    func ask(
+        _ host: HostProcess,
+        _ events: [torpor_policy_event],
+        _ view: PolicyView
+    ) throws(PolicyFailure) -> PolicyAnswer {
+        let answer = try answer(host, events)
+        judge.judge(answer, to: events, in: view)
+        return answer
+    }
+
+    /// Asks.
+    func answer(_ host: HostProcess, _ events: [torpor_policy_event]) throws(PolicyFailure) -> PolicyAnswer {
+        do throws(PolicyFailure) {
+            return try host.ask(events, deadline: patience)
+        } catch {
+            if case .late = error { isSilent = true }
+            throw error
+        }
+    }
+
+    // MARK: Before it is asked anything
+
+    private func openLibrary() -> Bool {
+        do throws(PolicyFailure) {
+            library = try LibraryTrust.open(tool.path)
+            report("trust", .ok, "\(library.path) can be changed by nobody but root and you")
+            return true
+        } catch {
+            let refusal = error
+            do throws(PolicyFailure) {
+                library = try LibraryTrust.openAnyway(tool.path)
+                report("trust", .warning, "torpord will not load it like this: \(refusal)")
+                return true
+            } catch {
+                report("loading", .failed, "\(error)")
+                return false
+            }
+        }
+    }
+
+    private func load() -> PolicyDescription? {
+        do throws(PolicyFailure) {
+            guard let view = try? PolicyView() else { throw .refused("there is no memory for a view") }
+            let host = try start(view)
+            let description = host.description
+            host.close()
+            let failure = Self.failure(of: host)
+            let names: [(PolicyConfinement, String)] = [
+                (.files, "landlock"), (.systemCalls, "seccomp"), (.user, "another user"),
+            ]
+            let bounds = names.filter { description.confinement.contains($0.0) }.map(\.1)
+            report(
+                "loading",
+                .ok,
+                "\(description.name) \(description.version), ABI \(description.abi), confined by "
+                    + (bounds.isEmpty ? "nothing, which this machine has no means for" : bounds.joined(separator: ", "))
+            )
+            if case .ended(.exited(0), _) = failure {
+                report("ending", .ok, "it is destroyed without trouble")
+            } else {
+                report("ending", .failed, "when it is destroyed, \(failure)")
+            }
+            return description
+        } catch {
+            var message = "\(error)"
+            // What does not name the library is what the policy itself says of its options.
+            if case .refused = error, !message.contains(library.path) { message += " (--option gives it options)" }
+            report("loading", .failed, message)
+            return nil
+        }
+    }
+
+    private static func failure(of host: HostProcess) -> PolicyFailure {
+        var event = torpor_policy_event()
+        event.kind = TORPOR_EVENT_TIMER.rawValue
+        do throws(PolicyFailure) {
+            _ = try host.ask([event], deadline: .seconds(1))
+            return .nonsense("an answer after its end")
+        } catch {
+            return error
+        }
+    }
+
+    private func describe(_ description: PolicyDescription) {
+        var faults: [String] = []
+        var remarks: [String] = []
+        let known = UInt64(1) << UInt64(PolicyWords.events.count) - 1
+        if description.events & known == 0 {
+            faults.append("it is asked about nothing: set TORPOR_EVENT_BIT in events")
+        }
+        let alien = description.events & ~known
+        if alien != 0, description.abi <= TORPOR_POLICY_ABI {
+            remarks.append("its events have bits that mean nothing (0x\(String(alien, radix: 16)))")
+        }
+        // TORPOR_NEEDS_MEMORY, _CPU, _CONNECTIONS and _SYSTEM.
+        let needs: UInt64 = 0b1111
+        if description.needs & ~needs != 0, description.abi <= TORPOR_POLICY_ABI {
+            remarks.append(
+                "its needs have bits that mean nothing (0x\(String(description.needs & ~needs, radix: 16)))"
+            )
+        }
+        if description.abi > TORPOR_POLICY_ABI {
+            remarks.append("it was compiled for ABI \(description.abi), and this Torpor has \(TORPOR_POLICY_ABI)")
+        }
+        if description.version.isEmpty { remarks.append("it has no version") }
+        if description.summary.isEmpty { remarks.append("it has no summary: a sentence that says what it does") }
+        var keys: Set<String> = []
+        for option in description.options {
+            if option.key.isEmpty || option.type.isEmpty || option.meaning.isEmpty {
+                faults.append("the option “\(option.key)” is described without key, type or meaning")
+            }
+            if !keys.insert(option.key).inserted { faults.append("the option \(option.key) is described twice") }
+        }
+        let names = description.options.map(\.key)
+        let events = PolicyWorld.kinds(of: description.events).map(PolicyWords.event).joined(separator: ", ")
+        let text = names.isEmpty ? "no options" : "options \(names.joined(separator: ", "))"
+        if !faults.isEmpty {
+            report("description", .failed, faults.joined(separator: "; "))
+        } else if !remarks.isEmpty {
+            report("description", .warning, remarks.joined(separator: "; "))
+        } else {
+            report("description", .ok, "asked about \(events); \(text)")
+        }
+    }
+
+    private func refuseUnknownOptions(_ description: PolicyDescription) {
+        var other = tool.options
+        other.append(PolicyOption(key: "torpor_check_unknown", value: .integer(1)))
+        do throws(PolicyFailure) {
+            guard let view = try? PolicyView() else { throw .refused("there is no memory for a view") }
+            let host = try HostProcess(
+                library: library,
+                options: other,
+                view: view.descriptor,
+                viewSize: view.size,
+                settings: tool.settings
+            )
+            host.close()
+            report("options", .warning, "it takes options that it does not know: a typing error goes unnoticed")
+        } catch {
+            guard case .refused(let sentence) = error else {
+                return report("options", .failed, "given an option that it does not know, \(error)")
+            }
+            guard sentence.contains("torpor_check_unknown") else {
+                return report(
+                    "options",
+                    .warning,
+                    "it refuses options that it does not know, and does not say which: \(sentence)"
+                )
+            }
+            report("options", .ok, "those that it does not know are refused by name")
+        }
+    }
+
+    private func reportAdvice() {
+        func text(_ list: [AdviceJudge.Finding]) -> String { list.map(\.text).joined(separator: "; ") }
+        if !judge.faults.isEmpty {
+            report("advice", .failed, "of \(judge.pieces) pieces some make no sense: \(text(judge.faults))")
+        } else if !judge.remarks.isEmpty {
+            report("advice", .warning, text(judge.remarks))
+        } else {
+            report("advice", .ok, "\(judge.pieces) pieces, and all of them make sense")
+        }
+    }
+}

@@ -1,0 +1,131 @@
+import ArgumentParser
+import Configuration
+import Linux
+import Policies
+
+/// What tools that run a policy themselves are told.
+struct PolicyToolOptions: ParsableArguments {
+    @Option(
+        name: .customLong("option"),
+        help: ArgumentHelp(
+            "An option of the policy, its value as in the configuration, or as plain text; once for each.",
+            valueName: "key=value"
+        )
+    )
+    var options: [String] = []
+
+    @Option(help: ArgumentHelp("The program torpor-policy-host.", valueName: "path"), completion: .file())
+    var host: String?
+
+    @Flag(help: "One JSON document on standard output.")
+    var json = false
+
+    func validate() throws {
+        for option in options where option.split(separator: "=", maxSplits: 1).count != 2 || option.hasPrefix("=") {
+            throw ValidationError("“\(option)” is no option of a policy: write key=value, as in max_active=2")
+        }
+    }
+}
+
+/// A policy that is run by this program, in a process of its own.
+struct PolicyTool {
+    let path: String
+    let options: [PolicyOption]
+    let settings: HostProcess.Settings
+
+    init(library: String, _ tool: PolicyToolOptions) throws(Failure) {
+        path = Self.find(library)
+        options = Self.read(tool.options)
+        settings = try Self.settings(host: tool.host)
+    }
+
+    /// The library of that name; one in the folder of policies, if there is none here.
+    private static func find(_ library: String) -> String {
+        guard !library.contains("/"), !File.exists(library) else { return library }
+        let defaults = DefaultPaths(environment: Surroundings.environment, userID: Users.effectiveUID)
+        let installed = defaults.policies + "/" + library
+        return File.exists(installed) ? installed : library
+    }
+
+    private static func settings(host: String?) throws(Failure) -> HostProcess.Settings {
+        var settings = HostProcess.Settings(program: try program(host))
+        // As torpord has it.
+        settings.adviceLimit = AdviceJudge.limit(apps: PolicyView.capacity)
+        guard Users.isRoot else { return settings }
+        let user = ["torpor-policy", "nobody"].lazy.compactMap { Users.lookup($0) }.first
+        settings.user = user?.uid ?? 65534
+        settings.group = user?.gid ?? 65534
+        return settings
+    }
+
+    private static func program(_ named: String?) throws(Failure) -> String {
+        if let named {
+            guard File.isExecutable(named) else {
+                throw Failure(status: .usage, message: "\(named) is not a program: name torpor-policy-host with --host")
+            }
+            return named
+        }
+        let name = "torpor-policy-host"
+        if let path = ThisProcess.environment("TORPOR_POLICY_HOST"), File.isExecutable(path) { return path }
+        let folder = ThisProcess.executable.flatMap { File.parent(of: $0) } ?? "."
+        let places = [folder + "/" + name, folder + "/../libexec/torpor/" + name]
+        if let path = places.first(where: File.isExecutable) { return path }
+        throw Failure(
+            status: .failed,
+            message: "\(name), which policies run in, is neither beside torpor nor in ../libexec/torpor: name it with "
+                + "--host"
+        )
+    }
+
+    // MARK: Options
+
+    /// All of them laid flat, in order of their keys.
+    private static func read(_ texts: [String]) -> [PolicyOption] {
+        texts.map { text in
+            let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            return (key: String(parts[0]), text: String(parts[1]))
+        }
+        .sorted { $0.key < $1.key }
+        .flatMap { flat(value($0.text), $0.key) }
+    }
+
+    /// The value as TOML reads it.
+    private static func value(_ text: String) -> ConfigurationValue {
+        let document = "[policies.it]\npath = \"x\"\noptions = { it = \(text) }\n"
+        let sources = ConfigurationSources(
+            workingDirectory: "/",
+            files: [ConfigurationSources.File(path: "/option.toml", text: Array(document.utf8))]
+        )
+        guard !text.contains("\n"),
+            case .success(let read) = ConfigurationLoader.load(sources: sources, environment: [:]),
+            let options = read.policies.first?.options, options.count == 1, let value = options["it"]
+        else { return .string(text) }
+        return value
+    }
+
+    private static func flat(_ value: ConfigurationValue, _ key: String) -> [PolicyOption] {
+        switch value {
+        case .string(let text): [PolicyOption(key: key, value: .string(text))]
+        case .integer(let number): [PolicyOption(key: key, value: .integer(number))]
+        case .double(let number): [PolicyOption(key: key, value: .number(number))]
+        case .boolean(let flag): [PolicyOption(key: key, value: .boolean(flag))]
+        case .date(let text): [PolicyOption(key: key, value: .date(text))]
+        case .array(let elements): elements.enumerated().flatMap { flat($1, "\(key).\($0)") }
+        case .table(let members):
+            members.sorted { $0.key < $1.key }.flatMap { flat($0.value, "\(key).\($0.key)") }
+        }
+    }
+
+    // MARK: The process
+
+    /// Starts it, to see this view.
+    func start(_ library: TrustedLibrary, _ view: PolicyView) throws(PolicyFailure) -> HostProcess {
+        try HostProcess(
+            library: library,
+            options: options,
+            view: view.descriptor,
+            viewSize: view.size,
+            settings: settings
+        )
+    }
+}

@@ -1,0 +1,120 @@
+import ArgumentParser
+import Linux
+import Policies
+import Varlink
+
+struct PolicyCheck: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check",
+        abstract: "Finds out whether a policy can be relied on.",
+        discussion: """
+            Runs the policy as torpord does, in processes of its own, and asks it much: whether it gives the same \
+            answers to the same questions, how long they take, whether its memory grows, whether it bears views that \
+            make no sense, and whether its advice makes any. No supervisor is needed.
+            """
+    )
+
+    @Argument(help: "The library.", completion: .file(extensions: ["so"]))
+    var library: String
+
+    @Option(help: ArgumentHelp("How many questions the check of its memory asks.", valueName: "number"))
+    var questions = 1_000_000
+
+    @Option(help: ArgumentHelp("The deadline that the policy is to have.", valueName: "duration"))
+    var deadline = TimeLimit(argument: "50ms")!
+    @OptionGroup var tool: PolicyToolOptions
+
+    func validate() throws {
+        guard (100...1_000_000_000).contains(questions) else {
+            throw ValidationError("--questions wants a number from 100 to 1000000000")
+        }
+        guard deadline.milliseconds > 0 else { throw ValidationError("--deadline wants a duration such as 50ms") }
+    }
+
+    func run() throws {
+        let conformance = Conformance(
+            try PolicyTool(library: library, tool),
+            questions: questions,
+            deadline: .milliseconds(deadline.milliseconds)
+        )
+        let progress = Progress(isShown: !tool.json)
+        conformance.onProgress = { progress.show($0) }
+        conformance.onResult = { result in
+            progress.clear()
+            if !tool.json { ThisProcess.write(Self.line(result)) }
+        }
+        try conformance.run()
+        progress.clear()
+        if tool.json { Output.document(Self.json(conformance)) }
+        let failed = conformance.results.filter { $0.outcome == .failed }
+        guard failed.isEmpty else {
+            let all = conformance.results.count
+            throw Failure(
+                status: .failed,
+                message: "\(library): \(failed.count) of \(all) checks failed: "
+                    + failed.map(\.name).joined(separator: ", ")
+            )
+        }
+    }
+
+    private static func line(_ result: ConformanceResult) -> String {
+        let head =
+            switch result.outcome {
+            case .ok: Terminal.coloured("ok      ", .green)
+            case .warning: Terminal.coloured("warning ", .yellow)
+            case .failed: Terminal.coloured("FAILED  ", .red)
+            }
+        return "\(head)\(result.name): \(Terminal.harmless(result.message))\n"
+    }
+
+    private static func json(_ conformance: Conformance) -> JSON {
+        let description = conformance.description
+        return [
+            "ok": .bool(conformance.isPassed), "library": .string(conformance.tool.path),
+            "name": .optional(description?.name), "version": .optional(description?.version),
+            "summary": .optional(description?.summary), "abi": .optional(description.map { Int64($0.abi) }),
+            "options": .array(
+                (description?.options ?? []).map {
+                    [
+                        "key": .string($0.key), "type": .string($0.type), "default": .string($0.defaultValue),
+                        "meaning": .string($0.meaning),
+                    ]
+                }
+            ),
+            "checks": .array(
+                conformance.results.map {
+                    [
+                        "name": .string($0.name), "result": .string($0.outcome.rawValue),
+                        "message": .string($0.message),
+                    ]
+                }
+            ),
+            "measured": .object(
+                JSONObject(
+                    members: conformance.measured.map { JSONObject.Member(name: $0.name, value: .double($0.value)) }
+                )
+            ),
+        ]
+    }
+}
+
+/// A line on a terminal's standard error that says how far something is, and is overwritten by what comes next.
+final class Progress {
+    private let isShown: Bool
+    private var width = 0
+
+    init(isShown: Bool) { self.isShown = isShown && ThisProcess.isTerminal(2) }
+
+    func show(_ text: String) {
+        guard isShown else { return }
+        let rest = String(repeating: " ", count: max(0, width - text.count))
+        ThisProcess.write("\r\(text)\(rest)", to: 2)
+        width = text.count
+    }
+
+    func clear() {
+        guard isShown, width > 0 else { return }
+        ThisProcess.write("\r" + String(repeating: " ", count: width) + "\r", to: 2)
+        width = 0
+    }
+}

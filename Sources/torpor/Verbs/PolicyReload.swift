@@ -1,0 +1,38 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct PolicyReload: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reload",
+        abstract: "Opens a policy's library anew.",
+        discussion: """
+            Its process is replaced by one with the library that is on disk now; also of a policy that was refused or is \
+            quarantined. Nothing else is touched: no app, no other policy. It forgets what it remembered.
+            """
+    )
+
+    @Argument(help: "Its name in the configuration.")
+    var name: String
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let reply = try Manager(options).call(.reloadPolicy(name: name))
+        let policy = try Manager.read { () throws(FieldError) in
+            try PolicyStatus(json: Fields(reply)["policy"] ?? .null)
+        }
+        if options.json { Output.document(policy.json) }
+        guard policy.state == "ready" else {
+            let reason = policy.lastFailure ?? "torpord does not say why"
+            throw Failure(
+                status: .failed,
+                message: Terminal.harmless("the policy \(name) is \(policy.state) and is not asked: \(reason)")
+            )
+        }
+        guard !options.json else { return }
+        let place = policy.pid.map { "in process \($0)" } ?? "in torpord's process"
+        let what = [policy.version, policy.summary].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: ", ")
+        ThisProcess.write(Terminal.harmless("\(name): loaded \(place)\(what.isEmpty ? "" : ": \(what)")") + "\n")
+    }
+}
