@@ -44,6 +44,7 @@ public final class PolicyChain {
     private var queue: [Entry] = []
     private var round: Round?
     private var isScheduled = false
+    private var isLookDue = false
     private var isClosed = false
 
     struct Entry {
@@ -161,6 +162,13 @@ public final class PolicyChain {
         enqueue(Entry(event: event, completion: completion))
     }
 
+    /// Has the delegate bring the view up to date and hear of it, as if something had happened that nobody is asked about.
+    public func look() {
+        guard !isClosed else { return }
+        isLookDue = true
+        schedule()
+    }
+
     private func enqueue(_ entry: Entry) {
         guard !isClosed else { return }
         queue.append(entry)
@@ -200,11 +208,13 @@ public final class PolicyChain {
     // MARK: A round
 
     private func begin() {
-        guard round == nil, !queue.isEmpty, !isClosed else { return }
+        guard round == nil, !queue.isEmpty || isLookDue, !isClosed else { return }
+        isLookDue = false
         let count = min(queue.count, PolicyLibrary.eventLimit)
         let entries = Array(queue[..<count])
         queue.removeFirst(count)
-        var needs: UInt64 = 0
+        // Who records does so for policies that may need anything.
+        var needs: UInt64 = isRecorded ? .max : 0
         for seat in seats where entries.contains(where: { isAsked(seat, $0) }) { needs |= seat.description?.needs ?? 0 }
         round = Round(entries: entries)
         guard let delegate else { return askNext() }
@@ -303,17 +313,22 @@ public final class PolicyChain {
         }
         for (index, entry) in ended.entries.enumerated() {
             guard let completion = entry.completion else { continue }
-            completion(ended.counsels.filter { $0.index == index && $0.counsel.overruledBy == nil }.map(\.counsel))
+            let counsels = ended.counsels.filter { $0.index == index }.map(\.counsel)
+            outcomes += counsels.map { counsel in
+                if let other = counsel.overruledBy { return (counsel, Self.overruled(by: other)) }
+                return (counsel, counsel.onlyAdvises ? .told : .taken)
+            }
+            completion(counsels.filter { $0.overruledBy == nil })
         }
         delegate?.policiesAnswered(ended.entries.map(\.event), outcomes)
-        if !queue.isEmpty { schedule() }
+        if !queue.isEmpty || isLookDue { schedule() }
     }
 
     private func outcome(of counsel: Counsel) -> CounselOutcome {
         guard let seat = seats.first(where: { $0.settings.name == counsel.policy }) else { return .idle }
         if let other = counsel.overruledBy {
             seat.statistics.overruled += 1
-            return .refused("\(other) has advised something in this matter before it")
+            return Self.overruled(by: other)
         }
         let outcome = delegate?.take(counsel) ?? .idle
         switch outcome {
@@ -324,6 +339,10 @@ public final class PolicyChain {
         case .told: seat.statistics.told += 1
         }
         return outcome
+    }
+
+    private static func overruled(by other: String) -> CounselOutcome {
+        .refused("\(other) has advised something in this matter before it")
     }
 
     // MARK: Asking again

@@ -36,7 +36,9 @@ extension ManagerRequest {
     /// Whether it changes nothing.
     var onlyLooks: Bool {
         switch self {
-        case .list, .status, .logs, .events, .reports, .doctor, .policies, .evictionOrder, .describe: true
+        case .list, .status, .logs, .events, .reports, .doctor, .policies, .evictionOrder, .recordPolicies,
+            .describe:
+            true
         case .verb(let request): request.verb == .wait
         case .signal, .apply, .reloadPolicy, .upgrade: false
         }

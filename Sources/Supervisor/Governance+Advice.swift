@@ -72,7 +72,7 @@ extension Governance: PolicyChainDelegate {
 
     func policiesChanged() {
         watchClock()
-        let isNeeded = chain.isGoverned(TORPOR_EVENT_LAUNCH)
+        let isNeeded = chain.isGoverned(TORPOR_EVENT_LAUNCH) || chain.isRecorded
         guard isNeeded != supervisor.coordinator.asksForAdmission else { return }
         let supervisor = supervisor
         supervisor.uninterrupted {

@@ -1,8 +1,204 @@
+import EventLoop
+import Linux
 import Policies
 import PolicyHost
+import Processes
+import TorporAPI
 import TorporPolicyABI
+import Varlink
+import VarlinkServer
 
-/// Whoever records what policies are asked, and what they advise.
+/// Those who record what policies are asked and what they advise.
 final class PolicyTraceFeed {
-    func tell(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)], _ view: PolicyView) {}
+    /// How many may at a time: each is told of everything.
+    static let limit = 8
+
+    private(set) var recorders: [PolicyRecorder] = []
+
+    func add(_ recorder: PolicyRecorder) { recorders.append(recorder) }
+
+    func remove(_ recorder: PolicyRecorder) { recorders.removeAll { $0 === recorder } }
+
+    /// A round is over. The view shows what policies were shown.
+    func tell(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)], _ view: PolicyView) {
+        for recorder in recorders { recorder.tell(events, counsels) }
+    }
+}
+
+/// One client that records. It is sent a line for each round, and every so often one with what is so then. The former
+/// are kept for a client that does not read, until the server finds that too much; the latter are left out.
+final class PolicyRecorder {
+    private unowned let governance: Governance
+    private let reply: Reply
+    private let every: Duration
+    private var snapshot = PolicySnapshot()
+    private var timer: TimerSource?
+    private var endTimer: TimerSource?
+
+    init(_ governance: Governance, _ request: RecordRequest, _ reply: Reply) {
+        self.governance = governance
+        self.reply = reply
+        every = .milliseconds(request.everyMilliseconds ?? 1000)
+        let loop = governance.supervisor.loop
+        timer = try? loop.timer { [weak self] in self?.look() }
+        guard let time = request.forMilliseconds else { return }
+        endTimer = try? loop.timer { [weak self] in self?.finish() }
+        endTimer?.arm(after: .milliseconds(min(time, 1 << 40)))
+    }
+
+    /// Wants a line with what is so now, and others after it.
+    func look() {
+        timer?.arm(after: every)
+        governance.chain.look()
+    }
+
+    func tell(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)]) {
+        if !events.isEmpty || !reply.isUnread { write(events, counsels) }
+    }
+
+    private func write(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)]) {
+        guard !reply.isClosed else { return }
+        let view = governance.view
+        var round = PolicyTraceRound(at: view.system.now, realtime: view.system.realtime)
+        round.events = events.map { PolicyTraceRound.Event($0) }
+        round.apps = snapshot.takeChanges(of: view).map { PolicyTraceRound.App($0) }
+        round.system = Self.fields(snapshot.takeSystemChanges(of: view))
+        round.advice = counsels.map { PolicyTraceRound.Advice($0, $1, of: events) }
+        reply.send(Replies.record(round.json), continues: true)
+    }
+
+    /// The time is up.
+    private func finish() {
+        governance.stopRecording(self)
+        reply.send(Replies.record(nil))
+    }
+
+    fileprivate static func fields(_ values: [PolicyChange.Value]) -> JSONObject {
+        JSONObject(
+            members: values.map { value in
+                let numbers = value.numbers.map { JSON.optional($0) }
+                return JSONObject.Member(
+                    name: value.field.name,
+                    value: value.field.count == 1 ? numbers[0] : .array(numbers)
+                )
+            }
+        )
+    }
+}
+
+extension Governance {
+    /// Tells the client what policies are asked from now on.
+    func record(_ request: RecordRequest, _ reply: Reply) {
+        guard trace.recorders.count < PolicyTraceFeed.limit else {
+            return supervisor.fail(
+                reply,
+                "\(PolicyTraceFeed.limit) others record already, which is as many as may: end one of them"
+            )
+        }
+        let header = PolicyTraceHeader(
+            torpor: Supervisor.version,
+            abi: Int64(TORPOR_POLICY_ABI),
+            instance: Int64(supervisor.keeper.instance),
+            everyMilliseconds: request.everyMilliseconds ?? 1000,
+            policies: chain.seats.map { seat in
+                PolicyTraceHeader.Policy(
+                    name: seat.settings.name,
+                    path: seat.settings.path,
+                    mode: seat.settings.onlyAdvises ? "advise" : "decide",
+                    version: seat.description?.version
+                )
+            }
+        )
+        reply.send(Replies.record(header.json), continues: true)
+        guard reply.more else { return }
+        let recorder = PolicyRecorder(self, request, reply)
+        reply.onClosed = { [weak self, weak recorder, reply] in
+            let reason = reply.isUnread ? "it did not read what it was sent" : "it has gone"
+            self?.supervisor.log.info("a client that recorded what policies are asked is told no more: \(reason)")
+            if let recorder { self?.stopRecording(recorder) }
+        }
+        trace.add(recorder)
+        chain.isRecorded = true
+        policiesChanged()
+        recorder.look()
+    }
+
+    func stopRecording(_ recorder: PolicyRecorder) {
+        trace.remove(recorder)
+        guard trace.recorders.isEmpty else { return }
+        chain.isRecorded = false
+        policiesChanged()
+    }
+}
+
+extension Supervisor {
+    func recordPolicies(_ request: RecordRequest, _ reply: Reply) {
+        if governance == nil {
+            do throws(Errno) {
+                governance = try Governance(self)
+            } catch {
+                return fail(reply, "what policies would be shown cannot be put together: \(error)")
+            }
+        }
+        governance?.record(request, reply)
+    }
+}
+
+extension PolicyTraceRound.Event {
+    fileprivate init(_ event: torpor_policy_event) {
+        self.init(
+            kind: PolicyWords.event(event.kind),
+            app: event.app == UInt32.max ? nil : Int64(event.app),
+            from: Int64(event.from),
+            to: Int64(event.to),
+            reason: Int64(event.reason),
+            at: event.at,
+            delay: event.delay == Int64.min ? nil : event.delay
+        )
+    }
+}
+
+extension PolicyTraceRound.App {
+    fileprivate init(_ change: PolicyChange) {
+        self.init(
+            place: Int64(change.place),
+            name: change.identity?.name,
+            tags: change.identity?.tags ?? [],
+            fields: PolicyRecorder.fields(change.values)
+        )
+    }
+}
+
+extension PolicyTraceRound.Advice {
+    fileprivate init(_ counsel: Counsel, _ outcome: CounselOutcome, of events: [torpor_policy_event]) {
+        let advice = counsel.advice
+        self.init(
+            policy: counsel.policy,
+            event: Int64(events.firstIndex { Self.isSame($0, counsel.event) } ?? 0),
+            kind: PolicyWords.advice(advice.kind),
+            app: advice.app == UInt32.max ? nil : Int64(advice.app),
+            value: Int64(advice.value),
+            time: advice.time,
+            reason: advice.reason,
+            outcome: outcome.word
+        )
+        if case .refused(let why) = outcome { self.why = why }
+    }
+
+    private static func isSame(_ one: torpor_policy_event, _ other: torpor_policy_event) -> Bool {
+        one.kind == other.kind && one.app == other.app && one.from == other.from && one.to == other.to
+            && one.reason == other.reason && one.at == other.at && one.delay == other.delay
+    }
+}
+
+extension CounselOutcome {
+    fileprivate var word: String {
+        switch self {
+        case .taken: "taken"
+        case .idle: "idle"
+        case .refused: "refused"
+        case .damped: "damped"
+        case .told: "told"
+        }
+    }
 }

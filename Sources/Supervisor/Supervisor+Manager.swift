@@ -52,6 +52,7 @@ extension Supervisor {
             case .policies: policies(reply)
             case .reloadPolicy(let name): reloadPolicy(name, reply)
             case .evictionOrder: evictionOrder(reply)
+            case .recordPolicies(let request): recordPolicies(request, reply)
             case .describe: reply.send(info.json)
             case .upgrade: upgrade(reply)
             }

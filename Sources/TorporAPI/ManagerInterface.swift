@@ -280,6 +280,12 @@ public enum ManagerInterface {
         # Whom the policies would end first if memory were short, the first one first.
         method EvictionOrder() -> (apps: []EvictionCandidate)
 
+        # What policies are asked, what they are shown then, and what becomes of their advice, from now on: a recording.
+        # Called with "more", each reply has a line of it, the first one its header; without, there is only that. Every
+        # every_ms there is a line without events, with fresh measurements. The last reply, after for_ms, has no line. A
+        # client that does not read is cut off.
+        method RecordPolicies(every_ms: ?int, for_ms: ?int) -> (line: ?object)
+
         # Which torpord answers: its version, and how many its keeper has started, this one included.
         method Describe() -> (version: string, instance: int, pid: int, apps: int, upgrade_failure: ?string)
 

@@ -20,6 +20,8 @@ public enum ManagerRequest: Hashable, Sendable {
     case reloadPolicy(name: String)
     /// Whom the policies would end first if memory were short.
     case evictionOrder
+    /// What policies are asked and what they advise, as it happens.
+    case recordPolicies(RecordRequest)
     /// Which torpord answers.
     case describe
     /// Replace the running torpord in place.
@@ -52,6 +54,7 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Policies": self = .policies
         case "ReloadPolicy": self = .reloadPolicy(name: try fields.string("name"))
         case "EvictionOrder": self = .evictionOrder
+        case "RecordPolicies": self = .recordPolicies(try RecordRequest(fields: fields))
         case "Describe": self = .describe
         case "Upgrade": self = .upgrade
         default: return nil
@@ -75,6 +78,7 @@ public enum ManagerRequest: Hashable, Sendable {
             case .policies: ("Policies", .emptyObject, false)
             case .reloadPolicy(let name): ("ReloadPolicy", ["name": .string(name)], false)
             case .evictionOrder: ("EvictionOrder", .emptyObject, false)
+            case .recordPolicies(let request): ("RecordPolicies", request.parameters, true)
             case .describe: ("Describe", .emptyObject, false)
             case .upgrade: ("Upgrade", .emptyObject, false)
             }
@@ -163,6 +167,38 @@ public struct EventsRequest: Hashable, Sendable {
         if let until { object["until"] = .int(until) }
         if let after { object["after"] = .int(after) }
         if let limit { object["limit"] = .int(limit) }
+        return .object(object)
+    }
+}
+
+/// The parameters of RecordPolicies.
+public struct RecordRequest: Hashable, Sendable {
+    /// The shortest time between two lines without events, in milliseconds.
+    public static let shortest: Int64 = 100
+
+    /// How often there is a line without events, with fresh measurements; nil for the daemon's choice, a second.
+    public var everyMilliseconds: Int64?
+    /// How long; nil until the caller goes.
+    public var forMilliseconds: Int64?
+
+    /// One without an end.
+    public init() {}
+
+    init(fields: Fields) throws(FieldError) {
+        everyMilliseconds = try fields.optionalInt("every_ms")
+        if let everyMilliseconds, everyMilliseconds < Self.shortest {
+            throw FieldError(field: "every_ms", problem: "must be at least \(Self.shortest)")
+        }
+        forMilliseconds = try fields.optionalInt("for_ms")
+        if let forMilliseconds, forMilliseconds < 0 {
+            throw FieldError(field: "for_ms", problem: "must not be negative")
+        }
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = [:]
+        if let everyMilliseconds { object["every_ms"] = .int(everyMilliseconds) }
+        if let forMilliseconds { object["for_ms"] = .int(forMilliseconds) }
         return .object(object)
     }
 }

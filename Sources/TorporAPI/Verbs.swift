@@ -187,6 +187,8 @@ public enum Replies {
     public static func policy(_ policy: PolicyStatus) -> JSON { ["policy": policy.json] }
     /// The reply of EvictionOrder.
     public static func evictionOrder(_ apps: [EvictionCandidate]) -> JSON { ["apps": .array(apps.map(\.json))] }
+    /// A reply of RecordPolicies; the last one has no line.
+    public static func record(_ line: JSON?) -> JSON { ["line": line ?? .null] }
     /// The reply of Doctor.
     public static func doctor(_ checks: [DoctorCheck]) -> JSON { ["checks": .array(checks.map(\.json))] }
 }

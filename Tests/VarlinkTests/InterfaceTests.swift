@@ -40,6 +40,11 @@ import VarlinkServer
         events.until = 8
         events.limit = 9
         requests.append(.events(events))
+        var record = RecordRequest()
+        requests.append(.recordPolicies(record))
+        record.everyMilliseconds = 250
+        record.forMilliseconds = 600_000
+        requests.append(.recordPolicies(record))
         for request in requests {
             #expect(methods.contains(request.call.member))
             #expect(try ManagerRequest(call: VarlinkCall(json: request.call.json)) == request)

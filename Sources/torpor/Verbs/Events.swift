@@ -6,7 +6,11 @@ import Varlink
 struct Events: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "events",
-        abstract: "Shows what happened and why."
+        abstract: "Shows what happened and why.",
+        discussion: """
+            With --record it writes what the policies are asked, what they are shown and what they advise into a file, \
+            until Ctrl-C: ‘torpor policy simulate’ finds out what another policy would have done.
+            """
     )
 
     @Argument(
@@ -20,9 +24,43 @@ struct Events: ParsableCommand {
 
     @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
     var since: PointInTime?
+
+    @Option(
+        help: ArgumentHelp("Record for policies into a file; - is standard output.", valueName: "file"),
+        completion: .file()
+    )
+    var record: String?
+
+    @Option(name: .customLong("for"), help: ArgumentHelp("Record so long.", valueName: "duration"))
+    var time: TimeLimit?
+
+    @Option(
+        help: ArgumentHelp("Record fresh measurements that often; 1s if it is not given.", valueName: "duration")
+    )
+    var every: TimeLimit?
     @OptionGroup var options: GlobalOptions
 
+    func validate() throws {
+        if record == nil {
+            guard time == nil, every == nil else { throw ValidationError("--for and --every go with --record") }
+            return
+        }
+        guard app == nil, !follow, since == nil else {
+            throw ValidationError(
+                "a recording has everything that happens from now on: it goes with no app, -f or --since"
+            )
+        }
+        if let every, every.milliseconds < RecordRequest.shortest {
+            throw ValidationError("--every wants at least \(RecordRequest.shortest)ms")
+        }
+        guard record != "-" || !options.json else { throw ValidationError("--json says more than a recording on -") }
+    }
+
     func run() throws {
+        if let record {
+            let recording = TraceRecording(path: record, every: every, limit: time, isQuiet: options.json)
+            return try recording.run(options)
+        }
         var request = EventsRequest()
         request.app = app
         request.follow = follow

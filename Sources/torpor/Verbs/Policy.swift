@@ -6,7 +6,7 @@ struct Policy: ParsableCommand {
         commandName: "policy",
         abstract: "Makes policies, and finds out what they would do.",
         subcommands: [
-            PolicyNew.self, PolicyCheck.self, PolicyReload.self, PolicyOrder.self,
+            PolicyNew.self, PolicyCheck.self, PolicySimulate.self, PolicyReload.self, PolicyOrder.self,
         ]
     )
 }

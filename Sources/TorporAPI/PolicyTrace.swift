@@ -1,0 +1,187 @@
+public import Varlink
+
+/// A recording of what policies were asked and what became of their advice: lines of JSON, as RecordPolicies replies
+/// them and ‘torpor events --record’ writes them.
+///
+/// The first line is a ``PolicyTraceHeader``, every other one a ``PolicyTraceRound``. Where the supervisor was replaced
+/// while somebody recorded, or did not wait for a slow reader, there is another header, and all is told anew.
+///
+/// History of the version
+///   1  the first
+public enum PolicyTraceLine: Hashable, Sendable {
+    case header(PolicyTraceHeader)
+    case round(PolicyTraceRound)
+
+    /// The version of the lines that are written here.
+    public static let version: Int64 = 1
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        if fields["torpor_policy_trace"] != nil {
+            self = .header(try PolicyTraceHeader(fields: fields))
+        } else {
+            self = .round(try PolicyTraceRound(fields: fields))
+        }
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        switch self {
+        case .header(let header): header.json
+        case .round(let round): round.json
+        }
+    }
+}
+
+/// What a recording begins with. The apps follow in the first round.
+public struct PolicyTraceHeader: Hashable, Sendable {
+    /// The version of the lines behind it (``PolicyTraceLine/version``).
+    public var version: Int64
+    /// The supervisor's version.
+    public var torpor: String
+    /// Its policy ABI: which fields there are, and which numbers they can have.
+    public var abi: Int64
+    /// Which torpord of its keeper it is: another one begins with policies that have forgotten everything.
+    public var instance: Int64
+    /// How often there is a round without events.
+    public var everyMilliseconds: Int64
+    /// The policies that are asked, in order.
+    public var policies: [Policy]
+
+    /// A policy of the chain.
+    public struct Policy: Hashable, Sendable {
+        /// Its name in the configuration.
+        public var name: String
+        /// The library.
+        public var path: String
+        /// `decide` or `advise`.
+        public var mode: String
+        /// What it says its version is; nil before it is loaded.
+        public var version: String?
+
+        /// Makes one from its parts.
+        public init(name: String, path: String, mode: String, version: String?) {
+            self.name = name
+            self.path = path
+            self.mode = mode
+            self.version = version
+        }
+    }
+
+    /// Makes one from its parts.
+    public init(torpor: String, abi: Int64, instance: Int64, everyMilliseconds: Int64, policies: [Policy]) {
+        version = PolicyTraceLine.version
+        self.torpor = torpor
+        self.abi = abi
+        self.instance = instance
+        self.everyMilliseconds = everyMilliseconds
+        self.policies = policies
+    }
+
+    init(fields: Fields) throws(FieldError) {
+        version = try fields.int("torpor_policy_trace")
+        guard version == PolicyTraceLine.version else {
+            throw FieldError(
+                field: "torpor_policy_trace",
+                problem: "is \(version), and this torpor reads \(PolicyTraceLine.version): "
+                    + (version > PolicyTraceLine.version ? "upgrade it" : "record anew")
+            )
+        }
+        torpor = try fields.string("torpor")
+        abi = try fields.int("abi")
+        instance = try fields.int("instance")
+        everyMilliseconds = try fields.int("every_ms")
+        policies = try fields.list("policies") { json throws(FieldError) in
+            let fields = try Fields(json)
+            return Policy(
+                name: try fields.string("name"),
+                path: try fields.string("path"),
+                mode: try fields.string("mode"),
+                version: try fields.optionalString("version")
+            )
+        }
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "torpor_policy_trace": .int(version), "torpor": .string(torpor), "abi": .int(abi),
+            "instance": .int(instance), "every_ms": .int(everyMilliseconds),
+            "policies": .array(
+                policies.map {
+                    [
+                        "name": .string($0.name), "path": .string($0.path), "mode": .string($0.mode),
+                        "version": .optional($0.version),
+                    ]
+                }
+            ),
+        ]
+    }
+}
+
+/// One question to all policies, with what they were shown then and what came of it; without events, what they would
+/// have been shown.
+public struct PolicyTraceRound: Hashable, Sendable {
+    /// When: `torpor_policy_system.now`, microseconds of CLOCK_MONOTONIC.
+    public var at: Int64
+    /// Microseconds since 1970.
+    public var realtime: Int64
+    /// What happened.
+    public var events: [Event]
+    /// Whose records are other than in the line before.
+    public var apps: [App]
+    /// The fields of `torpor_policy_system` that are other than in the line before.
+    public var system: JSONObject
+    /// What the policies advised.
+    public var advice: [Advice]
+
+    /// Makes one from its parts.
+    public init(
+        at: Int64,
+        realtime: Int64,
+        events: [Event] = [],
+        apps: [App] = [],
+        system: JSONObject = [:],
+        advice: [Advice] = []
+    ) {
+        self.at = at
+        self.realtime = realtime
+        self.events = events
+        self.apps = apps
+        self.system = system
+        self.advice = advice
+    }
+
+    init(fields: Fields) throws(FieldError) {
+        at = try fields.int("at")
+        realtime = try fields.int("realtime")
+        events = try fields.list("events") { json throws(FieldError) in try Event(json: json) }
+        apps = try fields.list("apps") { json throws(FieldError) in try App(json: json) }
+        system = [:]
+        if let json = fields["system"] {
+            guard let object = json.objectValue else { throw FieldError(field: "system", problem: "must be an object") }
+            system = object
+        }
+        let count = Int64(events.count)
+        advice = try fields.list("advice") { json throws(FieldError) in
+            let advice = try Advice(json: json)
+            guard (0..<count).contains(advice.event) else {
+                throw FieldError(field: "event", problem: "is \(advice.event), and the line has \(count) events")
+            }
+            return advice
+        }
+    }
+
+    /// It as an object; what is empty is left out.
+    public var json: JSON {
+        var members: [JSONObject.Member] = [
+            .init(name: "at", value: .int(at)), .init(name: "realtime", value: .int(realtime)),
+        ]
+        if !events.isEmpty { members.append(.init(name: "events", value: .array(events.map(\.json)))) }
+        if !apps.isEmpty { members.append(.init(name: "apps", value: .array(apps.map(\.json)))) }
+        if !system.members.isEmpty { members.append(.init(name: "system", value: .object(system))) }
+        if !advice.isEmpty { members.append(.init(name: "advice", value: .array(advice.map(\.json)))) }
+        return .object(JSONObject(members: members))
+    }
+}

@@ -1,0 +1,189 @@
+public import Varlink
+
+extension PolicyTraceRound {
+    /// Something that policies were asked about: `torpor_policy_event`.
+    public struct Event: Hashable, Sendable {
+        /// A word for `enum torpor_policy_event_kind`, such as `state`, `goal` or `ended`; digits for one without a word.
+        public var kind: String
+        /// The place of the app; nil where it concerns none.
+        public var app: Int64?
+        /// `enum torpor_policy_state`, or what the kind says.
+        public var from: Int64
+        /// Likewise.
+        public var to: Int64
+        /// `enum torpor_policy_reason` or `enum torpor_policy_launch`.
+        public var reason: Int64
+        /// Microseconds of CLOCK_MONOTONIC.
+        public var at: Int64
+        /// Microseconds; nil for never.
+        public var delay: Int64?
+
+        /// Makes one from its parts.
+        public init(
+            kind: String,
+            app: Int64? = nil,
+            from: Int64 = 0,
+            to: Int64 = 0,
+            reason: Int64 = 0,
+            at: Int64,
+            delay: Int64? = nil
+        ) {
+            self.kind = kind
+            self.app = app
+            self.from = from
+            self.to = to
+            self.reason = reason
+            self.at = at
+            self.delay = delay
+        }
+
+        init(json: JSON) throws(FieldError) {
+            let fields = try Fields(json)
+            kind = try fields.string("kind")
+            app = try fields.optionalNatural32("app")
+            from = try fields.optionalNatural32("from") ?? 0
+            to = try fields.optionalNatural32("to") ?? 0
+            reason = try fields.optionalNatural32("reason") ?? 0
+            at = try fields.int("at")
+            delay = try fields.optionalInt("delay")
+        }
+
+        var json: JSON {
+            var members: [JSONObject.Member] = [.init(name: "kind", value: .string(kind))]
+            if let app { members.append(.init(name: "app", value: .int(app))) }
+            if from != 0 { members.append(.init(name: "from", value: .int(from))) }
+            if to != 0 { members.append(.init(name: "to", value: .int(to))) }
+            if reason != 0 { members.append(.init(name: "reason", value: .int(reason))) }
+            members.append(.init(name: "at", value: .int(at)))
+            if let delay { members.append(.init(name: "delay", value: .int(delay))) }
+            return .object(JSONObject(members: members))
+        }
+    }
+
+    /// An app whose record is other than in the line before.
+    public struct App: Hashable, Sendable {
+        /// Its place.
+        public var place: Int64
+        /// Its name, where the place has another app than before; its fields are those of one that never ran then, but
+        /// for those that stand here.
+        public var name: String?
+        /// Its tags, where it has a name.
+        public var tags: [String]
+        /// The fields of `torpor_policy_app` that are other than before, each with a number (`state_since` with an array
+        /// of five); null: never, or unknown. An app whose `flags` are 0 is gone.
+        public var fields: JSONObject
+
+        private static let own: Set = ["place", "name", "tags"]
+
+        /// Makes one from its parts.
+        public init(place: Int64, name: String? = nil, tags: [String] = [], fields: JSONObject) {
+            self.place = place
+            self.name = name
+            self.tags = tags
+            self.fields = fields
+        }
+
+        init(json: JSON) throws(FieldError) {
+            let fields = try Fields(json)
+            guard let place = try fields.optionalNatural32("place") else {
+                throw FieldError(field: "place", problem: "is missing")
+            }
+            self.place = place
+            name = try fields.optionalString("name")
+            tags = try fields.strings("tags")
+            self.fields = JSONObject(
+                members: (json.objectValue?.members ?? []).filter { !Self.own.contains($0.name) }
+            )
+        }
+
+        var json: JSON {
+            var members: [JSONObject.Member] = [.init(name: "place", value: .int(place))]
+            if let name {
+                members.append(.init(name: "name", value: .string(name)))
+                members.append(.init(name: "tags", value: .strings(tags)))
+            }
+            return .object(JSONObject(members: members + fields.members))
+        }
+    }
+
+    /// A piece of advice: `torpor_policy_advice`, and what became of it.
+    public struct Advice: Hashable, Sendable {
+        /// The policy, by its name in the configuration.
+        public var policy: String
+        /// Which of the line's events it answers.
+        public var event: Int64
+        /// A word for `enum torpor_policy_advice_kind`, such as `goal` or `grant`; digits for one without a word.
+        public var kind: String
+        /// The place of the app; nil where it concerns none.
+        public var app: Int64?
+        /// What the kind says that it is.
+        public var value: Int64
+        /// Microseconds.
+        public var time: Int64
+        /// Why, in the policy's words.
+        public var reason: String
+        /// `taken`, `idle` (it was so already), `refused`, `damped`, or `told` (the policy only advises).
+        public var outcome: String
+        /// Why it was refused.
+        public var why: String?
+
+        /// Makes one from its parts.
+        public init(
+            policy: String,
+            event: Int64,
+            kind: String,
+            app: Int64?,
+            value: Int64,
+            time: Int64,
+            reason: String,
+            outcome: String,
+            why: String? = nil
+        ) {
+            self.policy = policy
+            self.event = event
+            self.kind = kind
+            self.app = app
+            self.value = value
+            self.time = time
+            self.reason = reason
+            self.outcome = outcome
+            self.why = why
+        }
+
+        init(json: JSON) throws(FieldError) {
+            let fields = try Fields(json)
+            policy = try fields.string("policy")
+            event = try fields.int("event")
+            kind = try fields.string("kind")
+            app = try fields.optionalNatural32("app")
+            value = try fields.optionalNatural32("value") ?? 0
+            time = try fields.optionalInt("time") ?? 0
+            reason = try fields.optionalString("reason") ?? ""
+            outcome = try fields.string("outcome")
+            why = try fields.optionalString("why")
+        }
+
+        var json: JSON {
+            var members: [JSONObject.Member] = [
+                .init(name: "policy", value: .string(policy)), .init(name: "event", value: .int(event)),
+                .init(name: "kind", value: .string(kind)),
+            ]
+            if let app { members.append(.init(name: "app", value: .int(app))) }
+            if value != 0 { members.append(.init(name: "value", value: .int(value))) }
+            if time != 0 { members.append(.init(name: "time", value: .int(time))) }
+            if !reason.isEmpty { members.append(.init(name: "reason", value: .string(reason))) }
+            members.append(.init(name: "outcome", value: .string(outcome)))
+            if let why { members.append(.init(name: "why", value: .string(why))) }
+            return .object(JSONObject(members: members))
+        }
+    }
+}
+
+extension Fields {
+    /// A number of 32 bits without sign; nil when absent.
+    fileprivate func optionalNatural32(_ name: String) throws(FieldError) -> Int64? {
+        guard let value = try optionalInt(name) else { return nil }
+        guard (0...Int64(UInt32.max)).contains(value) else { throw FieldError(field: name, problem: "is out of range") }
+        return value
+    }
+}

@@ -1,0 +1,177 @@
+import Linux
+import Policies
+import TorporAPI
+import TorporPolicyABI
+import Varlink
+
+/// Reads a recording line by line, and shows in a view what policies were shown.
+final class TraceReader {
+    let path: String
+    /// The number of the line that was read last, from 1.
+    private(set) var line = 0
+    /// The number of the line that the view shows; 0 while it shows nothing.
+    private(set) var shownLine = 0
+    /// Called with the time of a round before the view shows it.
+    var beforeRound: (Int64) throws(Failure) -> Void = { _ in }
+    /// What the policies were shown by then.
+    let view: PolicyView
+    /// The header that counts.
+    private(set) var header: PolicyTraceHeader?
+    /// Fields that this version does not know.
+    private(set) var unknownFields: Set<String> = []
+
+    private let file: Descriptor
+    private var buffer: [UInt8] = []
+    private var start = 0
+    private var isAtEnd = false
+    private var lastTime = Int64.min
+
+    /// No line is longer: one of a supervisor with as many apps as there may be has some 20 MB.
+    private static let longest = 128 << 20
+
+    init(path: String) throws(Failure) {
+        self.path = path
+        do throws(Errno) {
+            file = try File.open(path, [.read])
+            view = try PolicyView()
+        } catch {
+            throw Failure(status: .failed, message: "\(path) cannot be read: \(error)")
+        }
+    }
+
+    /// What is wrong at the present line.
+    func failure(_ problem: String) -> Failure { Failure(status: .failed, message: "\(path):\(line): \(problem)") }
+
+    /// The next line, nil at the end. Of a round the view shows all, of a header that all is told anew.
+    func next() throws(Failure) -> PolicyTraceLine? {
+        guard let bytes = try nextLine() else {
+            if line == 0 { throw Failure(status: .failed, message: "\(path) is empty: \(Self.hint)") }
+            return nil
+        }
+        let read: PolicyTraceLine
+        do {
+            read = try PolicyTraceLine(json: JSON.parse(bytes))
+        } catch let error as JSONError {
+            if header == nil { throw failure("this is no recording of policies: \(Self.hint)") }
+            if isCut {
+                throw failure("the line is cut off: remove it, and what was recorded before it can be simulated")
+            }
+            throw failure("the line is damaged, \(error): remove what begins with it")
+        } catch {
+            if header == nil, (error as? FieldError)?.field != "torpor_policy_trace" {
+                throw failure("this is no recording of policies: \(Self.hint)")
+            }
+            throw failure("\(error)")
+        }
+        switch read {
+        case .header(let header):
+            self.header = header
+            lastTime = Int64.min
+            shownLine = 0
+            for place in 0..<view.count { view.remove(place) }
+        case .round(let round):
+            guard header != nil else { throw failure("this is no recording of policies: \(Self.hint)") }
+            try show(round)
+        }
+        return read
+    }
+
+    private static let hint = "‘torpor events --record FILE’ makes one"
+
+    // MARK: Showing
+
+    private func show(_ round: PolicyTraceRound) throws(Failure) {
+        guard round.at >= lastTime else { throw failure("the time goes back, from \(lastTime) to \(round.at)") }
+        lastTime = round.at
+        if shownLine > 0 { try beforeRound(round.at) }
+        shownLine = line
+        for app in round.apps { try show(app) }
+        for member in round.system.members {
+            guard let field = PolicyField.byNameOfSystem[member.name] else {
+                unknownFields.insert(member.name)
+                continue
+            }
+            guard let numbers = Self.numbers(member.value), view.putSystem(numbers, as: field) else {
+                throw failure("system.\(member.name) cannot be \(member.value)")
+            }
+        }
+        view.system.now = round.at
+        view.system.realtime = round.realtime
+    }
+
+    private func show(_ app: PolicyTraceRound.App) throws(Failure) {
+        let place = Int(app.place)
+        if let name = app.name {
+            guard view.put(place, name: name, tags: app.tags) else {
+                throw failure("there is no room for an app in place \(place)")
+            }
+        }
+        guard view.isPresent(place) else { throw failure("place \(place) is given values, and has no app") }
+        for member in app.fields.members {
+            guard let field = PolicyField.byNameOfApps[member.name] else {
+                unknownFields.insert(member.name)
+                continue
+            }
+            guard let numbers = Self.numbers(member.value), view.put(numbers, as: field, intoApp: place) else {
+                throw failure("\(member.name) of the app in place \(place) cannot be \(member.value)")
+            }
+        }
+        if view[place].flags & TORPOR_APP_PRESENT == 0 { view.remove(place) }
+    }
+
+    private static func numbers(_ value: JSON) -> [Int64?]? {
+        guard let list = value.arrayValue else { return number(value).map { [$0] } }
+        var numbers: [Int64?] = []
+        for element in list {
+            guard let number = number(element) else { return nil }
+            numbers.append(number)
+        }
+        return numbers
+    }
+
+    /// nil for what is no number; never and unknown are a number that is nil.
+    private static func number(_ value: JSON) -> Int64?? {
+        if value.isNull { return .some(nil) }
+        return value.intValue.map { .some($0) }
+    }
+
+    // MARK: Lines
+
+    /// Whether the line that was read last has no end.
+    private var isCut = false
+
+    private func nextLine() throws(Failure) -> ArraySlice<UInt8>? {
+        var searched = start
+        while true {
+            if let end = buffer[searched...].firstIndex(of: UInt8(ascii: "\n")) {
+                line += 1
+                defer { start = end + 1 }
+                return buffer[start..<end]
+            }
+            searched = buffer.count
+            if isAtEnd {
+                guard start < buffer.count else { return nil }
+                line += 1
+                isCut = true
+                defer { start = buffer.count }
+                return buffer[start...]
+            }
+            guard buffer.count - start <= Self.longest else {
+                line += 1
+                throw failure("the line is longer than \(Self.longest >> 20) MiB: \(Self.hint)")
+            }
+            if start > 0 {
+                buffer.removeFirst(start)
+                searched -= start
+                start = 0
+            }
+            do throws(Errno) {
+                let more = try Descriptor.read(file.raw, maximum: 1 << 20) ?? []
+                if more.isEmpty { isAtEnd = true }
+                buffer += more
+            } catch {
+                throw Failure(status: .failed, message: "\(path) cannot be read: \(error)")
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+import Linux
+import TorporAPI
+import Varlink
+
+/// ‘torpor events --record’: writes what a supervisor tells of its policies into a file, as long as it is told.
+final class TraceRecording {
+    private let path: String
+    /// Made with the first line: nobody loses an older recording to a supervisor that is not there.
+    private var output: Descriptor?
+    private let every: Int64?
+    private let limit: Duration?
+    private let progress: Progress
+    private let began = Clock.monotonic()
+    private var written: UInt64 = 0
+    private var rounds = 0
+    private var events = 0
+    private var headers = 0
+
+    /// Signals that end it: between two lines, so that the file is whole.
+    private static let endings = [Signal.interrupt, Signal.terminate, Signal.hangup]
+
+    init(path: String, every: TimeLimit?, limit: TimeLimit?, isQuiet: Bool) {
+        self.path = path
+        self.every = every?.milliseconds
+        self.limit = limit.map { .milliseconds(min($0.milliseconds, 1 << 40)) }
+        progress = Progress(isShown: !isQuiet)
+    }
+
+    func run(_ options: GlobalOptions) throws(Failure) {
+        let manager = try Manager(options)
+        // A supervisor that is replaced meanwhile is asked again by the next one's time.
+        try manager.call(.recordPolicies(request)) { reply in
+            if let line = reply["line"], !line.isNull { take(line) }
+        }
+        progress.clear()
+        report(json: options.json)
+    }
+
+    private var request: RecordRequest {
+        var request = RecordRequest()
+        request.everyMilliseconds = every
+        if let limit { request.forMilliseconds = max(0, (began + limit - Clock.monotonic()).microseconds / 1000) }
+        return request
+    }
+
+    private func take(_ line: JSON) {
+        if line["torpor_policy_trace"] != nil {
+            headers += 1
+            if headers > 1 {
+                progress.clear()
+                ThisProcess.complain("torpor: the recording was interrupted, and goes on with what is so now")
+            }
+        } else {
+            rounds += 1
+            events += line["events"]?.arrayValue?.count ?? 0
+        }
+        var bytes = line.serialised()
+        bytes.append(UInt8(ascii: "\n"))
+        write(bytes)
+        progress.show(
+            "recorded \(events) events in \(Times.duration(seconds: (Clock.monotonic() - began).inSeconds)), "
+                + "\(Times.memory(bytes: Int64(clamping: written))); Ctrl-C ends it"
+        )
+    }
+
+    /// Writes a line or nothing of it.
+    private func write(_ bytes: [UInt8]) {
+        for signal in Self.endings { try? Signal.block(signal) }
+        do throws(Errno) {
+            if output == nil { output = try open() }
+            guard let output else { return }
+            if let failure = bytes.withUnsafeBytes({ Descriptor.writeAll(output.raw, $0).failure }) {
+                // What is there of the line would be taken for damage. A pipe has no size to go back to.
+                try? File.truncate(output.raw, to: written)
+                throw failure
+            }
+        } catch {
+            progress.clear()
+            let before = written > 0 ? "; what was recorded before is in it" : ""
+            ThisProcess.complain("torpor: \(path) cannot be written: \(error)\(before)")
+            ThisProcess.exit(Outcome.failed.rawValue)
+        }
+        written += UInt64(bytes.count)
+        for signal in Self.endings { try? Signal.block(signal, false) }
+    }
+
+    private func open() throws(Errno) -> Descriptor {
+        guard path != "-" else { return try Descriptor.duplicate(1) }
+        return try File.open(path, [.write, .create, .truncate])
+    }
+
+    private func report(json: Bool) {
+        guard !json else {
+            return Output.document([
+                "file": .string(path), "rounds": .int(Int64(rounds)), "events": .int(Int64(events)),
+                "bytes": .int(Int64(clamping: written)), "interruptions": .int(Int64(max(0, headers - 1))),
+            ])
+        }
+        let time = Times.duration(seconds: (Clock.monotonic() - began).inSeconds)
+        ThisProcess.complain(
+            "torpor: recorded \(events) \(events == 1 ? "event" : "events") in \(time) into \(path): "
+                + "‘torpor policy simulate --trace \(path) --policy LIB’ replays them"
+        )
+    }
+}
