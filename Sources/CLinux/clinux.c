@@ -64,6 +64,10 @@ int tlx_wcoredump(int status) { return WCOREDUMP(status) != 0; }
 
 int tlx_prctl(int option, unsigned long argument) { return prctl(option, argument, 0UL, 0UL, 0UL); }
 
+// 1: IOPRIO_WHO_PROCESS, which means one thread.
+int tlx_io_priority(int thread) { return (int)syscall(SYS_ioprio_get, 1, thread); }
+int tlx_set_io_priority(int thread, int priority) { return (int)syscall(SYS_ioprio_set, 1, thread, priority); }
+
 int tlx_signal_block(int signo, int block) {
     sigset_t set;
     sigemptyset(&set);

@@ -30,6 +30,8 @@ public final class ProcessTree {
     // Of stopping, in Stopping.swift.
     var stopped: [Identity] = []
     var stoppedByThemselves: Set<Identity> = []
+    // Of profiles, in ResourceProfile.swift.
+    var given: GivenProfile?
     // Of ending, in Ending.swift.
     var killed: Set<Identity> = []
 

@@ -127,4 +127,22 @@ func reading<Result>(_ files: [String: String], _ body: (_ root: String) throws 
         let desktop = try reading(Self.supply("AC", ["type": "Mains", "online": "1"])) { Power(root: $0) }
         #expect(desktop.source == .mains && desktop.percent == nil)
     }
+
+    @Test("autogroups count where they are switched on and the cpu controller has not put the process elsewhere")
+    func autogroups() throws {
+        let on = ["/proc/sys/kernel/sched_autogroup_enabled": "1\n"]
+        func obstacle(_ files: [String: String]) throws -> String? {
+            try reading(files) { ProcFS.autogroupObstacle(7, root: $0, mount: $0 + "/cgroup") }
+        }
+        func with(_ cgroups: String, _ more: [String: String] = [:]) throws -> String? {
+            try obstacle(on.merging(["/proc/7/cgroup": cgroups]) { $1 }.merging(more) { $1 })
+        }
+        #expect(try with("0::/\n") == nil)
+        #expect(try with("0::/a/b\n") == nil, "a cgroup without the controller")
+        #expect(try with("3:memory:/x\n1:cpu,cpuacct:/\n0::/\n") == nil)
+        #expect(try with("1:cpu,cpuacct:/x\n0::/\n")?.hasSuffix("has put it in /x") == true)
+        #expect(try with("0::/a/b\n", ["/cgroup/a/cpu.weight": "100\n"])?.hasSuffix("/cgroup/a") == true)
+        #expect(try obstacle(["/proc/sys/kernel/sched_autogroup_enabled": "0\n"])?.hasSuffix("enabled is 0") == true)
+        #expect(try obstacle([:]) == "the kernel has no autogroups")
+    }
 }

@@ -110,6 +110,9 @@ int tlx_epoll_ctl(int epoll, int operation, int fd, uint32_t events, uint64_t da
 int tlx_epoll_wait(int epoll, tlx_epoll_event *events, int capacity, int timeout_ms);
 extern const uint32_t tlx_epollin, tlx_epollout, tlx_epollhup, tlx_epollrdhup, tlx_epollerr, tlx_epollet, tlx_epollpri;
 
+/// ioprio_get and ioprio_set have no wrapper in libc: of one thread by its number.
+int tlx_io_priority(int thread);
+int tlx_set_io_priority(int thread, int priority);
 /// The function flock is hidden behind the struct of that name. Kind: 0 unlock, 1 shared, 2 exclusive; never blocks.
 int tlx_flock(int fd, int kind);
 /// prctl is variadic.

@@ -1,0 +1,16 @@
+import Configuration
+import Lifecycle
+import Processes
+
+extension AppSpecification {
+    /// The app's share of the machine in a state: `resources.STATE`, and where that says nothing the state's own.
+    func profile(in state: AppState) -> StateProfile {
+        var profile = StateProfile(of: state)
+        guard let configured = self.resources[state] else { return profile }
+        if let weight = configured.cpuWeight { profile.cpuWeight = weight }
+        if let weight = configured.ioWeight { profile.ioWeight = weight }
+        if let score = configured.oomScoreAdjust { profile.oomScoreAdjust = score }
+        if let slack = configured.timerSlack { profile.timerSlack = slack }
+        return profile
+    }
+}
