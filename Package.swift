@@ -184,7 +184,9 @@ let package = Package(
         .testTarget(name: "RecoveryTests", dependencies: ["Linux", "Recovery"]),
         .testTarget(
             name: "SupervisorTests",
-            dependencies: ["Lifecycle", "Linux", "Processes", "Supervisor", "TorporAPI", "TorporPolicyABI"]
+            dependencies: [
+                "Configuration", "Lifecycle", "Linux", "Processes", "Supervisor", "TorporAPI", "TorporPolicyABI",
+            ]
         ),
         .testTarget(
             name: "VarlinkTests",
