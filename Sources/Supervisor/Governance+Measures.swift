@@ -55,6 +55,9 @@ extension Governance {
         }
     }
 
-    /// What was done, for the event; empty when there is nothing to say.
-    func apply(_ state: Goal, to tree: ProcessTree, of app: AppRuntime) -> String { "" }
+    /// Gives an app a state's share of the machine; what was done and what could not be, in words for the event.
+    func apply(_ state: Goal, to tree: ProcessTree, of app: AppRuntime) -> String {
+        guard let state = AppState(rawValue: state.rawValue) else { return "" }
+        return " (\(tree.apply(app.specification.profile(in: state))))"
+    }
 }

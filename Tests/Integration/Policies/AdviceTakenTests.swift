@@ -9,7 +9,7 @@ import Varlink
     /// Numbers of torpor_policy.h.
     private enum Number {
         static let started = 0, state = 2, launch = 5, ended = 6, timer = 7
-        static let goal = 1, delay = 5, refuse = 6, restart = 7, giveUp = 8, askAgain = 10
+        static let goal = 1, delay = 5, refuse = 6, restart = 7, giveUp = 8, profile = 9, askAgain = 10
         static let notRunning = 0, inactive = 1, background = 3, suspended = 4
     }
 
@@ -192,6 +192,21 @@ import Varlink
                 return print("may not set the clock here: not tried")
             }
             try daemon.waitFor("a", "background")
+        }
+    }
+
+    @Test("an app gets a state's share of the machine when a policy says so, and not twice")
+    func profile() throws {
+        let rules =
+            [rule(on: Number.timer, Number.profile, app: "a", value: Number.background, reason: "it can wait")]
+            + [Number.started, Number.timer].map { rule(on: $0, Number.askAgain) }
+        try advised(rules) { daemon throws in
+            try daemon.waitForEvent("a", "it can wait")
+            let a = try #require(daemon.processes(of: "a").first)
+            let score = try File.readString("/proc/\(a)/oom_score_adj").split(separator: "\n").first.flatMap { Int($0) }
+            #expect(try #require(score) >= 300)
+            try daemon.waitForPolicy("adviser", "has said it again") { $0.idle >= 3 }
+            #expect(try daemon.policyEvents("a").count { $0.contains("it can wait") } == 1)
         }
     }
 
