@@ -14,6 +14,7 @@
 #include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,26 @@ int tlx_get_limit(int resource, uint64_t *soft, uint64_t *hard) {
 int tlx_set_limit(int resource, uint64_t soft, uint64_t hard) {
     struct rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
     return setrlimit((__rlimit_resource_t)resource, &limit);
+}
+
+// MARK: Processors
+
+int tlx_processor(void)
+{
+    return sched_getcpu();
+}
+
+int tlx_bind(pid_t pid, int processor)
+{
+    // Beyond what a cpu_set_t holds nothing is bound.
+    if (processor < 0 || processor >= CPU_SETSIZE) {
+        errno = EINVAL;
+        return -1;
+    }
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(processor, &set);
+    return sched_setaffinity(pid, sizeof set, &set);
 }
 
 // MARK: Memory

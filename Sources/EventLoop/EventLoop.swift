@@ -21,6 +21,8 @@ public final class EventLoop {
         case normal
         /// Descriptors whose events may wait up to 4 ms for each other when they are frequent.
         case gathered
+        /// Descriptors of which there are few, and whose events count in microseconds: after the others.
+        case answer
         /// Timers.
         case timer
         /// After timers, before `later` work.
@@ -30,6 +32,7 @@ public final class EventLoop {
             switch self {
             case .first: -100
             case .normal, .gathered: 0
+            case .answer: 25
             case .timer: 50
             case .last: 100
             }
@@ -42,6 +45,11 @@ public final class EventLoop {
     public var afterWake: (() -> Void)?
     /// Runs before a turn that did not have to wait: with much to do, the loop may not wait for a long time.
     public var whileBusy: (() -> Void)?
+
+    /// What was asked for comes within microseconds: meanwhile the loop waits without ``beforeSleep`` and ``afterWake``,
+    /// and ``whileBusy`` runs instead. Whoever sets it has a timer that wakes the loop within a tenth of a second
+    /// if nothing comes.
+    public var wakesSoon = false
 
     /// The loop of sd-event.
     let event: OpaquePointer
@@ -152,9 +160,10 @@ public final class EventLoop {
     private func turn(timeout: UInt64) throws(Errno) -> Bool {
         var result = try check(sd_event_prepare(event))
         if result == 0 {
-            beforeSleep?()
+            if wakesSoon { whileBusy?() } else { beforeSleep?() }
+            let isAwake = wakesSoon
             let waited = sd_event_wait(event, timeout)
-            afterWake?()
+            if !isAwake { afterWake?() }
             result = try check(waited)
         } else {
             whileBusy?()
@@ -224,7 +233,7 @@ public final class EventLoop {
             case .normal: watches
             case .last: lastWatches
             case .gathered: try gatheredTable()
-            case .first, .timer: nil
+            case .first, .answer, .timer: nil
             }
         if let table { return IOSource(.table(table, try table.add(fd, events, handler))) }
         let box = HandlerBox(handler)

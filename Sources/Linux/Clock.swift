@@ -9,6 +9,13 @@ public enum Clock {
         return Duration(secondsComponent: Int64(time.tv_sec), attosecondsComponent: Int64(time.tv_nsec) * 1_000_000_000)
     }
 
+    /// The same in nanoseconds: for what is measured often, since arithmetic with a Duration is in 128 bits.
+    public static func monotonicNanoseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+
     /// Time since boot with sleep, CLOCK_BOOTTIME.
     public static func boot() -> Duration {
         var time = timespec()

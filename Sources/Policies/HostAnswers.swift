@@ -102,7 +102,8 @@ public struct HostAnswerReader {
         }
         switch header.type {
         case TORPOR_POLICY_ADVICE.rawValue:
-            try takeAdvice(bytes, count: Int(header.count))
+            guard header.count > 0 else { throw .nonsense("no advice where there should be some") }
+            try takeAdvice(bytes, from: MemoryLayout<torpor_policy_wire_header>.size, count: Int(header.count))
             return nil
         case TORPOR_POLICY_ANSWERED.rawValue:
             return try finish(bytes)
@@ -111,14 +112,17 @@ public struct HostAnswerReader {
         }
     }
 
-    private mutating func takeAdvice(_ bytes: UnsafeRawBufferPointer, count: Int) throws(PolicyFailure) {
+    /// Takes the entries behind the head of a message, which end with it.
+    private mutating func takeAdvice(
+        _ bytes: UnsafeRawBufferPointer,
+        from start: Int,
+        count: Int
+    ) throws(PolicyFailure) {
         let size = MemoryLayout<torpor_policy_wire_advice>.size
-        var offset = MemoryLayout<torpor_policy_wire_header>.size
-        guard count > 0, count <= (bytes.count - offset) / size else {
-            throw .nonsense("less advice than it says")
-        }
+        var offset = start
+        guard count <= (bytes.count - offset) / size else { throw .nonsense("less advice than it says") }
         guard answer.advice.count + count <= adviceLimit else { throw .flooded(limit: adviceLimit) }
-        answer.advice.reserveCapacity(answer.advice.count + count)
+        if answer.advice.isEmpty { answer.advice.reserveCapacity(count) }
         for _ in 0..<count {
             guard bytes.count - offset >= size else { throw .nonsense("half a piece of advice") }
             let wire = bytes.loadUnaligned(fromByteOffset: offset, as: torpor_policy_wire_advice.self)
@@ -151,10 +155,12 @@ public struct HostAnswerReader {
     }
 
     private mutating func finish(_ bytes: UnsafeRawBufferPointer) throws(PolicyFailure) -> PolicyAnswer {
-        guard bytes.count == MemoryLayout<torpor_policy_wire_answered>.size else { throw .nonsense("half an answer") }
+        let size = MemoryLayout<torpor_policy_wire_answered>.size
+        guard bytes.count >= size else { throw .nonsense("half an answer") }
         let wire = bytes.loadUnaligned(as: torpor_policy_wire_answered.self)
-        guard wire.header.count == 0, wire.flooded <= 1 else { throw .nonsense("an answer that says what cannot be") }
+        guard wire.flooded <= 1 else { throw .nonsense("an answer that says what cannot be") }
         if wire.flooded == 1 { throw .flooded(limit: adviceLimit) }
+        try takeAdvice(bytes, from: size, count: Int(wire.header.count))
         guard wire.advice_count == answer.advice.count else {
             throw .nonsense("\(wire.advice_count) pieces of advice, of which \(answer.advice.count) came")
         }

@@ -16,7 +16,6 @@ public final class PolicyLibrary {
             UnsafeMutableRawPointer?, UnsafePointer<torpor_policy_view>?, UnsafePointer<torpor_policy_event>?,
             UnsafePointer<torpor_policy_reply>?
         ) -> Int32
-    private let collector = AdviceCollector()
 
     /// Opens a library and makes its policy.
     ///
@@ -59,18 +58,21 @@ public final class PolicyLibrary {
         limit: Int
     ) throws(PolicyFailure) -> PolicyAnswer {
         precondition(events.count <= Self.eventLimit)
-        collector.begin(limit: limit)
+        var collector = AdviceCollector(limit: limit)
         var decided: UInt64 = 0
-        withUnsafePointer(to: view.pointers) { view in
-            var reply = torpor_policy_reply(
-                size: UInt32(MemoryLayout<torpor_policy_reply>.size),
-                reserved: 0,
-                context: Unmanaged.passUnretained(collector).toOpaque(),
-                advise: takeAdvice
-            )
-            for (index, event) in events.enumerated() {
-                collector.event = index
-                withUnsafePointer(to: event) { event in
+        let instance = instance
+        let decide = decide
+        withUnsafeMutablePointer(to: &collector) { collector in
+            withUnsafePointer(to: view.pointers) { view in
+                var reply = torpor_policy_reply(
+                    size: UInt32(MemoryLayout<torpor_policy_reply>.size),
+                    reserved: 0,
+                    context: UnsafeMutableRawPointer(collector),
+                    advise: takeAdvice
+                )
+                for index in events.indices {
+                    collector.pointee.event = index
+                    let event = events.baseAddress! + index
                     if decide(instance, view, event, &reply) == Int32(TORPOR_DECIDED.rawValue) {
                         decided |= 1 << UInt64(index)
                     }
@@ -78,7 +80,7 @@ public final class PolicyLibrary {
             }
         }
         if collector.hasFlooded { throw .flooded(limit: limit) }
-        return PolicyAnswer(decided: decided, advice: collector.take())
+        return PolicyAnswer(decided: decided, advice: collector.advice)
     }
 
     /// How many events a question can have.
@@ -196,21 +198,15 @@ private final class CStrings {
 }
 
 /// Takes what a policy in this process advises.
-private final class AdviceCollector {
+private struct AdviceCollector {
+    let limit: Int
     var event = 0
     private(set) var hasFlooded = false
-    private var advice: [PolicyAdvice] = []
-    private var limit = 0
+    private(set) var advice: [PolicyAdvice] = []
 
-    func begin(limit: Int) {
-        advice.removeAll(keepingCapacity: true)
-        hasFlooded = false
-        self.limit = limit
-    }
+    init(limit: Int) { self.limit = limit }
 
-    func take() -> [PolicyAdvice] { advice }
-
-    func add(_ given: torpor_policy_advice, _ reason: String) -> Int32 {
+    mutating func add(_ given: torpor_policy_advice, _ reason: String) -> Int32 {
         guard advice.count < limit else {
             hasFlooded = true
             return -1
@@ -237,5 +233,5 @@ private func takeAdvice(
         advice.pointee.size >= MemoryLayout<torpor_policy_advice>.size
     else { return -1 }
     let reason = advice.pointee.reason.map { text($0, limit: Int(TORPOR_POLICY_REASON_LIMIT)) } ?? ""
-    return Unmanaged<AdviceCollector>.fromOpaque(context).takeUnretainedValue().add(advice.pointee, reason)
+    return context.assumingMemoryBound(to: AdviceCollector.self).pointee.add(advice.pointee, reason)
 }

@@ -45,6 +45,8 @@ final class HostRuntime: PolicyRuntime {
     static let loadDeadline = Duration.seconds(5)
     /// What a host may map: a Swift runtime takes a tenth of it.
     static let addressSpace: UInt64 = 768 << 20
+    /// With a deadline up to this the loop stays awake while it waits.
+    private static let shortDeadline = Duration.milliseconds(100)
     /// How long the end of a process whose socket was closed is waited for, so that it can be told how it ended.
     private static let endPatience = Duration.milliseconds(20)
 
@@ -64,7 +66,11 @@ final class HostRuntime: PolicyRuntime {
     private var question: (reader: HostAnswerReader, completion: (Result<PolicyAnswer, PolicyFailure>) -> Void)?
     private var serial: UInt64 = 0
     private var message: [UInt8] = []
-    private var buffer = [UInt8](repeating: 0, count: HostMessages.largest)
+    /// A message that is too long shows.
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: HostMessages.largest + 8, alignment: 8)
+    /// Where the process may run: where this one ran when it last asked. nil: anywhere.
+    private var processor: Int32?
+    private var staysNear = true
     private var isClosed = false
     private var end: PolicyEnd?
     private var isEnding = false
@@ -102,7 +108,7 @@ final class HostRuntime: PolicyRuntime {
             // Room for a large answer, so that the host need not wait for this loop between its parts.
             try Sockets.send(socket.raw, bytes)
             timer = try loop.timer { [weak self] in self?.late() }
-            watch = try loop.watch(socket.raw, .readable) { [weak self] _ in self?.receive() }
+            watch = try loop.watch(socket.raw, .readable, priority: .answer) { [weak self] _ in self?.receive() }
         } catch {
             throw .notStarted(program: "torpor-policy-host", error)
         }
@@ -129,6 +135,8 @@ final class HostRuntime: PolicyRuntime {
         withExtendedLifetime((theirs, output)) {}
     }
 
+    deinit { buffer.deallocate() }
+
     func ask(
         _ events: [torpor_policy_event],
         limit: Int,
@@ -140,6 +148,8 @@ final class HostRuntime: PolicyRuntime {
         timer?.arm(after: deadline)
         extensions = 0
         lastScheduling = nil
+        loop.wakesSoon = deadline <= Self.shortDeadline
+        comeNear()
         do throws(Errno) {
             guard try Sockets.send(socket.raw, message) != nil else {
                 return loop.later { [weak self] in self?.fail(.nonsense("it does not read what it is asked")) }
@@ -149,8 +159,25 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
+    /// Lets the process run only where this one runs: its answer is what this one waits for next, and waking another
+    /// processor, which in a virtual machine is its host's work, takes several times as long as the answer.
+    private func comeNear() {
+        guard staysNear, let process else { return }
+        let here = Processor.current
+        guard here != processor else { return }
+        // The number is the process's as long as the pidfd can be signalled.
+        guard (try? Pidfd.sendSignal(process.pidfd.raw, 0)) != nil, (try? Processor.bind(process.pid, to: here)) != nil
+        else {
+            // Without the right, or with other processors than this one may use, it runs where it does.
+            staysNear = false
+            return
+        }
+        processor = here
+    }
+
     func close() {
         guard !isClosed else { return }
+        if question != nil { loop.wakesSoon = false }
         isClosed = true
         watch?.cancel()
         watch = nil
@@ -166,16 +193,15 @@ final class HostRuntime: PolicyRuntime {
 
     private func receive() {
         while !isClosed, !isEnding {
-            let received: ReceivedMessage?
+            let size: Int?
             do throws(Errno) {
-                received = try Sockets.receive(socket.raw, into: &buffer, maximumDescriptors: 0)
+                size = try Sockets.receive(socket.raw, into: buffer)
             } catch {
                 return lost()
             }
-            guard let received else { return }
-            if received.bytes.isEmpty { return lost() }
-            if received.dataTruncated { return fail(.nonsense("a message that is too long")) }
-            received.bytes.withUnsafeBytes { take($0) }
+            guard let size else { return }
+            if size == 0 { return lost() }
+            take(UnsafeRawBufferPointer(rebasing: buffer[..<size]))
             // One answer is all that there is.
             if question == nil { return }
         }
@@ -191,6 +217,7 @@ final class HostRuntime: PolicyRuntime {
             } else if question != nil {
                 guard let answer = try question?.reader.take(bytes) else { return }
                 timer?.disarm()
+                loop.wakesSoon = false
                 let completion = question?.completion
                 question = nil
                 completion?(.success(answer))
@@ -229,6 +256,7 @@ final class HostRuntime: PolicyRuntime {
         guard !isClosed, !isEnding else { return }
         if let end { return fail(.ended(end, lastLine: lastLine())) }
         isEnding = true
+        loop.wakesSoon = false
         watch?.cancel()
         watch = nil
         if let process { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }

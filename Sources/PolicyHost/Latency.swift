@@ -10,10 +10,14 @@ public struct Latency: Sendable {
 
     /// Counts one.
     public mutating func add(_ time: Duration) {
-        if buckets.isEmpty { buckets = [UInt32](repeating: 0, count: Self.bucketCount) }
         let (seconds, attoseconds) = time.components
-        let nanoseconds = UInt64(clamping: seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
-        buckets[Self.bucket(of: nanoseconds)] &+= 1
+        add(nanoseconds: seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000)
+    }
+
+    /// Counts one.
+    public mutating func add(nanoseconds: Int64) {
+        if buckets.isEmpty { buckets = [UInt32](repeating: 0, count: Self.bucketCount) }
+        buckets[Self.bucket(of: UInt64(clamping: nanoseconds))] &+= 1
         count += 1
     }
 

@@ -32,7 +32,7 @@ extension PolicyChain {
         defer { guarding(name, false) }
         let opened = try PolicyLibrary(path: library.path, options: seat.settings.options)
         let guarding = guarding
-        let runtime = LibraryRuntime(opened, view, deadline: seat.settings.deadline) { guarding(name, $0) }
+        let runtime = LibraryRuntime(opened, view) { guarding(name, $0) }
         let generation = seat.generation
         loop.later { [weak self, weak seat] in
             guard let self, let seat, seat.generation == generation else { return }

@@ -50,19 +50,29 @@ public final class PolicyChain {
     struct Entry {
         var event: torpor_policy_event
         /// Only this one is asked; nil: all.
-        weak var only: PolicySeat?
-        var isForOne = false
+        var only: PolicySeat?
         /// Who wants the advice, instead of having it taken.
         var completion: (([Counsel]) -> Void)?
     }
 
-    private struct Round {
-        var entries: [Entry]
+    /// What all are asked about together, one after the other.
+    private final class Round {
+        let entries: [Entry]
         var decided: UInt64 = 0
+        /// Whose turn it is.
         var next = 0
-        var counsels: [(index: Int, counsel: Counsel)] = []
-        /// By matter, who was first.
-        var matters: [Int: [Matter: String]] = [:]
+        /// Which of the entries the one that is being asked was asked about.
+        var indices: [Int] = []
+        var counsels: [(index: Int, seat: PolicySeat, counsel: Counsel)] = []
+        /// Who was first in a matter, where there are several to ask.
+        var first: [MatterOfEntry: PolicySeat] = [:]
+
+        init(_ entries: [Entry]) { self.entries = entries }
+    }
+
+    private struct MatterOfEntry: Hashable {
+        let index: Int
+        let matter: Matter
     }
 
     /// A chain without policies.
@@ -211,40 +221,52 @@ public final class PolicyChain {
         guard round == nil, !queue.isEmpty || isLookDue, !isClosed else { return }
         isLookDue = false
         let count = min(queue.count, PolicyLibrary.eventLimit)
-        let entries = Array(queue[..<count])
-        queue.removeFirst(count)
+        let round: Round
+        if count == queue.count {
+            round = Round(queue)
+            queue = []
+        } else {
+            round = Round(Array(queue[..<count]))
+            queue.removeFirst(count)
+        }
         // Who records does so for policies that may need anything.
         var needs: UInt64 = isRecorded ? .max : 0
-        for seat in seats where entries.contains(where: { isAsked(seat, $0) }) { needs |= seat.description?.needs ?? 0 }
-        round = Round(entries: entries)
+        for seat in seats where round.entries.contains(where: { isAsked(seat, $0) }) {
+            needs |= seat.description?.needs ?? 0
+        }
+        self.round = round
         guard let delegate else { return askNext() }
-        delegate.policiesWillBeAsked(entries.map(\.event), needs: needs) { [weak self] in self?.askNext() }
+        delegate.policiesWillBeAsked(round.entries.map(\.event), needs: needs) { [weak self] in self?.askNext() }
     }
 
     private func isAsked(_ seat: PolicySeat, _ entry: Entry) -> Bool {
-        seat.wants(entry.event.kind) && (!entry.isForOne || entry.only === seat)
+        seat.wants(entry.event.kind) && (entry.only == nil || entry.only === seat)
     }
 
     private func askNext() {
-        while let next = round?.next, next < seats.count {
-            round?.next += 1
-            let seat = seats[next]
-            guard let entries = round?.entries, let decided = round?.decided, let runtime = seat.runtime else {
-                continue
+        while let round, round.next < seats.count {
+            let seat = seats[round.next]
+            round.next += 1
+            guard let runtime = seat.runtime else { continue }
+            round.indices.removeAll(keepingCapacity: true)
+            var events: [torpor_policy_event] = []
+            for index in round.entries.indices
+            where round.decided >> UInt64(index) & 1 == 0 && isAsked(seat, round.entries[index]) {
+                round.indices.append(index)
+                events.append(round.entries[index].event)
             }
-            let indices = entries.indices.filter { decided >> UInt64($0) & 1 == 0 && isAsked(seat, entries[$0]) }
-            guard !indices.isEmpty else { continue }
-            let start = Clock.monotonic()
+            guard !events.isEmpty else { continue }
             var isOver = false
             var isReturned = false
             seat.statistics.questions += 1
             let generation = seat.generation
-            runtime.ask(indices.map { entries[$0].event }, limit: max(64, 4 * view.count)) {
-                [weak self, weak seat] result in
+            let start = Clock.monotonicNanoseconds()
+            runtime.ask(events, limit: max(64, 4 * view.count)) { [weak self, weak seat] result in
+                let time = Clock.monotonicNanoseconds() - start
                 isOver = true
                 guard let self, let seat, generation == seat.generation else { return }
                 self.waitingFor = nil
-                self.take(result, of: seat, indices, took: Clock.monotonic() - start)
+                self.take(result, of: seat, nanoseconds: time)
                 if isReturned { self.askNext() }
             }
             guard isOver else {
@@ -260,56 +282,53 @@ public final class PolicyChain {
     /// The one that is asked now in a process of its own.
     private weak var waitingFor: PolicySeat?
 
-    private func take(
-        _ result: Result<PolicyAnswer, PolicyFailure>,
-        of seat: PolicySeat,
-        _ indices: [Int],
-        took time: Duration
-    ) {
-        seat.statistics.latency.add(time)
+    private func take(_ result: Result<PolicyAnswer, PolicyFailure>, of seat: PolicySeat, nanoseconds: Int64) {
+        seat.statistics.latency.add(nanoseconds: nanoseconds)
         switch result {
         case .failure(let failure): failed(seat, failure)
         case .success(let answer):
-            for (position, index) in indices.enumerated()
-            where answer.hasDecided(position) && !seat.settings.onlyAdvises {
-                round?.decided |= 1 << UInt64(index)
+            // The loop could not tell while it was asked.
+            if !seat.settings.isIsolated, nanoseconds > seat.deadlineNanoseconds {
+                return failed(seat, .late(seat.settings.deadline))
             }
-            for advice in answer.advice {
-                guard indices.indices.contains(advice.event) else { continue }
-                take(advice, of: seat, indices[advice.event])
+            guard let round else { return }
+            for (position, index) in round.indices.enumerated()
+            where answer.hasDecided(position) && !seat.settings.onlyAdvises {
+                round.decided |= 1 << UInt64(index)
+            }
+            for advice in answer.advice where advice.event < round.indices.count {
+                take(advice, of: seat, round, round.indices[advice.event])
             }
         }
     }
 
-    private func take(_ advice: PolicyAdvice, of seat: PolicySeat, _ index: Int) {
+    private func take(_ advice: PolicyAdvice, of seat: PolicySeat, _ round: Round, _ index: Int) {
         if advice.kind == TORPOR_ADVISE_ASK_AGAIN.rawValue { return askAgain(seat, after: .microseconds(advice.time)) }
-        guard let entry = round?.entries[index] else { return }
         var overruledBy: String?
-        if let matter = Matter(advice) {
-            let first = round?.matters[index, default: [:]][matter]
-            if let first, first != seat.settings.name {
-                overruledBy = first
+        if seats.count > 1, let matter = Matter(advice) {
+            let key = MatterOfEntry(index: index, matter: matter)
+            if let first = round.first[key], first !== seat {
+                overruledBy = first.settings.name
             } else if !seat.settings.onlyAdvises {
-                round?.matters[index, default: [:]][matter] = seat.settings.name
+                round.first[key] = seat
             }
         }
         let counsel = Counsel(
             policy: seat.settings.name,
-            event: entry.event,
+            event: round.entries[index].event,
             advice: advice,
             onlyAdvises: seat.settings.onlyAdvises,
             overruledBy: overruledBy
         )
-        round?.counsels.append((index, counsel))
+        round.counsels.append((index, seat, counsel))
     }
 
     private func end() {
         guard let ended = round else { return }
         round = nil
         var outcomes: [(Counsel, CounselOutcome)] = []
-        for (index, counsel) in ended.counsels where ended.entries[index].completion == nil {
-            let outcome = self.outcome(of: counsel)
-            outcomes.append((counsel, outcome))
+        for (index, seat, counsel) in ended.counsels where ended.entries[index].completion == nil {
+            outcomes.append((counsel, outcome(of: counsel, seat)))
         }
         for (index, entry) in ended.entries.enumerated() {
             guard let completion = entry.completion else { continue }
@@ -324,8 +343,9 @@ public final class PolicyChain {
         if !queue.isEmpty || isLookDue { schedule() }
     }
 
-    private func outcome(of counsel: Counsel) -> CounselOutcome {
-        guard let seat = seats.first(where: { $0.settings.name == counsel.policy }) else { return .idle }
+    private func outcome(of counsel: Counsel, _ seat: PolicySeat) -> CounselOutcome {
+        // It may not be there any more.
+        guard seats.contains(where: { $0 === seat }) else { return .idle }
         if let other = counsel.overruledBy {
             seat.statistics.overruled += 1
             return Self.overruled(by: other)
@@ -372,7 +392,7 @@ public final class PolicyChain {
 
     private func postAlone(_ kind: torpor_policy_event_kind, to seat: PolicySeat) {
         guard seat.wants(kind.rawValue) else { return }
-        enqueue(Entry(event: Self.event(kind, at: loop.now), only: seat, isForOne: true))
+        enqueue(Entry(event: Self.event(kind, at: loop.now), only: seat))
     }
 
     // MARK: Loading, and loading again

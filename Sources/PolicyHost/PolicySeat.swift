@@ -30,7 +30,14 @@ public final class PolicySeat {
     /// Tells a runtime that was replaced from the present one.
     var generation = 0
 
-    init(_ settings: PolicySettings) { self.settings = settings }
+    /// Its deadline, as answers are timed.
+    let deadlineNanoseconds: Int64
+
+    init(_ settings: PolicySettings) {
+        self.settings = settings
+        let microseconds = settings.deadline.microseconds
+        deadlineNanoseconds = microseconds.multipliedReportingOverflow(by: 1000).overflow ? .max : microseconds * 1000
+    }
 
     /// Whether it is asked about events of that kind.
     public func wants(_ kind: UInt32) -> Bool {
@@ -53,7 +60,8 @@ public final class PolicySeat {
 protocol PolicyRuntime: AnyObject {
     /// The number of its process, nil for this one.
     var pid: Int32? { get }
-    /// Asks, and calls back once, at once or later; never after ``close()``. One question at a time.
+    /// Asks, and calls back once, at once or later; never after ``close()``. One question at a time. Whether an answer
+    /// that is given at once was given in time, is the caller's to judge.
     func ask(
         _ events: [torpor_policy_event],
         limit: Int,
@@ -67,16 +75,14 @@ protocol PolicyRuntime: AnyObject {
 final class LibraryRuntime: PolicyRuntime {
     private let library: PolicyLibrary
     private let view: PolicyView
-    private let deadline: Duration
     private let guarding: (Bool) -> Void
 
     var pid: Int32? { nil }
 
     /// `guarding` is told when a question begins and when it is over: what happens in between is the policy's doing.
-    init(_ library: PolicyLibrary, _ view: PolicyView, deadline: Duration, guarding: @escaping (Bool) -> Void) {
+    init(_ library: PolicyLibrary, _ view: PolicyView, guarding: @escaping (Bool) -> Void) {
         self.library = library
         self.view = view
-        self.deadline = deadline
         self.guarding = guarding
     }
 
@@ -85,7 +91,6 @@ final class LibraryRuntime: PolicyRuntime {
         limit: Int,
         _ completion: @escaping (Result<PolicyAnswer, PolicyFailure>) -> Void
     ) {
-        let start = Clock.monotonic()
         guarding(true)
         let result = Result { () throws(PolicyFailure) in
             try events.withUnsafeBufferPointer { events throws(PolicyFailure) in
@@ -93,7 +98,7 @@ final class LibraryRuntime: PolicyRuntime {
             }
         }
         guarding(false)
-        completion(Clock.monotonic() - start > deadline ? .failure(.late(deadline)) : result)
+        completion(result)
     }
 
     func close() {}

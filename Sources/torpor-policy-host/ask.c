@@ -14,17 +14,18 @@ static struct {
     uint32_t entries; // pieces in it
 } answer;
 
-static _Alignas(8) unsigned char advice_message[TORPOR_POLICY_WIRE_LIMIT];
+// An answer in one message, if it fits: torpor_policy_wire_answered, then the advice.
+static _Alignas(8) unsigned char message_room[TORPOR_POLICY_WIRE_LIMIT];
 
+// Sends the advice so far, since there is more of it.
 static void send_advice(void)
 {
-    if (answer.entries == 0)
-        return;
     torpor_policy_wire_header header = {
         .type = TORPOR_POLICY_ADVICE, .count = answer.entries, .serial = answer.serial};
-    memcpy(advice_message, &header, sizeof header);
-    host_send(advice_message, answer.used);
-    answer.used = sizeof header;
+    size_t skipped = sizeof(torpor_policy_wire_answered) - sizeof header;
+    memcpy(message_room + skipped, &header, sizeof header);
+    host_send(message_room + skipped, answer.used - skipped);
+    answer.used = sizeof(torpor_policy_wire_answered);
     answer.entries = 0;
 }
 
@@ -46,9 +47,9 @@ static int32_t advise(const torpor_policy_reply *reply, const torpor_policy_advi
     if (reason != NULL)
         wire.reason_bytes = (uint32_t)strnlen(reason, TORPOR_POLICY_REASON_LIMIT);
     size_t padded = (wire.reason_bytes + 7u) & ~(size_t)7;
-    if (answer.used + sizeof wire + padded > sizeof advice_message)
+    if (answer.used + sizeof wire + padded > sizeof message_room)
         send_advice();
-    unsigned char *at = advice_message + answer.used;
+    unsigned char *at = message_room + answer.used;
     memcpy(at, &wire, sizeof wire);
     if (padded != 0) {
         memset(at + sizeof wire + padded - 8, 0, 8);
@@ -74,7 +75,7 @@ static void take_question(const torpor_policy_wire_header *message, size_t size)
     answer.serial = ask.header.serial;
     answer.given = 0;
     answer.flooded = false;
-    answer.used = sizeof ask.header;
+    answer.used = sizeof(torpor_policy_wire_answered);
     answer.entries = 0;
     torpor_policy_reply reply = {.size = sizeof reply, .context = &answer, .advise = advise};
     uint64_t decided = 0;
@@ -87,14 +88,14 @@ static void take_question(const torpor_policy_wire_header *message, size_t size)
         if (host_policy->decide(host_policy_state, &view, event, &reply) == TORPOR_DECIDED)
             decided |= (uint64_t)1 << i;
     }
-    send_advice();
     torpor_policy_wire_answered last = {
-        .header = {.type = TORPOR_POLICY_ANSWERED, .serial = answer.serial},
+        .header = {.type = TORPOR_POLICY_ANSWERED, .count = answer.entries, .serial = answer.serial},
         .decided = decided,
         .advice_count = answer.given,
         .flooded = answer.flooded,
     };
-    host_send(&last, sizeof last);
+    memcpy(message_room, &last, sizeof last);
+    host_send(message_room, answer.used);
 }
 
 static void destroy(void)

@@ -290,6 +290,15 @@ private func threadTime() -> Duration {
         loop.later { log.append("later") }
         try loop.runOnce(timeout: .seconds(10))
         #expect(log[3...] == ["busy", "later"])
+        // A wait for what comes soon is none for them.
+        log = []
+        loop.wakesSoon = true
+        loop.whileBusy = {
+            log.append("busy")
+            _ = try? Descriptor.write(write.raw, [1])
+        }
+        try loop.runOnce(timeout: .seconds(10))
+        #expect(log == ["busy", "readable"])
         source.cancel()
     }
 

@@ -30,7 +30,12 @@ struct HostMessagesTests {
     }
 
     private func advice(_ entries: [(event: UInt32, reason: String)], serial: UInt64 = 9) -> [UInt8] {
-        var message = Message(TORPOR_POLICY_ADVICE, count: UInt32(entries.count), serial: serial)
+        Message(TORPOR_POLICY_ADVICE, count: UInt32(entries.count), serial: serial).bytes + self.entries(entries)
+    }
+
+    private func entries(_ entries: [(event: UInt32, reason: String)]) -> [UInt8] {
+        var message = Message(TORPOR_POLICY_ADVICE)
+        message.bytes = []
         for entry in entries {
             let reason = Array(entry.reason.utf8)
             message.add(
@@ -49,12 +54,18 @@ struct HostMessagesTests {
         return message.bytes
     }
 
-    private func answered(decided: UInt64 = 0, count: UInt32, flooded: UInt32 = 0, serial: UInt64 = 9) -> [UInt8] {
-        var message = Message(TORPOR_POLICY_ANSWERED, serial: serial)
+    private func answered(
+        decided: UInt64 = 0,
+        count: UInt32,
+        flooded: UInt32 = 0,
+        serial: UInt64 = 9,
+        with advice: [(event: UInt32, reason: String)] = []
+    ) -> [UInt8] {
+        var message = Message(TORPOR_POLICY_ANSWERED, count: UInt32(advice.count), serial: serial)
         message.add(decided)
         message.add(count)
         message.add(flooded)
-        return message.bytes
+        return message.bytes + entries(advice)
     }
 
     private func describe(_ bytes: [UInt8]) throws(PolicyFailure) -> PolicyDescription {
@@ -141,6 +152,15 @@ struct HostMessagesTests {
             try read([advice([(0, "one"), (3, "")]), advice([(1, "12345678")]), answered(count: 3)])
                 == PolicyAnswer(advice: [entry(0, "one"), entry(3, ""), entry(1, "12345678")])
         )
+        // The last part, or all of it, comes with its end.
+        #expect(
+            try read([answered(decided: 1, count: 2, with: [(0, "one"), (3, "")])])
+                == PolicyAnswer(decided: 1, advice: [entry(0, "one"), entry(3, "")])
+        )
+        #expect(
+            try read([advice([(0, "one")]), answered(count: 2, with: [(3, "two")])])
+                == PolicyAnswer(advice: [entry(0, "one"), entry(3, "two")])
+        )
         // All 64 events of a question may be decided.
         #expect(try read([answered(decided: .max, count: 0)], events: 64)?.decided == .max)
     }
@@ -151,6 +171,7 @@ struct HostMessagesTests {
         #expect(throws: PolicyFailure.flooded(limit: 5)) {
             try read([advice(Array(six[..<3])), advice(Array(six[3...]))])
         }
+        #expect(throws: PolicyFailure.flooded(limit: 5)) { try read([answered(count: 6, with: six)]) }
         #expect(throws: PolicyFailure.flooded(limit: 5)) { try read([answered(count: 0, flooded: 1)]) }
     }
 
@@ -168,7 +189,10 @@ struct HostMessagesTests {
             [[]], [answered(count: 1)], [good, answered(count: 0)], [answered(count: 0, serial: 8)],
             [advice([(0, "")], serial: 10)], [advice([(4, "")])], [advice([(.max, "")])], [good + [0]],
             [good + [UInt8](repeating: 0, count: 8)], [tooLong], [longReason], [many], [none], [advice([])],
-            [answered(count: 0) + [0]], [answered(decided: 0b10000, count: 0)], [answered(decided: .max, count: 0)],
+            [answered(count: 0) + [0]], [answered(count: 2, with: [(0, "")])], [answered(count: 0, with: [(0, "")])],
+            [answered(count: 1, with: [(4, "")])], [answered(count: 1, with: [(0, "")]) + [0]],
+            [advice([(0, "")]), answered(count: 1, with: [(0, "")])], [answered(decided: 0b10000, count: 0)],
+            [answered(decided: .max, count: 0)],
             [answered(count: 0, flooded: 2)], [Message(TORPOR_POLICY_ANSWERED, count: 1, serial: 9).bytes],
             [Message(TORPOR_POLICY_LOADED, serial: 9).bytes], [Message(TORPOR_POLICY_ASK, serial: 9).bytes],
             [Message(TORPOR_POLICY_ADVICE, count: .max, serial: 9).bytes],
@@ -177,6 +201,8 @@ struct HostMessagesTests {
         for size in 0..<good.count { wrong.append([Array(good[..<size])]) }
         let whole = answered(count: 0)
         for size in 0..<whole.count { wrong.append([Array(whole[..<size])]) }
+        let full = answered(count: 1, with: [(0, "a reason")])
+        for size in 0..<full.count { wrong.append([Array(full[..<size])]) }
         for messages in wrong {
             let failure = #expect(throws: PolicyFailure.self) { try read(messages) }
             guard case .nonsense(let what) = failure else {
@@ -193,6 +219,7 @@ struct HostMessagesTests {
         let models = [
             loaded(descriptions: 4, texts: ["name", "1.0", "What it does.", "a", "b", "c", "d"]),
             advice([(0, "one"), (1, "a longer reason"), (2, ""), (3, "ä")]), answered(decided: 3, count: 0),
+            answered(decided: 3, count: 2, with: [(0, "one"), (1, "a longer reason")]),
             Message(TORPOR_POLICY_REFUSED).bytes + [65, 0],
         ]
         var (described, answers, failures) = (0, 0, 0)

@@ -145,6 +145,10 @@ void tlx_heap_settings(void);
 /// (dl_iterate_phdr needs _GNU_SOURCE): what is used again is mapped again from the page cache. No other thread may run
 /// code of the program meanwhile.
 void tlx_release_pages(void);
+/// sched_getcpu needs _GNU_SOURCE.
+int tlx_processor(void);
+/// sched_setaffinity with one processor: cpu_set_t and its macros cannot be imported.
+int tlx_bind(pid_t pid, int processor);
 /// Rename without replacement (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);
 

@@ -49,13 +49,14 @@ enum torpor_policy_wire_type {
 
     TORPOR_POLICY_LOADED = 101,   /* torpor_policy_wire_loaded, then its strings */
     TORPOR_POLICY_REFUSED = 102,  /* a sentence with its NUL: why the library is not used */
-    TORPOR_POLICY_ADVICE = 103,   /* torpor_policy_wire_advice entries, as many as count says */
-    TORPOR_POLICY_ANSWERED = 104, /* torpor_policy_wire_answered */
+    TORPOR_POLICY_ADVICE = 103,   /* torpor_policy_wire_advice entries, as many as count says: what does not fit into
+                                     ANSWERED */
+    TORPOR_POLICY_ANSWERED = 104, /* torpor_policy_wire_answered, then the last entries, as many as count says */
 };
 
 typedef struct torpor_policy_wire_header {
     uint32_t type;   /* enum torpor_policy_wire_type */
-    uint32_t count;  /* LOAD: options; ASK: events; ADVICE: entries; otherwise 0 */
+    uint32_t count;  /* LOAD: options; ASK: events; ADVICE and ANSWERED: entries; otherwise 0 */
     uint64_t serial; /* of the question; 0 for LOAD and its answers */
 } torpor_policy_wire_header;
 
@@ -105,7 +106,7 @@ typedef struct torpor_policy_wire_ask {
     uint32_t reserved;
 } torpor_policy_wire_ask;
 
-/* An entry of ADVICE; then the reason without NUL, filled up to 8 bytes. */
+/* An entry of ADVICE or ANSWERED; then the reason without NUL, filled up to 8 bytes. */
 typedef struct torpor_policy_wire_advice {
     uint32_t event; /* which of the question's events it answers */
     uint32_t kind;
@@ -119,7 +120,7 @@ typedef struct torpor_policy_wire_advice {
 typedef struct torpor_policy_wire_answered {
     torpor_policy_wire_header header;
     uint64_t decided;     /* bit n: the policy has decided about event n */
-    uint32_t advice_count; /* pieces of advice that were sent for this question */
+    uint32_t advice_count; /* pieces of advice that were sent for this question, in all its messages */
     uint32_t flooded;     /* 1: it wanted to give more than advice_limit */
 } torpor_policy_wire_answered;
 
