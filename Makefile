@@ -43,6 +43,7 @@ demo: release ## Watch real programs go through the states (ARGS=--stay leaves i
 
 bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; ARGS="--only scale --peers floor,torpor")
 	@scripts/install-packages $(PEERS)
+	$(SWIFT) build -c release --product MobilePolicy
 	$(SWIFT) build -c release --package-path Benchmarks --product bench
 	$(SWIFT) build -c release --package-path Benchmarks --product hello
 	@mkdir -p .build/bench

@@ -21,7 +21,7 @@ let package = Package(
         .library(name: "Lifecycle", targets: ["Lifecycle"]),
         .library(name: "Linux", targets: ["Linux"]),
         .library(name: "Notify", targets: ["Notify"]),
-        .library(name: "PolicyHost", targets: ["Policies", "PolicyHost"]),
+        .library(name: "PolicyHost", targets: ["Policies", "PolicyHost", "TorporPolicyABI"]),
         .library(name: "Recovery", targets: ["Recovery"]),
         .library(name: "TorporAPI", targets: ["TorporAPI", "Varlink"]),
         .library(name: "Varlink", targets: ["Varlink"]),

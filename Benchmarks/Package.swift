@@ -3,7 +3,8 @@
 import PackageDescription
 
 let innerModules = [
-    "EventLoop", "KeeperProtocol", "Lifecycle", "Linux", "Notify", "Recovery", "TorporAPI", "Varlink", "VarlinkServer",
+    "EventLoop", "KeeperProtocol", "Lifecycle", "Linux", "Notify", "PolicyHost", "Recovery", "TorporAPI", "Varlink",
+    "VarlinkServer",
 ]
 
 /// Measurements, apart from the product so that nothing of them is ever linked into it.

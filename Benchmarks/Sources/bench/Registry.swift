@@ -14,7 +14,7 @@ enum Registry {
 
     static var measurements: [any Measurement] {
         [
-            Scale(), Idle(), Restart(), Suspend(), Asking(), Recovery(), Logging(), Heartbeats(), Bomb(),
+            Scale(), Idle(), Restart(), Suspend(), Asking(), Recovery(), Logging(), Heartbeats(), Bomb(), Policies(),
         ]
     }
 }

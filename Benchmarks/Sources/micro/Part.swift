@@ -12,7 +12,10 @@ struct Part: Sendable {
     /// Makes it, and gives what repeats it.
     let make: @Sendable () throws -> (_ count: Int) throws -> Void
 
-    static let all = [transition, notify, timer, varlinkStatus, varlinkList, launchPlan]
+    static let all = [
+        transition, notify, timer, varlinkStatus, varlinkList, launchPlan, policyQuestion, policyQuestionSilent,
+        policyView, policyChain,
+    ]
 
     static func named(_ name: String) -> Part? { all.first { $0.name == name } }
 }

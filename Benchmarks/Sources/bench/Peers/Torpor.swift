@@ -48,6 +48,8 @@ struct Torpor: Peer {
 final class TorporSession: Session {
     private let torpor: Torpor
     private var connection: VarlinkClient?
+    /// What is in its file at first.
+    private(set) var configuration = ""
     var socket: String { runtime + "/io.torpor" }
 
     init(_ bench: Bench, _ torpor: Torpor, _ load: Workload) throws {
@@ -71,6 +73,7 @@ final class TorporSession: Session {
             let command = ([bench.worker, "\(slot)"] + load.arguments).map { "\"\($0)\"" }.joined(separator: ", ")
             text += "[apps.w\(slot)]\nexec = [\(command)]\n"
         }
+        configuration = text
         try text.write(toFile: folder + "/torpor.toml", atomically: false, encoding: .utf8)
     }
 
