@@ -120,7 +120,7 @@ private final class AdviceTaker: PolicyChainDelegate {
     var taken = 0
     var said = ""
 
-    func policiesWillBeAsked(needs: UInt64) {}
+    func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void) { ready() }
     func take(_ counsel: Counsel) -> CounselOutcome {
         taken += 1
         return .idle
