@@ -21,7 +21,8 @@ struct MeasurementNeeds: OptionSet {
 
 /// What was measured of one incarnation of an app. Times are of CLOCK_MONOTONIC.
 struct AppMeasurement {
-    /// As of when this is right. Of an app that did nothing, memory may be older: half a minute, suspended a whole one.
+    /// As of when this is right. Memory and the number of processes of an app in a cgroup may be older: 5 s, of one that
+    /// did nothing half a minute; of a suspended one a whole minute.
     var measuredAt: Duration
     /// What was read last.
     var usage: Usage
@@ -41,14 +42,19 @@ struct AppMeasurement {
 /// all busy take tens of milliseconds, for which nobody else is to wait.
 ///
 /// What is read depends on what an app did. Suspended: nothing, but for a look a minute. In a cgroup: its processor
-/// time, one small file; only when that has moved, or half a minute has gone by, its processes and their memory as well.
-/// Without a cgroup: one reading of /proc for all. Connections: ``ConnectionLedger``.
+/// time, one small file (10 µs); only when that has moved, and not more often than every 5 s, its processes and their
+/// memory as well (40 µs). Without a cgroup: one reading of /proc for all (20 µs an app). Connections:
+/// ``ConnectionLedger``.
 struct Measurements {
     /// What the machine said at the last round that was asked for it.
     private(set) var system: SystemMeasurement?
+    /// How long what was seen of an app's processes is good while it does something, and is in a cgroup.
+    private let busyLook: Duration
     private var entries: [AppID: Entry] = [:]
     private var ledger = ConnectionLedger()
     private var round: Round?
+
+    init(busyLook: Duration = .seconds(5)) { self.busyLook = busyLook }
 
     /// What was last measured of an app; nil before there is anything of this incarnation.
     func measurement(of id: AppID, _ tree: ProcessTree) -> AppMeasurement? {
@@ -104,8 +110,9 @@ struct Measurements {
         /// When processor time was last read, and what it was.
         var readAt: Duration
         var rawTime: Duration
-        /// When its processes were last looked at.
+        /// When its processes were last looked at, and its processor time then.
         var lookedAt: Duration
+        var timeAtLook: Duration
         /// From when the present share of a processor is reckoned.
         var shareSince: Duration
         var shareTime: Duration
@@ -115,20 +122,18 @@ struct Measurements {
             self.leader = leader
             measurement = AppMeasurement(measuredAt: now, usage: usage, processorTime: usage.processorTime)
             (readAt, lookedAt, shareSince) = (now, now, now)
-            (rawTime, shareTime) = (usage.processorTime, usage.processorTime)
-        }
-
-        /// Whether its processes are to be looked at: not when it did nothing since the last time. `time`: its
-        /// processor time to the microsecond, if that is known.
-        func isDue(_ time: Duration?, standsStill: Bool, _ now: Duration) -> Bool {
-            time != rawTime || now - lookedAt >= (standsStill ? Measurements.suspendedLook : Measurements.idleLook)
+            (rawTime, timeAtLook, shareTime) = (usage.processorTime, usage.processorTime, usage.processorTime)
         }
 
         mutating func take(_ usage: Usage, _ now: Duration) {
-            measurement.processorTime += max(.zero, usage.processorTime - rawTime)
+            take(usage.processorTime)
             measurement.usage = usage
-            rawTime = usage.processorTime
-            lookedAt = now
+            (lookedAt, timeAtLook) = (now, usage.processorTime)
+        }
+
+        mutating func take(_ time: Duration) {
+            measurement.processorTime += max(.zero, time - rawTime)
+            rawTime = time
         }
 
         /// Brings it up to the present, whether or not anything was read.
@@ -186,7 +191,7 @@ struct Measurements {
             decision = ledger.decide(entry?.claim ?? ConnectionClaim(), processorTime: time, now)
         }
         var members: [Identity] = []
-        if decision == .search || (entry?.isDue(time, standsStill: standsStill, now) ?? true) {
+        if decision == .search || isDue(entry, time, standsStill: standsStill, now) {
             let look: (usage: Usage, members: [Identity])
             if tree.cgroupPath != nil {
                 look = tree.look(processorTime: standsStill ? nil : time)
@@ -198,6 +203,8 @@ struct Measurements {
             members = look.members
             if entry == nil { entry = Entry(tree.leader, look.usage, now) }
             entry?.take(look.usage, now)
+        } else if let time {
+            entry?.take(time)
         }
         guard var entry else { return }
         if !standsStill { entry.readAt = now }
@@ -220,6 +227,13 @@ struct Measurements {
             }
         }
         entries[app.id] = entry
+    }
+
+    /// Whether an app's processes are to be looked at. `time`: its processor time to the microsecond, if that is known.
+    private func isDue(_ entry: Entry?, _ time: Duration?, standsStill: Bool, _ now: Duration) -> Bool {
+        guard let entry, let time else { return true }
+        let isIdle = time == entry.timeAtLook
+        return now - entry.lookedAt >= (standsStill ? Self.suspendedLook : isIdle ? Self.idleLook : busyLook)
     }
 
     private mutating func finish(_ search: SocketSearch, _ app: MeasuredApp) {
