@@ -30,6 +30,7 @@ release: deps ## Release build, in .build/release
 	$(SWIFT) build -c release --product torpor
 	$(SWIFT) build -c release --product torpor-keeper
 	$(SWIFT) build -c release --product torpor-policy-host
+	@for policy in Jetsam Mobile Schedule Server; do $(SWIFT) build -c release --product $${policy}Policy || exit 1; done
 
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
 	@scripts/run-tests $(FILTER)
