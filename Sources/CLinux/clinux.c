@@ -354,24 +354,35 @@ int tlx_tcp_port(int fd) {
 
 int tlx_diagnostics_socket(void) { return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG); }
 
-static uint32_t idle_of(const struct nlmsghdr *message)
+static void take_attributes(const struct nlmsghdr *message, tlx_tcp_socket *to)
 {
-    const struct inet_diag_msg *connection = NLMSG_DATA(message);
-    int left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *connection));
-    const struct rtattr *part = (const struct rtattr *)(const void *)(connection + 1);
+    const struct inet_diag_msg *found = NLMSG_DATA(message);
+    int left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *found));
+    const struct rtattr *part = (const struct rtattr *)(const void *)(found + 1);
     for (; RTA_OK(part, left); part = RTA_NEXT(part, left)) {
         struct tcp_info info;
         size_t needed = offsetof(struct tcp_info, tcpi_last_data_recv) + sizeof info.tcpi_last_data_recv;
-        if (part->rta_type != INET_DIAG_INFO || RTA_PAYLOAD(part) < needed)
+        if (part->rta_type == INET_DIAG_SKV6ONLY && RTA_PAYLOAD(part) >= 1)
+            to->is_v6_only = *(const uint8_t *)RTA_DATA(part);
+        if (part->rta_type != INET_DIAG_INFO || found->idiag_state != tlx_tcp_established ||
+            RTA_PAYLOAD(part) < needed)
             continue;
         memcpy(&info, RTA_DATA(part), needed);
-        return info.tcpi_last_data_sent < info.tcpi_last_data_recv ? info.tcpi_last_data_sent
-                                                                   : info.tcpi_last_data_recv;
+        to->milliseconds = info.tcpi_last_data_sent < info.tcpi_last_data_recv ? info.tcpi_last_data_sent
+                                                                               : info.tcpi_last_data_recv;
     }
-    return UINT32_MAX;
 }
 
-int tlx_tcp_ask(int netlink, int version)
+static tlx_tcp_end tcp_end(const struct inet_diag_msg *found, const uint32_t address[4], uint16_t port)
+{
+    uint64_t words[4] = {0, 0, 0xffff, ntohl(address[0])};
+    for (int i = 0; i < 4 && found->idiag_family == AF_INET6; i++)
+        words[i] = ntohl(address[i]);
+    return (tlx_tcp_end){
+        .high = words[0] << 32 | words[1], .low = words[2] << 32 | words[3], .port = ntohs(port)};
+}
+
+int tlx_tcp_ask(int netlink, int version, uint32_t states)
 {
     struct {
         struct nlmsghdr header;
@@ -382,17 +393,17 @@ int tlx_tcp_ask(int netlink, int version)
                    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
         .request = {.sdiag_family = version == 6 ? AF_INET6 : AF_INET,
                     .sdiag_protocol = IPPROTO_TCP,
-                    .idiag_ext = 1 << (INET_DIAG_INFO - 1),
-                    .idiag_states = 1 << 1},  // TCP_ESTABLISHED
+                    .idiag_ext = states & 1 << tlx_tcp_established ? 1 << (INET_DIAG_INFO - 1) : 0,
+                    .idiag_states = states},
     };
     struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
     return sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0 ? -1 : 0;
 }
 
-ssize_t tlx_tcp_answer(int netlink, tlx_tcp_connection *to, int *is_last)
+ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last)
 {
     *is_last = 0;
-    // The kernel fills as much as the reader has room for, up to this; a connection takes more than 64 bytes of it.
+    // The kernel fills as much as the reader has room for, up to this; a socket takes more than 64 bytes of it.
     _Alignas(struct nlmsghdr) char answer[32 << 10];
     struct sockaddr_nl from;
     ssize_t size;
@@ -421,8 +432,16 @@ ssize_t tlx_tcp_answer(int netlink, tlx_tcp_connection *to, int *is_last)
         if (message->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
             message->nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)) || count == tlx_tcp_piece)
             continue;
-        const struct inet_diag_msg *connection = NLMSG_DATA(message);
-        to[count++] = (tlx_tcp_connection){.inode = connection->idiag_inode, .idle_milliseconds = idle_of(message)};
+        const struct inet_diag_msg *found = NLMSG_DATA(message);
+        tlx_tcp_socket *next = &to[count++];
+        *next = (tlx_tcp_socket){
+            .inode = found->idiag_inode,
+            .milliseconds = found->idiag_state == tlx_tcp_time_wait ? found->idiag_expires : UINT32_MAX,
+            .local = tcp_end(found, found->id.idiag_src, found->id.idiag_sport),
+            .remote = tcp_end(found, found->id.idiag_dst, found->id.idiag_dport),
+            .state = found->idiag_state,
+        };
+        take_attributes(message, next);
     }
     return (ssize_t)count;
 }

@@ -49,14 +49,32 @@ public enum TCPConnections {
     private static let isEstablished = Array("01".utf8)
 }
 
-/// A reading of all open TCP connections from the kernel's socket diagnostics (sock_diag(7)) that goes on piece by piece:
-/// each takes the kernel about a microsecond, and there may be very many.
+/// A reading of all open TCP connections, and of the sockets that listen, from the kernel's socket diagnostics
+/// (sock_diag(7)) that goes on piece by piece: each takes the kernel about a microsecond, and there may be very many.
 public final class TCPConnectionReading {
     /// Those that were found so far.
     public private(set) var connections: [TCPConnection] = []
+    /// The sockets that listen; when a connection to one was last closed is known at the end. Sockets in TIME_WAIT,
+    /// which tell it, are read only where somebody listens, and none of them is kept.
+    public var listeners: [TCPListener] { table.listeners }
+
     private let socket: Descriptor
-    private var versions: ArraySlice<Int32> = [4, 6]
+    private var table = TCPListenerTable()
+    private var questions = Question.all[...]
     private var isAsked = false
+
+    private struct Question {
+        let version: Int32
+        let listens: Bool
+
+        /// Who listens comes first, by both versions: an IPv6 socket may have IPv4 connections.
+        static let all = [true, false].flatMap { listens in [4, 6].map { Question(version: $0, listens: listens) } }
+
+        func states(hasListeners: Bool) -> UInt32 {
+            if listens { return 1 << tlx_tcp_listening }
+            return 1 << tlx_tcp_established | (hasListeners ? 1 << tlx_tcp_time_wait : 0)
+        }
+    }
 
     /// Begins one. EACCES, EPERM or such where this is forbidden or missing: see ``TCPConnections/listed(root:)``.
     public init() throws(Errno) {
@@ -65,33 +83,41 @@ public final class TCPConnectionReading {
 
     /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all were read. Errors as above.
     public func read(until deadline: Duration? = nil) throws(Errno) -> Bool {
-        while let version = versions.first {
-            if !isAsked { try call { tlx_tcp_ask(socket.raw, version) } }
+        while let question = questions.first {
+            if !isAsked {
+                let states = question.states(hasListeners: !table.listeners.isEmpty)
+                try call { tlx_tcp_ask(socket.raw, question.version, states) }
+            }
             isAsked = true
             if try takePiece() {
-                versions = versions.dropFirst()
+                questions = questions.dropFirst()
                 isAsked = false
             }
             if let deadline, Clock.monotonic() >= deadline { break }
         }
-        return versions.isEmpty
+        return questions.isEmpty
     }
 
     /// Whether it was the last.
     private func takePiece() throws(Errno) -> Bool {
-        try withUnsafeTemporaryAllocation(of: tlx_tcp_connection.self, capacity: Int(tlx_tcp_piece)) {
+        try withUnsafeTemporaryAllocation(of: tlx_tcp_socket.self, capacity: Int(tlx_tcp_piece)) {
             piece throws(Errno) in
             var isLast: Int32 = 0
             let count = try call { tlx_tcp_answer(socket.raw, piece.baseAddress!, &isLast) }
             let now = Clock.monotonic()
             for one in piece[..<count] {
-                let isKnown = one.idle_milliseconds != .max
-                connections.append(
-                    TCPConnection(
-                        inode: one.inode,
-                        lastTraffic: isKnown ? now - .milliseconds(one.idle_milliseconds) : nil
+                switch Int(one.state) {
+                case tlx_tcp_listening: table.add(one)
+                case tlx_tcp_time_wait: table.closed(one, now)
+                default:
+                    let isKnown = one.milliseconds != .max
+                    connections.append(
+                        TCPConnection(
+                            inode: one.inode,
+                            lastTraffic: isKnown ? now - .milliseconds(one.milliseconds) : nil
+                        )
                     )
-                )
+                }
             }
             return isLast != 0
         }

@@ -16,12 +16,14 @@ struct ConnectionClaim {
     var isOwed = false
 }
 
-/// All open TCP connections, and whose they are.
+/// All open TCP connections and sockets that listen, and whose they are.
 ///
 /// The kernel lists connections quickly (a microsecond each) and tells slowly who has one: a process's descriptors have
 /// to be read, 30 µs for a process with a few. So descriptors are read again only of an app that can have gained a
 /// connection: it has used processor time (without a cgroup that cannot be told), and there is a connection that nobody
-/// is known to have. That is right while connections stay with whoever opened them; one that is handed to another app is noticed within a minute.
+/// is known to have. The same goes for sockets that listen: by them an app had connections that were closed before
+/// anybody looked. That is right while sockets stay with whoever opened them; one that is handed to another app is noticed
+/// within a minute.
 struct ConnectionLedger {
     /// Whether to look for an app's connections.
     enum Decision {
@@ -34,6 +36,8 @@ struct ConnectionLedger {
 
     /// Open connections by the number of their socket, and when data last moved.
     private var open: [UInt32: Duration?] = [:]
+    /// Sockets that listen, and when a connection to one was last closed.
+    private var listening: [UInt32: Duration?] = [:]
     private var isAvailable = false
     private var reading: TCPConnectionReading?
     /// Nobody was found yet who has them.
@@ -54,9 +58,9 @@ struct ConnectionLedger {
         if isWhole == false { return false }
         let connections = isWhole == nil ? try? TCPConnections.listed() : reading?.connections
         isAvailable = connections != nil
-        take(connections ?? [])
+        take(connections ?? [], isWhole == nil ? [] : reading?.listeners ?? [])
         reading = nil
-        unclaimed = Set(open.keys).subtracting(foreign)
+        unclaimed = Set(open.keys).union(listening.keys).subtracting(foreign)
         if !unclaimed.isEmpty { for claim in claims { unclaimed.subtract(claim.sockets) } }
         return true
     }
@@ -64,12 +68,14 @@ struct ConnectionLedger {
     /// Gives up a round.
     mutating func abandon() { reading = nil }
 
-    private mutating func take(_ connections: [TCPConnection]) {
+    private mutating func take(_ connections: [TCPConnection], _ listeners: [TCPListener]) {
         open.removeAll(keepingCapacity: true)
         // Those without a number wait to be accepted.
         for connection in connections where connection.inode != 0 {
             open[connection.inode] = .some(connection.lastTraffic)
         }
+        listening.removeAll(keepingCapacity: true)
+        for listener in listeners { listening[listener.inode] = .some(listener.lastClosed) }
     }
 
     /// Whether to look for the connections of an app. `processorTime`: what it has used so far, to the microsecond, so that
@@ -83,7 +89,7 @@ struct ConnectionLedger {
         return age < claim.cost * Self.share ? .later : .search
     }
 
-    /// Whether it is open and nobody is known to have it.
+    /// Whether it is open or listens, and nobody is known to have it.
     func isUnclaimed(_ socket: UInt32) -> Bool { unclaimed.contains(socket) }
 
     /// What was found with an app.
@@ -91,7 +97,7 @@ struct ConnectionLedger {
         if !unclaimed.isEmpty { unclaimed.subtract(sockets) }
     }
 
-    /// Counts an app's connections.
+    /// Counts an app's connections, and remembers the last traffic: what was closed had its last when that was done.
     func count(_ claim: ConnectionClaim, into measurement: inout AppMeasurement) {
         guard isAvailable, claim.isWhole else {
             measurement.connections = nil
@@ -99,8 +105,13 @@ struct ConnectionLedger {
         }
         var count = 0
         for socket in claim.sockets {
-            guard let lastTraffic = open[socket] else { continue }
-            count += 1
+            let lastTraffic: Duration?
+            if let traffic = open[socket] {
+                count += 1
+                lastTraffic = traffic
+            } else {
+                lastTraffic = listening[socket] ?? nil
+            }
             if let lastTraffic, measurement.lastTraffic.map({ $0 < lastTraffic }) ?? true {
                 measurement.lastTraffic = lastTraffic
             }
@@ -111,7 +122,7 @@ struct ConnectionLedger {
     /// Ends a round. `isComplete`: every app that could have gained a connection was looked at. What nobody has by then
     /// twice in a row is not an app's: once may be an accept that was under way.
     mutating func close(isComplete: Bool) {
-        foreign = foreign.filter { open[$0] != nil }
+        foreign = foreign.filter { open[$0] != nil || listening[$0] != nil }
         guard isComplete else { return }
         foreign.formUnion(unclaimed.intersection(unclaimedBefore))
         unclaimedBefore = unclaimed

@@ -34,7 +34,8 @@ struct AppMeasurement {
     /// Open TCP connections; nil when it cannot be told (a process may not be looked into, or is in another network
     /// namespace), or nobody needs to know.
     var connections: Int?
-    /// When data last went over one that is or was open, or one was opened; nil when none is known.
+    /// When data last went over one that is or was open, one was opened, or one to a port on which it listens was
+    /// closed; nil when none is known.
     var lastTraffic: Duration?
 }
 

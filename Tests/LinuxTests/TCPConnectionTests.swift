@@ -114,6 +114,90 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         #expect(try Set(loopback.inodes).isSubset(of: reading.connections.map(\.inode)))
     }
 
+    /// When a connection to one that listens was last closed.
+    func lastClosed(_ listeners: Descriptor...) throws -> [Duration?] {
+        let reading = try TCPConnectionReading()
+        try #require(try reading.read())
+        return try listeners.map { listener in
+            let number = try inode(listener)
+            return try #require(reading.listeners.first { $0.inode == number }).lastClosed
+        }
+    }
+
+    /// Closes both ends, that of the client or the server first, and waits until neither has any more to say.
+    func end(_ pair: (client: Descriptor, server: Descriptor), clientFirst: Bool) throws {
+        let (first, second) = clientFirst ? (pair.client, pair.server) : (pair.server, pair.client)
+        try Sockets.shutdownWriting(first.raw)
+        try #require(try Descriptor.wait(second.raw, timeout: .seconds(10)))
+        second.close()
+        try #require(try Descriptor.wait(first.raw, timeout: .seconds(10)))
+        first.close()
+    }
+
+    @Test(
+        "when a connection was closed is known of the socket that listens, whoever closed first",
+        arguments: ["127.0.0.1", "::1", "0.0.0.0", "::"],
+        [false, true]
+    )
+    func closed(address: String, clientFirst: Bool) throws {
+        guard let loopback = try Loopback(address, count: 2) else { return print("skipped: there is no \(address)") }
+        let port = try Sockets.port(loopback.listener.raw)
+        #expect(try lastClosed(loopback.listener) == [nil], "none was closed yet")
+        var before = Clock.monotonic()
+        for pair in loopback.pairs {
+            try end(pair, clientFirst: clientFirst)
+            let time = try #require(try lastClosed(loopback.listener)[0])
+            // The kernel's steps are up to 10 ms.
+            #expect(time > before - .milliseconds(20) && time <= Clock.monotonic(), "\(port)")
+            before = Clock.monotonic()
+            try eventually("time goes by") { Clock.monotonic() - before > .milliseconds(50) }
+            #expect(try #require(try lastClosed(loopback.listener)[0]) < before + .milliseconds(20))
+            before = Clock.monotonic()
+        }
+    }
+
+    @Test("an IPv4 connection to a socket that listens on all addresses of both versions is one of its own")
+    func mapped() throws {
+        guard let loopback = try Loopback("::", count: 0) else { return print("skipped: there is no IPv6") }
+        for clientFirst in [false, true] {
+            let before = Clock.monotonic()
+            let client = try Sockets.connectTCP(address: "127.0.0.1", port: Sockets.port(loopback.listener.raw))
+            try #require(try Descriptor.wait(loopback.listener.raw, timeout: .seconds(10)))
+            try end((client, try #require(try Sockets.accept(loopback.listener.raw))), clientFirst: clientFirst)
+            let time = try #require(try lastClosed(loopback.listener)[0])
+            #expect(time > before - .milliseconds(20))
+            try eventually("time goes by") { Clock.monotonic() - before > .milliseconds(100) }
+        }
+    }
+
+    @Test(
+        "of sockets that listen on one port, only that of the connection's address is concerned",
+        arguments: [false, true]
+    )
+    func samePort(clientFirst: Bool) throws {
+        let loopback = try #require(try Loopback("127.0.0.1"))
+        let port = try Sockets.port(loopback.listener.raw)
+        let other = try Sockets.listenTCP(address: "127.0.0.2", port: port)
+        try end(loopback.pairs[0], clientFirst: clientFirst)
+        let times = try lastClosed(loopback.listener, other)
+        #expect(times[0] != nil && times[1] == nil)
+    }
+
+    @Test("of very many closed connections none is kept, and they are read in pieces")
+    func manyClosed() throws {
+        ThisProcess.raiseDescriptorLimit()
+        let loopback = try #require(try Loopback("127.0.0.1", count: 450))
+        for (index, pair) in loopback.pairs.enumerated() { try end(pair, clientFirst: index % 2 == 0) }
+        let numbers = try Set([inode(loopback.listener)])
+        let reading = try TCPConnectionReading()
+        var pieces = 1
+        while try !reading.read(until: .zero) { pieces += 1 }
+        #expect(pieces > 5)
+        #expect(reading.listeners.contains { numbers.contains($0.inode) && $0.lastClosed != nil })
+        let port = try Sockets.port(loopback.listener.raw)
+        #expect(reading.listeners.filter { $0.port == port }.count == 1)
+    }
+
     @Test("the tables in /proc, for where diagnostics are forbidden, say the same without times")
     func tables() throws {
         for address in ["127.0.0.1", "::1"] {

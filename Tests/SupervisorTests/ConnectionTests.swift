@@ -67,10 +67,14 @@ import Testing
 
             try server.program.run("kept.pop().close()")
             try eventually("one is gone") { try connections(&measurements, app).connections == 1 }
+            let closing = Clock.monotonic()
             clients = []
             try eventually("both are gone") { try connections(&measurements, app).connections == 0 }
-            let after = try #require(try connections(&measurements, app).lastTraffic)
-            #expect(try after - #require(third.lastTraffic) < .milliseconds(20))
+            try eventually("to close one was traffic") {
+                let last = try #require(try connections(&measurements, app).lastTraffic)
+                #expect(try last >= #require(third.lastTraffic))
+                return last > closing - .milliseconds(20)
+            }
         }
     }
 
@@ -118,6 +122,49 @@ import Testing
         }
         client.close()
         try eventually("it is closed") { try connections(&measurements, app).connections == 0 }
+    }
+
+    @Test("Connections that are over before anybody looks are traffic, whoever closed first, and are not open")
+    func short() throws {
+        try withPlaces { cgroup in
+            let (server, other) = (try Server(cgroup: cgroup), try Server())
+            defer { for one in [server, other] { one.program.end() } }
+            var measurements = Measurements()
+            let apps = [server.program.app(0), other.program.app(1)]
+            measurements.measure(apps, .connections)
+            #expect(try #require(measurements.measurement(of: 0, apps[0].tree)).lastTraffic == nil)
+            for isServerFirst in [true, false] {
+                let before = Clock.monotonic()
+                let client = try server.connect()
+                if !isServerFirst { client.close() }
+                try server.program.run("c = kept.pop(); isServerFirst = \(isServerFirst ? 1 : 0)")
+                try server.program.run("if not isServerFirst: c.recv(1)")
+                try server.program.run("c.close()")
+                client.close()
+                try eventually("it was used") {
+                    measurements.measure(apps, .connections)
+                    let found = try #require(measurements.measurement(of: 0, apps[0].tree))
+                    #expect(found.connections == 0)
+                    return found.lastTraffic.map { $0 > before - .milliseconds(20) } ?? false
+                }
+                try eventually("time goes by") { Clock.monotonic() - before > .milliseconds(100) }
+            }
+            #expect(try #require(measurements.measurement(of: 1, apps[1].tree)).lastTraffic == nil)
+        }
+    }
+
+    @Test("A socket that an app opens to listen later on is found")
+    func listensLater() throws {
+        let program = try MeasuredProgram()
+        defer { program.end() }
+        var measurements = Measurements()
+        #expect(try connections(&measurements, program.app()).lastTraffic == nil)
+        try program.run("l = socket.create_server(('127.0.0.1', 0))")
+        let port = try #require(UInt16(try program.ask("l.getsockname()[1]")))
+        let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+        try program.run("l.accept()[0].close()")
+        client.close()
+        try eventually("it was used") { try connections(&measurements, program.app()).lastTraffic != nil }
     }
 
     @Test("Many connections are found in steps")

@@ -60,16 +60,28 @@ int tlx_tcp_listen(const char *address, uint16_t port, int backlog, int reuse_po
 int tlx_socket_error(int fd);
 int tlx_tcp_port(int fd);
 /// Socket diagnostics: their messages are macros and structures of headers that Swift does not import.
+/// An address, IPv4 as ::ffff:a.b.c.d, and a port, all in the order of this machine.
+typedef struct {
+    uint64_t high, low;
+    uint16_t port;
+} tlx_tcp_end;
 typedef struct {
     uint32_t inode;
-    /// Since data last moved; UINT32_MAX where the kernel does not say.
-    uint32_t idle_milliseconds;
-} tlx_tcp_connection;
+    /// ESTABLISHED: since data last moved; TIME_WAIT: until it is forgotten. UINT32_MAX where the kernel does not say.
+    uint32_t milliseconds;
+    tlx_tcp_end local, remote;
+    /// One of tlx_tcp_….
+    uint8_t state;
+    /// LISTEN on IPv6: takes no IPv4 connections.
+    uint8_t is_v6_only;
+} tlx_tcp_socket;
+enum { tlx_tcp_established = 1, tlx_tcp_time_wait = 6, tlx_tcp_listening = 10 };
 int tlx_diagnostics_socket(void);
-/// Asks for the established TCP connections of this network namespace by IP version, 4 or 6; then takes the answer piece
-/// by piece: how many were written to `to`, which has room for tlx_tcp_piece, and whether that was all.
-int tlx_tcp_ask(int netlink, int version);
-ssize_t tlx_tcp_answer(int netlink, tlx_tcp_connection *to, int *is_last);
+/// Asks for the TCP sockets of this network namespace by IP version, 4 or 6, that are in one of the states, a set of
+/// 1 << tlx_tcp_…; then takes the answer piece by piece: how many were written to `to`, which has room for
+/// tlx_tcp_piece, and whether that was all.
+int tlx_tcp_ask(int netlink, int version, uint32_t states);
+ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last);
 enum { tlx_tcp_piece = 512 };
 
 /// splice and tee need _GNU_SOURCE; never block. `offset` is NULL for pipes, else in and out.

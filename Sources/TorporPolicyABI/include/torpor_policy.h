@@ -146,7 +146,7 @@ typedef struct torpor_policy_app {
     uint64_t cpu_time;    /* microseconds of processor time of this run */
     uint32_t cpu_permille; /* of one processor, between the last two measurements; TORPOR_UNKNOWN before there are two */
     uint32_t connections; /* TCP connections that are open; TORPOR_UNKNOWN if it cannot be told */
-    int64_t last_traffic; /* when data last went over one of those that are or were open */
+    int64_t last_traffic; /* when data last went over one of those that are or were open, or one was closed to a port of it */
     int64_t last_heartbeat; /* when it last sent WATCHDOG=1 */
 } torpor_policy_app;
 

@@ -56,4 +56,43 @@ import TorporAPI
             try daemon.waitFor("a", "suspended")
         }
     }
+
+    @Test("Server sees a web server in use by connections that are all shorter than the time between two looks")
+    func shortConnections() throws {
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let port = try Sockets.port(listener.raw)
+        listener.close()
+        let folder = try Libraries.makeFolder("served")
+        let web = """
+            [apps.web]
+            exec = ["/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", "\(folder)", "\(port)"]
+            ready = { tcp = "127.0.0.1:\(port)" }
+            background_time = "500ms"
+            log = "null"
+
+            """
+        let rules = "options = { idle_after = \"2s\", idle_cpu = \"50%\" }"
+        try withDaemon(toml("server", rules, apps: web)) { daemon throws in
+            try daemon.waitForPolicy("server", "is there") { $0.state == "ready" }
+            try daemon.waitFor("web", "active")
+            let end = Clock.monotonic() + .seconds(8)
+            while Clock.monotonic() < end {
+                try request(port)
+                #expect(try daemon.summary("web").state == "active")
+                usleep(500_000)
+            }
+            #expect(try daemon.policyEvents("web") == [])
+            try daemon.waitFor("web", "suspended")
+        }
+    }
+
+    /// One request over a connection that the server closes.
+    private func request(_ port: UInt16) throws {
+        let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+        try #require(try Descriptor.wait(client.raw, writable: true, timeout: .seconds(10)))
+        _ = try Sockets.send(client.raw, Array("GET / HTTP/1.0\r\n\r\n".utf8))
+        repeat {
+            try #require(try Descriptor.wait(client.raw, timeout: .seconds(10)))
+        } while try Descriptor.read(client.raw, maximum: 65_536)?.isEmpty != true
+    }
 }

@@ -1,0 +1,81 @@
+import CLinux
+
+/// A TCP socket that listens.
+public struct TCPListener: Sendable {
+    /// The number of the socket, as `/proc/PID/fd` shows it.
+    public let inode: UInt32
+    /// Where it listens.
+    public let port: UInt16
+    /// When a connection to it was last closed in the usual way, to about 10 ms (CLOCK_MONOTONIC), as far as this
+    /// machine knows: whoever closes first keeps it in TIME_WAIT for 60 s. So a client elsewhere that closes first
+    /// leaves nothing here, and a connection that was reset leaves nothing anywhere.
+    public internal(set) var lastClosed: Duration?
+
+    fileprivate let high: UInt64
+    fileprivate let low: UInt64
+    fileprivate let isV6Only: Bool
+
+    fileprivate init(_ socket: tlx_tcp_socket) {
+        (inode, port) = (socket.inode, socket.local.port)
+        (high, low) = (socket.local.high, socket.local.low)
+        isV6Only = socket.is_v6_only != 0
+    }
+
+    /// How well it fits a connection to that address: the kernel gives it to the listener of that very address, else
+    /// to one of all addresses of that version, else to one of all addresses. 0: it does not.
+    fileprivate func fit(_ end: tlx_tcp_end) -> Int {
+        if high == end.high, low == end.low { return 3 }
+        guard high == 0 else { return 0 }
+        if low == TCPListenerTable.mapped << 32 { return end.isV4 ? 2 : 0 }
+        if low == 0 { return end.isV4 ? (isV6Only ? 0 : 1) : 2 }
+        return 0
+    }
+}
+
+/// All sockets that listen, by their ports.
+struct TCPListenerTable {
+    private(set) var listeners: [TCPListener] = []
+    private var byPort: [UInt16: [Int]] = [:]
+
+    /// What precedes an IPv4 address that is written as an IPv6 one.
+    fileprivate static let mapped: UInt64 = 0xffff
+    /// TCP_TIMEWAIT_LEN of the kernel.
+    private static let timeWait = Duration.seconds(60)
+
+    mutating func add(_ listener: tlx_tcp_socket) {
+        byPort[listener.local.port, default: []].append(listeners.count)
+        listeners.append(TCPListener(listener))
+    }
+
+    /// Takes a socket in TIME_WAIT: that of a connection to one of these, or the other end of such a connection.
+    mutating func closed(_ socket: tlx_tcp_socket, _ now: Duration) {
+        guard socket.milliseconds != .max else { return }
+        let time = now - max(.zero, Self.timeWait - .milliseconds(socket.milliseconds))
+        if note(time, at: socket.local, isHere: true) { return }
+        // Who listens on all addresses of this machine does not do so on those of others.
+        let isHere = socket.remote.isLoopback || socket.remote.hasAddress(of: socket.local)
+        _ = note(time, at: socket.remote, isHere: isHere)
+    }
+
+    /// Whether one of them is concerned. `isHere`: whether this is known to be an address of this machine.
+    private mutating func note(_ time: Duration, at end: tlx_tcp_end, isHere: Bool) -> Bool {
+        guard let candidates = byPort[end.port] else { return false }
+        var best = isHere ? 1 : 3
+        var isConcerned = false
+        for index in candidates { best = max(best, listeners[index].fit(end)) }
+        for index in candidates where listeners[index].fit(end) == best {
+            isConcerned = true
+            if listeners[index].lastClosed.map({ $0 < time }) ?? true { listeners[index].lastClosed = time }
+        }
+        return isConcerned
+    }
+}
+
+extension tlx_tcp_end {
+    fileprivate var isV4: Bool { high == 0 && low >> 32 == TCPListenerTable.mapped }
+
+    /// 127.0.0.0/8 or ::1.
+    fileprivate var isLoopback: Bool { high == 0 && (low == 1 || low >> 24 == TCPListenerTable.mapped << 8 | 127) }
+
+    fileprivate func hasAddress(of other: tlx_tcp_end) -> Bool { high == other.high && low == other.low }
+}
