@@ -169,7 +169,7 @@ public struct App {
         let count = field(\.connections, else: .max)
         return count == .max ? nil : Int(count)
     }
-    /// When data last went over one of the connections that are or were open.
+    /// When data last went over one of the connections that are or were open, or one to a port of it was closed.
     @inlinable
     public var lastTraffic: Time? { Time(known: field(\.last_traffic, else: .min)) }
     /// When it last sent WATCHDOG=1.
