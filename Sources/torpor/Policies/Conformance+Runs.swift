@@ -142,7 +142,7 @@ extension Conformance {
 
     /// A policy may remember what it was told of apps; after half of the questions it has to have room for that.
     func memory(_ description: PolicyDescription) throws(Errno) {
-        let apps = 25
+        let apps = 16
         let batch = HostMessages.mostEvents
         var world = try PolicyWorld(apps: apps, seed: Self.seed + 3, wants: description.events)
         var sizes: [Int64] = []

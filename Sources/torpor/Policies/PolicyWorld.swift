@@ -90,7 +90,7 @@ struct PolicyWorld {
         return events
     }
 
-    private static let mostAboutAll = 2
+    private static let mostAboutAll = 4
 
     /// Something happens.
     mutating func next() -> torpor_policy_event {
@@ -103,9 +103,15 @@ struct PolicyWorld {
 
     /// Something of that kind happens.
     mutating func happen(_ kind: UInt32) -> torpor_policy_event {
-        let place = view.count == 0 ? nil : random.below(view.count)
-        if let place { measure(place) }
-        guard let place, view.isPresent(place) else { return event(kind) }
+        guard view.count > 0 else { return event(kind) }
+        let place = random.below(view.count)
+        if kind == TORPOR_EVENT_APPS.rawValue {
+            if view.isPresent(place), random.chance(30) { view.remove(place) } else { add(place) }
+            return event(kind)
+        }
+        // What happens, happens to an app that there is.
+        if !view.isPresent(place) { add(place) }
+        measure(place)
         let state = view[place].state
         switch kind {
         case TORPOR_EVENT_STATE.rawValue:
@@ -137,9 +143,6 @@ struct PolicyWorld {
             let from = view.system.pressure
             view.system.pressure = UInt32(random.below(PolicyWords.pressures.count))
             return event(kind, from: from, to: view.system.pressure)
-        case TORPOR_EVENT_APPS.rawValue:
-            if random.chance(30) { view.remove(place) } else { add(place) }
-            return event(kind)
         default:
             return event(kind)
         }
