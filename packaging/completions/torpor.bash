@@ -173,13 +173,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|upgrade|help)
+    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|policies|policy|upgrade|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt kill signal reset wait logs events history report check apply doctor upgrade help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt kill signal reset wait logs events history report check apply doctor policies policy upgrade help' -- "${cur}"))
         ;;
     esac
 }
@@ -226,7 +226,7 @@ _torpor_status() {
 
 _torpor_start() {
     repeating_flags=()
-    non_repeating_flags=(--background --no-wait --json --verbose -v --version -h --help)
+    non_repeating_flags=(--background --force --no-wait --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--timeout --socket)
     __torpor_offer_flags_options -1
@@ -587,12 +587,22 @@ _torpor_events() {
     repeating_flags=()
     non_repeating_flags=(--follow -f --json --verbose -v --version -h --help)
     repeating_options=()
-    non_repeating_options=(--since --socket)
+    non_repeating_options=(--since --record --for --every --socket)
     __torpor_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
     '--since')
+        return
+        ;;
+    '--record')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--every')
         return
         ;;
     '--socket')
@@ -719,6 +729,161 @@ _torpor_apply() {
 }
 
 _torpor_doctor() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_policies() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_policy() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    new|check|simulate|reload|order)
+        # Offer subcommand argument completions
+        "_torpor_policy_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'new check simulate reload order' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_policy_new() {
+    repeating_flags=()
+    non_repeating_flags=(--c --json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--kit)
+    __torpor_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--kit')
+        __torpor_add_completions -d
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    2)
+        __torpor_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_torpor_policy_check() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=(--option)
+    non_repeating_options=(--questions --deadline --host)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--questions')
+        return
+        ;;
+    '--deadline')
+        return
+        ;;
+    '--option')
+        return
+        ;;
+    '--host')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -o plusdirs -fX '!*.@(so)'
+        return
+        ;;
+    esac
+}
+
+_torpor_policy_simulate() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=(--option)
+    non_repeating_options=(--trace --policy --host)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--trace')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--policy')
+        __torpor_add_completions -o plusdirs -fX '!*.@(so)'
+        return
+        ;;
+    '--option')
+        return
+        ;;
+    '--host')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_policy_reload() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_policy_order() {
     repeating_flags=()
     non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()

@@ -71,6 +71,8 @@ _torpor() {
             'check:Validates a configuration, without a supervisor.'
             'apply:Reads the configuration again; only apps that changed are touched.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
+            'policies:Shows the lifecycle policies: how they are doing, what they were asked and what they advised.'
+            'policy:Makes policies, and finds out what they would do.'
             'upgrade:Puts the programs on disk in charge, in place of the running supervisor.'
             'help:Show subcommand help information.'
         )
@@ -78,7 +80,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|upgrade|help)
+        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|policies|policy|upgrade|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -122,6 +124,7 @@ _torpor_start() {
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion start -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--background[Launch into the background.]'
+        '--force[Although a policy is against it.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -349,6 +352,9 @@ _torpor_events() {
         ':app:{__torpor_custom_complete ---completion events -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Go on with what happens from now on.]'
         '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--record[Record for policies into a file; - is standard output.]:file:_files'
+        '--for[Record so long.]:duration:'
+        '--every[Record fresh measurements that often; 1s if it is not given.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -428,6 +434,130 @@ _torpor_apply() {
 }
 
 _torpor_doctor() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_policies() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_policy() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'new:Writes a package with a policy that builds at once.'
+            'check:Finds out whether a policy can be relied on.'
+            'simulate:Finds out what a policy would have done in a recording.'
+            'reload:Opens a policy'\''s library anew.'
+            'order:Shows whom the policies would end first if memory were short, and why.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        new|check|simulate|reload|order)
+            "_torpor_policy_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_policy_new() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':name:'
+        ':directory:_files -/'
+        '--c[In C.]'
+        '--kit[Torpor'\''s policy kit.]:path:_files -/'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_policy_check() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':library:_files -g '\''*.so'\'''
+        '--questions[How many questions the check of its memory asks.]:number:'
+        '--deadline[The deadline that the policy is to have.]:duration:'
+        '*--option[An option of the policy, its value as in the configuration, or as plain text; once for each.]:key=value:'
+        '--host[The program torpor-policy-host.]:path:_files'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_policy_simulate() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--trace[The recording.]:file:_files'
+        '--policy[The library.]:lib:_files -g '\''*.so'\'''
+        '*--option[An option of the policy, its value as in the configuration, or as plain text; once for each.]:key=value:'
+        '--host[The program torpor-policy-host.]:path:_files'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_policy_reload() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':name:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_policy_order() {
     local -i ret=1
     local -ar arg_specs=(
         '--socket[The supervisor'\''s control socket.]:path:_files'
