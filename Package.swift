@@ -185,7 +185,8 @@ let package = Package(
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "Configuration", "Lifecycle", "Linux", "Processes", "Supervisor", "TorporAPI", "TorporPolicyABI",
+                "Configuration", "Lifecycle", "Linux", "Policies", "Processes", "Supervisor", "TorporAPI",
+                "TorporPolicyABI",
             ]
         ),
         .testTarget(

@@ -51,6 +51,9 @@ extension Coordinator {
         return machine.goal == goal && (machine.isAlive || machine.isWaitingToLaunch)
     }
 
+    /// Whether the rules allow that the app is ended to make room.
+    public func mayEnd(_ app: AppID) -> Bool { (try? request(for: .notRunning, of: app)) != nil }
+
     /// Takes advice.
     ///
     /// - Throws: ``RequestError`` when the rules forbid it or it comes too late; nothing has changed then.

@@ -3,6 +3,14 @@ import Glibc
 
 /// This process: its numbers, environment, limits.
 public enum ThisProcess {
+    /// Where a program is that belongs to this one: where an environment variable says, else beside this program, else
+    /// in `../libexec/torpor`.
+    public static func companion(_ name: String, variable: String) -> String? {
+        if let path = environment(variable), File.isExecutable(path) { return path }
+        guard let own = executable, let directory = File.parent(of: own) else { return nil }
+        return [directory + "/" + name, directory + "/../libexec/torpor/" + name].first(where: File.isExecutable)
+    }
+
     /// Its number.
     public static var pid: Int32 { getpid() }
     /// Its parent's number.

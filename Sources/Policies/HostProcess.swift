@@ -32,6 +32,19 @@ public final class HostProcess {
         }
     }
 
+    /// Where torpor-policy-host is: `TORPOR_POLICY_HOST`, else beside this program, else in `../libexec/torpor`.
+    public static func findProgram() -> String? {
+        ThisProcess.companion("torpor-policy-host", variable: "TORPOR_POLICY_HOST")
+    }
+
+    /// Whom a policy's process becomes: a user to whom nothing belongs. Only root can; nil for others. Looks into the user
+    /// database, which may wait (``Users``).
+    public static func unprivilegedUser() -> (user: UInt32, group: UInt32)? {
+        guard Users.isRoot else { return nil }
+        let user = ["torpor-policy", "nobody"].lazy.compactMap { Users.lookup($0) }.first
+        return (user?.uid ?? 65534, user?.gid ?? 65534)
+    }
+
     /// What the policy says about itself.
     public let description: PolicyDescription
     /// The number of the process.

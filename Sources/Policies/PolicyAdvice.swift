@@ -32,6 +32,9 @@ public struct PolicyAnswer: Hashable, Sendable {
     /// What it advises, in the order in which it did.
     public var advice: [PolicyAdvice]
 
+    /// How many pieces of advice a question about so many events may get, with so many apps in view: more is a flood.
+    public static func limit(events: Int, apps: Int) -> Int { events * max(64, 4 * apps) }
+
     /// An answer.
     public init(decided: UInt64 = 0, advice: [PolicyAdvice] = []) {
         self.decided = decided

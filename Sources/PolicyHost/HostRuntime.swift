@@ -97,7 +97,7 @@ final class HostRuntime: PolicyRuntime {
             user: hosts.hostUser?.user,
             group: hosts.hostUser?.group,
             viewSize: view.size,
-            adviceLimit: 4 * PolicyView.capacity
+            adviceLimit: PolicyAnswer.limit(events: 1, apps: PolicyView.capacity)
         )
         let bytes = try load.encoded()
         let theirs: Descriptor

@@ -261,7 +261,8 @@ public final class PolicyChain {
             seat.statistics.questions += 1
             let generation = seat.generation
             let start = Clock.monotonicNanoseconds()
-            runtime.ask(events, limit: max(64, 4 * view.count)) { [weak self, weak seat] result in
+            runtime.ask(events, limit: PolicyAnswer.limit(events: events.count, apps: view.count)) {
+                [weak self, weak seat] result in
                 let time = Clock.monotonicNanoseconds() - start
                 isOver = true
                 guard let self, let seat, generation == seat.generation else { return }

@@ -34,14 +34,8 @@ extension Keeper {
     }
 
     /// Where `torpor-keeper` is: `TORPOR_KEEPER`, else beside this program, else in `../libexec/torpor`.
-    public static func findProgram() -> String? { findProgram(named: "torpor-keeper", variable: "TORPOR_KEEPER") }
-
-    /// Where a program is that belongs to this one: where an environment variable says, else beside this program, else
-    /// in `../libexec/torpor`.
-    public static func findProgram(named name: String, variable: String) -> String? {
-        if let path = ThisProcess.environment(variable), File.isExecutable(path) { return path }
-        guard let own = ThisProcess.executable, let directory = File.parent(of: own) else { return nil }
-        return [directory + "/" + name, directory + "/../libexec/torpor/" + name].first(where: File.isExecutable)
+    public static func findProgram() -> String? {
+        ThisProcess.companion("torpor-keeper", variable: "TORPOR_KEEPER")
     }
 
     /// Becomes the keeper, which starts this program again below itself, with `arguments` (without argument 0).

@@ -37,8 +37,12 @@ extension Governance: PolicyChainDelegate {
             return delay(app, counsel)
         case TORPOR_ADVISE_REFUSE.rawValue:
             guard isAnswer(counsel, to: TORPOR_EVENT_LAUNCH) else { break }
+            let before = app.refusal
             if !counsel.onlyAdvises { app.refusal = "was not launched: \(Self.because(counsel))" }
-            return follow(.refuse, app, counsel, "is not launched")
+            let outcome = follow(.refuse, app, counsel, "is not launched")
+            // Else it would be told of another ending.
+            if case .refused = outcome { app.refusal = before }
+            return outcome
         case TORPOR_ADVISE_PROFILE.rawValue:
             guard let state = Goal(policyCode: advice.value) else {
                 return refuse(counsel, app, "there is no state number \(advice.value)")

@@ -82,6 +82,7 @@ extension Governance {
     func forget(_ app: AppID) {
         view.remove(app)
         unseen.remove(app)
+        inUse.remove(app)
         damping.forget(app)
         putOff[app] = nil
         damped[app] = nil
@@ -101,10 +102,7 @@ extension Governance {
                     guard let app = self.app(counsel.advice.app), seen.insert(counsel.advice.app).inserted else {
                         return nil
                     }
-                    let machine = self.supervisor.coordinator.machine(app.id)
-                    guard machine.isAlive, machine.rules.eviction != .never,
-                        !self.supervisor.coordinator.isRequired(app.id)
-                    else { return nil }
+                    guard self.supervisor.coordinator.mayEnd(app.id) else { return nil }
                     return (app, counsel.policy, counsel.advice.reason)
                 }
             )

@@ -20,7 +20,12 @@ extension Governance {
         let now = supervisor.loop.now
         view.system.now = now.microseconds
         view.system.realtime = Clock.realtimeMicroseconds()
-        for id in unseen where view.isPresent(id) { fill(supervisor.apps[id], now: now) }
+        for id in unseen where view.isPresent(id) {
+            let app = supervisor.apps[id]
+            fill(app, now: now)
+            if app.times.isInUse { inUse.insert(id) } else { inUse.remove(id) }
+        }
+        for id in inUse { view[id].last_use = now.microseconds }
         unseen.removeAll(keepingCapacity: true)
         askedMeanwhile.removeAll(keepingCapacity: true)
     }
@@ -36,7 +41,7 @@ extension Governance {
         view[app.id].priority = Int32(clamping: app.specification.priority)
         view[app.id].last_reason = machine.lastEnding.policyCode
         view[app.id].state_since = app.times.since
-        view[app.id].last_use = app.times.isInUse ? now.microseconds : app.times.lastUse
+        view[app.id].last_use = app.times.lastUse
         view[app.id].launched_at = app.tree == nil ? never : app.launchedAt?.microseconds ?? never
         view[app.id].grant_ends = never
         view[app.id].next_restart = never

@@ -18,6 +18,8 @@ final class Governance {
     private(set) var chain: PolicyChain! = nil
     /// Apps of which the view does not show what is so now.
     var unseen: Set<AppID> = []
+    /// Apps in the foreground: they are in use at present, whether anything of them changes or not.
+    var inUse: Set<AppID> = []
     /// Apps that somebody else has asked something of since the question under way was asked.
     var askedMeanwhile: Set<AppID> = []
     var damping = GoalDamping()
@@ -50,20 +52,13 @@ final class Governance {
     init(_ supervisor: Supervisor) throws(Errno) {
         self.supervisor = supervisor
         view = try PolicyView()
-        hostUser = Users.isRoot ? Self.unprivilegedUser() : nil
+        hostUser = HostProcess.unprivilegedUser()
         chain = PolicyChain(loop: supervisor.loop, view: view, hosts: self) { [weak self] name, isAsked in
             self?.marks?.mark(isAsked ? name : "")
         }
         chain.delegate = self
         view.system.started = supervisor.loop.now.microseconds
         for app in supervisor.apps { show(app) }
-    }
-
-    private static func unprivilegedUser() -> (user: UInt32, group: UInt32) {
-        for name in ["torpor-policy", "nobody"] {
-            if let user = Users.lookup(name) { return (user.uid, user.gid) }
-        }
-        return (65534, 65534)
     }
 
     /// Goes by what the configuration says now.
@@ -190,7 +185,7 @@ extension Governance: PolicyHostLauncher {
         ended: @escaping (PolicyEnd) -> Void
     ) {
         let loop = supervisor.loop
-        guard let program = Keeper.findProgram(named: "torpor-policy-host", variable: "TORPOR_POLICY_HOST") else {
+        guard let program = HostProcess.findProgram() else {
             return loop.later { started(.failure(.notStarted(program: "torpor-policy-host", .noSuchFileOrDirectory))) }
         }
         var launch = LaunchPlan(

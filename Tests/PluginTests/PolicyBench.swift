@@ -156,7 +156,7 @@ final class PolicyBench {
 
     func questions(_ events: [torpor_policy_event]) throws -> PolicyAnswer {
         try events.withUnsafeBufferPointer { events throws(PolicyFailure) in
-            try policy.ask(events, of: view, limit: max(64, 4 * view.count))
+            try policy.ask(events, of: view, limit: PolicyAnswer.limit(events: events.count, apps: view.count))
         }
     }
 

@@ -27,14 +27,11 @@ struct AdviceJudge {
 
     private let asksAboutTimers: Bool
 
-    /// How many pieces of advice torpord takes to one question.
-    static func limit(apps: Int) -> Int { max(64, 4 * apps) }
-
     init(wants: UInt64) { asksAboutTimers = wants >> UInt64(TORPOR_EVENT_TIMER.rawValue) & 1 != 0 }
 
     /// Looks at what a policy said to these events, when it was shown this.
     mutating func judge(_ answer: PolicyAnswer, to events: [torpor_policy_event], in view: PolicyView) {
-        let limit = Self.limit(apps: view.count)
+        let limit = PolicyAnswer.limit(events: events.count, apps: view.count)
         if answer.advice.count > limit {
             fault(
                 "more advice than torpord takes",

@@ -50,11 +50,10 @@ struct PolicyTool {
     private static func settings(host: String?) throws(Failure) -> HostProcess.Settings {
         var settings = HostProcess.Settings(program: try program(host))
         // As torpord has it.
-        settings.adviceLimit = AdviceJudge.limit(apps: PolicyView.capacity)
-        guard Users.isRoot else { return settings }
-        let user = ["torpor-policy", "nobody"].lazy.compactMap { Users.lookup($0) }.first
-        settings.user = user?.uid ?? 65534
-        settings.group = user?.gid ?? 65534
+        settings.adviceLimit = PolicyAnswer.limit(events: 1, apps: PolicyView.capacity)
+        let user = HostProcess.unprivilegedUser()
+        settings.user = user?.user
+        settings.group = user?.group
         return settings
     }
 
@@ -65,15 +64,11 @@ struct PolicyTool {
             }
             return named
         }
-        let name = "torpor-policy-host"
-        if let path = ThisProcess.environment("TORPOR_POLICY_HOST"), File.isExecutable(path) { return path }
-        let folder = ThisProcess.executable.flatMap { File.parent(of: $0) } ?? "."
-        let places = [folder + "/" + name, folder + "/../libexec/torpor/" + name]
-        if let path = places.first(where: File.isExecutable) { return path }
+        if let path = HostProcess.findProgram() { return path }
         throw Failure(
             status: .failed,
-            message: "\(name), which policies run in, is neither beside torpor nor in ../libexec/torpor: name it with "
-                + "--host"
+            message: "torpor-policy-host, which policies run in, is neither beside torpor nor in ../libexec/torpor: name "
+                + "it with --host"
         )
     }
 
