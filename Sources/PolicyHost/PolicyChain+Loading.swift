@@ -28,6 +28,15 @@ extension PolicyChain {
 
     private func loadHere(_ seat: PolicySeat, _ library: TrustedLibrary) throws(PolicyFailure) {
         let name = seat.settings.name
+        let status = try? File.status(descriptor: library.library.raw)
+        if let earlier = openedHere[library.path], let status, earlier != (status.device, status.inode) {
+            // The loader would give the same again, and say nothing.
+            throw .refused(
+                "\(library.path) is another file now than the one that torpord has opened, and a process opens no library "
+                    + "anew: ‘torpor upgrade’ begins with the new one, and isolation = \"process\" needs no such thing"
+            )
+        }
+        if let status { openedHere[library.path] = (status.device, status.inode) }
         guarding(name, true)
         defer { guarding(name, false) }
         let opened = try PolicyLibrary(path: library.path, options: seat.settings.options)

@@ -41,6 +41,8 @@ public final class PolicyChain {
     let view: PolicyView
     let hosts: any PolicyHostLauncher
     let guarding: (String, Bool) -> Void
+    /// The files that were opened in this process, by their paths.
+    var openedHere: [String: (device: UInt64, inode: UInt64)] = [:]
     private var queue: [Entry] = []
     private var round: Round?
     private var isScheduled = false

@@ -252,6 +252,28 @@ import Varlink
         }
     }
 
+    @Test(
+        "a library in torpord's own process that was built anew is not taken for the old one: an upgrade begins with it"
+    )
+    func builtAnew() throws {
+        let folder = try Libraries.makeFolder("anew")
+        let path = folder + "/libadvisor.so"
+        try copyProgram(Libraries.path("advisor.c"), to: path)
+        let lines = "path = \"\(path)\"\nisolation = \"none\"\ndeadline = \"5s\""
+        try withDaemon(Governed.toml([("adviser", lines)], apps: Governed.sleeper("a"))) { daemon throws in
+            try daemon.waitForPolicy("adviser", "is there") { $0.state == "ready" }
+            _ = try daemon.call(.reloadPolicy(name: "adviser"))
+            #expect(try daemon.policy("adviser").state == "ready")
+            try copyProgram(Libraries.path("advisor.c"), to: path + ".new")
+            try File.rename(path + ".new", path)
+            _ = try daemon.call(.reloadPolicy(name: "adviser"))
+            let policy = try daemon.policy("adviser")
+            #expect(policy.state == "refused" && policy.lastFailure?.contains("torpor upgrade") == true, "\(policy)")
+            kill(daemon.pid, SIGUSR2)
+            try daemon.waitForPolicy("adviser", "is there again") { $0.state == "ready" }
+        }
+    }
+
     @Test("the next torpord goes on with new processes for its policies, and none of the old is left")
     func replaced() throws {
         let rules = rule(on: Number.state, Number.goal, app: "a", value: Number.suspended)
