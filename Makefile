@@ -48,7 +48,7 @@ bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; A
 	$(SWIFT) build -c release --package-path Benchmarks --product bench
 	$(SWIFT) build -c release --package-path Benchmarks --product hello
 	@mkdir -p .build/bench
-	-@Benchmarks/Scripts/systemd-container make .build/bench/systemd-root
+	-@scripts/systemd-container make bench .build/bench/systemd-root
 	Benchmarks/.build/release/bench $(if $(QUICK),--quick) --json .build/bench/results.json \
 		--svg .build/bench/results.svg --markdown .build/bench/results.md $(ARGS)
 

@@ -8,7 +8,7 @@ struct Systemd: Peer {
     private let tree: String
 
     init(_ bench: Bench) {
-        script = bench.root + "/Benchmarks/Scripts/systemd-container"
+        script = bench.root + "/scripts/systemd-container"
         tree = bench.root + "/.build/bench/systemd-root"
     }
 
@@ -23,8 +23,8 @@ struct Systemd: Peer {
         if access("/usr/bin/systemd-nspawn", X_OK) != 0 {
             return "systemd-nspawn is missing: apt-get install systemd-container"
         }
-        if access(tree + "/etc/torpor-bench", R_OK) != 0 {
-            return "its tree is not there: \(script) make \(tree)"
+        if access(tree + "/etc/torpor-tree", R_OK) != 0 {
+            return "its tree is not there: \(script) make bench \(tree)"
         }
         return nil
     }

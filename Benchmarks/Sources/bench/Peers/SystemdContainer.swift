@@ -1,6 +1,6 @@
 import Foundation
 
-/// A booted systemd: Scripts/systemd-container, and a shell within.
+/// A booted systemd: scripts/systemd-container, and a shell within.
 final class SystemdContainer {
     /// The container's PID 1, as /proc of the harness has it.
     let systemd: pid_t
