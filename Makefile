@@ -11,10 +11,13 @@ CHECK ?=
 WRITE ?=
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata
 
+# What makes the Debian package and looks at it.
+DEB := dpkg-dev binutils chrpath lintian man-db python3 shellcheck
+
 # The supervisors and log programs that the benchmarks measure beside Torpor.
 PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
 
-.PHONY: help build release test chaos demo bench bench-micro format lint completions deps clean
+.PHONY: help build release test chaos deb demo bench bench-micro format lint completions deps clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -38,6 +41,10 @@ test: deps ## Build with warnings as errors and run every test (FILTER=… for s
 chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEED=… repeats a run)
 	$(SWIFT) build --build-tests
 	TORPOR_CHAOS_ROUNDS=$(ROUNDS) TORPOR_CHAOS_SEED=$(SEED) $(SWIFT) test --skip-build --filter ChaosTests
+
+deb: release ## Make the Debian package .build/deb/torpor_VERSION_ARCH.deb
+	@scripts/install-packages $(DEB)
+	@packaging/deb/build
 
 demo: release ## Watch real programs go through the states (ARGS=--stay leaves it running)
 	@config/demo/demo.sh .build/release $(ARGS)

@@ -11,7 +11,7 @@ import TorporAPI
 /// Carries out what the core decided.
 extension Supervisor {
     /// The version that clients are told.
-    public static let version = "0.1.0"
+    public static let version = TorporVersion.text
 
     func perform(_ outputs: [AppAction]) {
         let now = loop.now

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Linux
+import TorporAPI
 
 /// The command line. One file a verb.
 struct Torpor: ParsableCommand {
@@ -14,7 +15,7 @@ struct Torpor: ParsableCommand {
             Exit status: 0 done; 1 it failed; 2 usage or configuration; 3 the app is not running (status); 4 unknown \
             app, or no supervisor answers.
             """,
-        version: "torpor 0.1.0",
+        version: "torpor \(TorporVersion.text)",
         subcommands: [
             List.self, Status.self, Start.self, Stop.self, Restart.self, Foreground.self, Background.self,
             Suspend.self, Resume.self, Interrupt.self, Kill.self, SendSignal.self, Reset.self, WaitFor.self, Logs.self,
