@@ -68,12 +68,14 @@ let package = Package(
         ),
         .target(name: "ScriptedServer", dependencies: ["Linux", "Varlink"], path: "Tests/Support/ScriptedServer"),
         .target(name: "ServerPolicy", dependencies: ["CalendarTime", "TorporPolicyKit"], path: "Plugins/Server"),
+        .target(name: "ServiceManager", dependencies: ["CSystemd", "Linux"]),
         .target(name: "Store", dependencies: ["CSQLite", "EventLoop", "Linux"]),
         .target(
             name: "Supervisor",
             dependencies: [
                 "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Policies", "PolicyHost",
-                "Processes", "Recovery", "Store", "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
+                "Processes", "Recovery", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI", "Varlink",
+                "VarlinkServer",
             ]
         ),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),

@@ -1,1 +1,3 @@
+#include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
+#include <systemd/sd-login.h>

@@ -130,10 +130,13 @@ public struct Coordinator: Sendable {
     /// The apps that this one waits for before it can be launched or brought forward.
     public func blockers(_ app: AppID) -> [String] {
         guard nodes[app].machine.isWaitingForPermission || nodes[app].pendingGoal != nil else { return [] }
-        let missing = graph.requires[app].filter { !isUp($0) }
+        let missing = missingRequirements(of: app)
         let earlier = graph.after[app].filter { !missing.contains($0) && isAboutToLaunch($0) }
         return (missing + earlier).map { nodes[$0].definition.name }
     }
+
+    /// What the app requires and is not up.
+    public func missingRequirements(of app: AppID) -> [AppID] { graph.requires[app].filter { !isUp($0) } }
 
     /// Whether no app has a process.
     public var isEverythingGone: Bool { nodes.allSatisfy { !$0.machine.isAlive } }

@@ -10,6 +10,7 @@ public final class ChildProcess {
 
     /// How it ended, as waitpid(2) says (``WaitStatus``); nil while it lives or nobody has looked.
     public private(set) var status: Int32?
+    private var isAbandoned = false
 
     /// Runs a program. It gets no descriptors but these, in the places that they are named by.
     ///
@@ -72,7 +73,11 @@ public final class ChildProcess {
         return reap()
     }
 
+    /// Lets it live on by itself: it is ended by nobody here, and reaped by whoever adopts it.
+    public func abandon() { isAbandoned = true }
+
     deinit {
+        guard !isAbandoned else { return }
         kill()
         reap()
     }

@@ -24,6 +24,9 @@ public enum Memory {
     /// ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).
     public static func release() { tlx_release_pages() }
 
+    /// Gives back what a C library has allocated for its caller.
+    public static func free(_ pointer: UnsafeMutableRawPointer?) { Glibc.free(pointer) }
+
     /// The size of a page, bytes.
     public static let pageSize = Int(sysconf(Int32(_SC_PAGESIZE)))
 }

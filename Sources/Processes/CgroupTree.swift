@@ -13,9 +13,14 @@ public final class CgroupTree {
     /// Controllers that the apps' cgroups have, such as `memory`.
     public private(set) var controllers: [String] = []
 
-    /// Finds a place and tries it out: below the cgroup of this process, else, for root, below the v2 mount. `instance`
-    /// tells supervisors apart: the same after a restart, another for another.
-    public init(instance: String, mount: String? = Cgroup.mount) throws(CgroupsUnavailable) {
+    /// Finds a place and tries it out: in the scope for apps where there is one, else below the cgroup of this process,
+    /// else, for root, below the v2 mount. `instance` tells supervisors apart: the same after a restart, another for
+    /// another.
+    public init(
+        instance: String,
+        scope: String? = nil,
+        mount: String? = Cgroup.mount
+    ) throws(CgroupsUnavailable) {
         guard let mount else {
             throw CgroupsUnavailable(
                 description: "cgroup v2 is not mounted: apps are followed by session and descent instead"
@@ -23,6 +28,7 @@ public final class CgroupTree {
         }
         let own = (try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 } ?? "/"
         var places = [own == "/" ? mount : mount + own]
+        if let scope { places.insert(scope, at: 0) }
         if Users.isRoot, !places.contains(mount) { places.append(mount) }
         var reason = ""
         for place in places {
@@ -58,6 +64,18 @@ public final class CgroupTree {
 
     /// The path of an app's cgroup, there or not.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
+
+    /// The path of an app's cgroup whose process an earlier supervisor launched, perhaps in another place.
+    public func path(of app: String, around pid: Int32) -> String {
+        let parent = base.split(separator: "/").last ?? ""
+        let name = Self.fileName(app)
+        guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount else { return path(of: app) }
+        let parts = group.split(separator: "/")
+        guard let place = parts.firstIndex(of: parent), place + 1 < parts.count, parts[place + 1] == name else {
+            return path(of: app)
+        }
+        return mount + "/" + parts[...(place + 1)].joined(separator: "/")
+    }
 
     /// Makes an app's cgroup, thawed; the descriptor of its directory is what a launch needs.
     public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor) {

@@ -35,9 +35,12 @@ extension Supervisor {
             reply.map { fail($0, refusal) }
             return
         }
-        if !request.diff { keeper.tellManager("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)") }
+        if !request.diff { service.reload() }
+        var trouble: String?
         switch readConfiguration() {
-        case .failure(let list): refuse(list, by: name, reply)
+        case .failure(let list):
+            trouble = "the configuration on disk is not valid, the one before stays in force"
+            refuse(list, by: name, reply)
         case .success(let new):
             do throws(Selection.Unknown) {
                 let outdated = Set(apps.filter(\.isOutdatedSinceRecovery).map(\.name))
@@ -55,7 +58,7 @@ extension Supervisor {
                 )
             }
         }
-        if !request.diff { keeper.tellManager("READY=1\nSTATUS=\(apps.count) apps") }
+        if !request.diff { service.reloaded(trouble: trouble) }
         restSoon()
     }
 

@@ -138,7 +138,7 @@ extension Supervisor {
         app.statusText = nil
         app.refusal = nil
         app.usage = .none
-        if app.tree?.cgroupPath != nil { try? cgroups?.remove(app.name) }
+        if let path = app.tree?.cgroupPath { try? Cgroup.removeTree(path) }
         app.tree = nil
         app.heldBack = nil
         governance?.ended(app, ending)

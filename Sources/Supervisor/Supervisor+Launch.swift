@@ -45,9 +45,9 @@ extension Supervisor {
             plan.setListenPid = !stored.isEmpty
             plan.setWatchdogPid = app.specification.rules.watchdog != nil
             var cgroup: (path: String, directory: Descriptor)?
-            if let cgroups {
+            if cgroups != nil {
                 do throws(Errno) {
-                    cgroup = try cgroups.create(app.name)
+                    cgroup = try makeCgroup(app)
                 } catch {
                     log.warning("\(app.name): no cgroup of its own (\(error)); following it by session")
                 }
@@ -59,6 +59,16 @@ extension Supervisor {
         } catch {
             launchRefused(app, error.description)
         }
+    }
+
+    private func makeCgroup(_ app: AppRuntime) throws(Errno) -> (path: String, directory: Descriptor)? {
+        do throws(Errno) {
+            return try cgroups?.create(app.name)
+        } catch {
+            guard error == .noSuchFileOrDirectory, scope != nil else { throw error }
+        }
+        repairScope()
+        return try cgroups?.create(app.name)
     }
 
     func launched(

@@ -132,7 +132,7 @@ extension Supervisor {
             pidfd = inheritance.take(HeldName.process(app.name)).first ?? (try? leader.open())
             if let pidfd { adopt(app, leader, pidfd) }
         }
-        let cgroup = record.hasCgroup ? cgroups?.path(of: app.name) : nil
+        let cgroup = record.hasCgroup ? cgroups?.path(of: app.name, around: leader.pid) : nil
         app.tree = tree(tag, leader, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
         if let main = record.main, main != leader { app.tree?.restoreMain(main) }
         if let cause = machine.exitCause {

@@ -6,6 +6,7 @@ import Notify
 import Output
 import Processes
 import Recovery
+import ServiceManager
 import Store
 import SystemPackage
 import TorporAPI
@@ -49,6 +50,12 @@ public final class Supervisor {
     var governance: Governance?
     var cgroups: CgroupTree?
     var cgroupTrouble: String?
+    /// systemd, where this is a service of it.
+    let manager: ServiceManager?
+    /// Where apps live under systemd; nil where there is no such place.
+    var scope: AppsScope?
+    /// What the service manager is told.
+    private(set) lazy var service = ServiceReport(self)
     var coordinator: Coordinator
     var apps = AppTable()
     var server: VarlinkServer?
@@ -121,11 +128,8 @@ public final class Supervisor {
             throw StartError("\(error)")
         }
         coordinator.launchesAtOnce = Self.launchesAtOnce
-        do throws(CgroupsUnavailable) {
-            cgroups = try CgroupTree(instance: runtime.instance)
-        } catch {
-            cgroupTrouble = error.description
-        }
+        manager = keeper.isUnderManager ? ServiceManager() : nil
+        findCgroups()
         for (id, app) in configuration.apps.enumerated() {
             apps.append(AppRuntime(id: id, specification: app, supervisor: self))
         }
@@ -210,6 +214,7 @@ public final class Supervisor {
         repairRuntimeDirectory()
         watchRuntimeDirectory()
         keeper.settled()
+        service.begin()
         store.releaseWrites()
         if keeper.isFallback {
             log.error("the torpord on disk did not come up: the one from before the upgrade goes on")
@@ -238,9 +243,9 @@ public final class Supervisor {
         suspendAsBefore(first)
         log.info("torpord \(Supervisor.version) with \(apps.count) apps, control socket \(runtime.socket)")
         note(kind: "supervisor", text: "torpord \(Supervisor.version) supervises \(apps.count) apps")
-        keeper.tellManager("READY=1\nSTATUS=\(apps.count) apps")
         settle()
         isStarted = true
+        service.launch(first.map(\.app))
         for work in afterStart { work() }
         afterStart = []
         restSoon()
@@ -296,6 +301,7 @@ public final class Supervisor {
             keep(apps[id])
         }
         if let governance, !touched.isEmpty { governance.touched(touched) }
+        if !touched.isEmpty { service.touched() }
         if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
         if coordinator.isHoldingLaunches { armPace() }
         forgetRemoved()
@@ -358,13 +364,15 @@ public final class Supervisor {
     /// Whether nothing may begin any more.
     var isEnding: Bool { isFinishing || isLeaving || isFinished || handsOver != nil }
 
-    /// SIGTERM or SIGINT: everything is terminated in its order, or left, as `on_exit` says. A second one hurries.
+    /// SIGTERM or SIGINT: everything is terminated in its order, or left, as `on_exit` says, or because systemd restarts the
+    /// service. A second one hurries.
     private func askToFinish() {
         let now = loop.now
-        if configuration.supervisor.onExit == .leave {
-            log.info("asked to stop: the apps run on, and the next torpord takes them over (on_exit = \"leave\")")
-            note(kind: "supervisor", text: "stopping: the apps run on")
-            keeper.tellManager("STOPPING=1")
+        let reason = isFinishing ? nil : reasonToLeaveApps
+        if let reason {
+            log.info("asked to stop: the apps run on, and the next torpord takes them over (\(reason))")
+            note(kind: "supervisor", text: "stopping: the apps run on", reason: reason)
+            service.stop(leavingApps: true)
             isLeaving = true
             return loop.stop()
         }
@@ -377,8 +385,8 @@ public final class Supervisor {
             isFinishing = true
             recovery.isShuttingDown = true
             note(kind: "supervisor", text: "stopping: every app is terminated")
-            keeper.tellManager("STOPPING=1")
             perform(coordinator.shutDown(now: now))
+            service.stop(leavingApps: false)
         }
         settle()
     }
@@ -408,6 +416,7 @@ public final class Supervisor {
             app.notifySocket?.close()
         }
         cgroups?.removeAll()
+        scope?.release()
         runtime.remove(apps: apps.map(runtime.directory))
         keeper.sayBye()
     }

@@ -232,14 +232,34 @@ static void open_standard_descriptors(void)
         close(fd);
 }
 
+/// Does nothing, so that the scope of the apps has a process (Sources/Supervisor/AppsScope.swift). It holds nothing either.
+static int placeholder(void)
+{
+    prctl(PR_SET_NAME, "torpor-scope");
+    setsid();
+    if (chdir("/") < 0)
+        return 1;
+    syscall(SYS_close_range, 0, ~0u, 0);
+    open_standard_descriptors();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGTERM, SIG_DFL);
+    for (;;)
+        pause();
+}
+
 int main(int count, char **arguments, char **environment)
 {
     if (count == 3 && strcmp(arguments[1], "--accepts") == 0)
         return resume_accepts(arguments[2]);
+    if (count == 2 && strcmp(arguments[1], "--placeholder") == 0)
+        return placeholder();
     bool resuming = count >= 4 && strncmp(arguments[1], "--resume", 8) == 0;
     if (count < 2 || (arguments[1][0] == '-' && !resuming)) {
         fprintf(stderr, "usage: torpor-keeper TORPORD [ARGUMENT…]\n"
                         "       torpor-keeper --accepts VERSION\n"
+                        "       torpor-keeper --placeholder\n"
                         "torpord starts its keeper by itself: run torpord instead.\n");
         return 2;
     }

@@ -1,0 +1,166 @@
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// What the service manager is told of the supervisor (sd_notify(3)), through the keeper: that the apps to be launched at
+/// start were launched, how the apps are, that another configuration is being read, and that a start or a stop takes as
+/// long as the deadlines of apps allow.
+///
+/// Without a service manager nothing is told, and only ``isReady`` is kept.
+final class ServiceReport {
+    private unowned let supervisor: Supervisor
+    private let isHeard: Bool
+    private var timer: TimerSource?
+    /// Apps whose launch at start is not over; nil until launching has begun.
+    private var starting: Set<AppID>?
+    /// Whether every app to be launched at start was: it is up, or has failed its first launch, or has one that nothing
+    /// bounds. What waits for a requirement that has failed waits without anybody waiting for it.
+    private(set) var isReady = false
+    private var isStopping = false
+    private var status = ""
+    private var statusAt = Duration.zero
+    private var extendedAt = Duration.zero
+    /// Why the configuration on disk is not the one in force.
+    private var trouble: String?
+
+    init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        isHeard = supervisor.keeper.isUnderManager
+    }
+
+    /// How much more time is asked for, and how often.
+    private static let extensionTime = Duration.seconds(30)
+    private static let extensionInterval = Duration.seconds(5)
+    private static let statusInterval = Duration.seconds(1)
+    /// Launches come in flocks: looked at together.
+    private static let launchInterval = Duration.milliseconds(10)
+
+    // MARK: What happens
+
+    /// The supervisor begins its work; the start may take as long as what an earlier one left takes to end.
+    func begin() {
+        guard isHeard else { return }
+        extendedAt = supervisor.loop.now
+        tick(within: Self.extensionInterval)
+    }
+
+    /// These apps are launched at start.
+    func launch(_ apps: [AppID]) {
+        starting = Set(apps)
+        look()
+    }
+
+    /// Something about apps has changed.
+    func touched() {
+        if !isReady, starting != nil { tick(within: Self.launchInterval) }
+        if isReady, isHeard { tick(within: Self.statusInterval) }
+    }
+
+    /// Another configuration is read.
+    func reload() {
+        guard isReady else { return }
+        tell("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)")
+    }
+
+    /// It was read; `trouble` is why it is not in force, in half a sentence.
+    func reloaded(trouble: String? = nil) {
+        self.trouble = trouble
+        guard isReady else { return }
+        status = text()
+        tell("READY=1\nSTATUS=\(status)")
+    }
+
+    /// The supervisor ends, and terminates the apps before that, or leaves them to the next one.
+    func stop(leavingApps: Bool) {
+        isStopping = true
+        status = leavingApps ? "stopping; the apps run on" : text()
+        tell("STOPPING=1\nSTATUS=\(status)")
+        guard !leavingApps else { return }
+        extend()
+        tick(within: Self.statusInterval)
+    }
+
+    // MARK: What is told
+
+    private func tell(_ state: String) { supervisor.keeper.tellManager(state) }
+
+    /// Looks again in that time, or sooner.
+    private func tick(within delay: Duration) {
+        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
+        let at = supervisor.loop.now + delay
+        if let timer, timer.deadline.map({ at < $0 }) ?? true { timer.arm(at: at) }
+    }
+
+    private func look() {
+        timer?.disarm()
+        if !isReady, let still = starting?.filter(isStarting) {
+            starting = still
+            isReady = still.isEmpty
+            if isReady {
+                starting = nil
+                status = text()
+                statusAt = supervisor.loop.now
+                tell("READY=1\nSTATUS=\(status)")
+            }
+        }
+        guard isHeard else { return }
+        tellStatus()
+        guard !isReady || isStopping else { return }
+        if supervisor.loop.now - extendedAt >= Self.extensionInterval { extend() }
+        tick(within: Self.extensionInterval)
+    }
+
+    private func tellStatus() {
+        guard supervisor.loop.now - statusAt >= Self.statusInterval else { return tick(within: Self.statusInterval) }
+        let now = text()
+        guard now != status else { return }
+        (status, statusAt) = (now, supervisor.loop.now)
+        tell("STATUS=\(now)")
+    }
+
+    /// Asks for more time, unless all that could be done was done and there is nothing to wait for.
+    private func extend() {
+        let now = supervisor.loop.now
+        let isBounded = supervisor.apps.contains { app in
+            app.hooks != nil || supervisor.coordinator.machine(app.id).deadlines.contains { $0.kind != .kill && $0.at > now }
+        }
+        guard !isStopping || isBounded else { return }
+        extendedAt = now
+        tell("EXTEND_TIMEOUT_USEC=\(Self.extensionTime.microseconds)")
+    }
+
+    /// Whether an app's launch at start is still under way.
+    private func isStarting(_ id: AppID) -> Bool {
+        let machine = supervisor.coordinator.machine(id)
+        if machine.transition == .launching { return !machine.hasProcess || machine.nextDeadline != nil }
+        guard machine.isWaitingForPermission else { return false }
+        return supervisor.coordinator.missingRequirements(of: id).allSatisfy { other in
+            let other = supervisor.coordinator.machine(other)
+            return other.transition == .launching || other.isWaitingForPermission
+        }
+    }
+
+    /// All of it in a line: `12 apps: 9 active, 2 suspended, 1 not running; failed: db`.
+    private func text() -> String {
+        var counts: [String: Int] = [:]
+        var failed: [String] = []
+        for app in supervisor.apps {
+            let machine = supervisor.coordinator.machine(app.id)
+            let isPassing = machine.transition == .launching || machine.transition == .terminating
+            counts[isPassing ? machine.transition?.rawValue ?? "" : machine.state.rawValue, default: 0] += 1
+            if machine.failed { failed.append(app.name) }
+        }
+        let order = ["launching", "active", "inactive", "background", "suspended", "terminating", "not-running"]
+        let parts = order.compactMap { name in counts[name].map { "\($0) \(name)" } }
+        var text = supervisor.apps.count == 1 ? "1 app" : "\(supervisor.apps.count) apps"
+        if !parts.isEmpty { text += ": " + parts.joined(separator: ", ") }
+        if !failed.isEmpty {
+            text += "; failed: " + failed.prefix(3).joined(separator: ", ")
+            if failed.count > 3 { text += " and \(failed.count - 3) more" }
+        }
+        if isStopping { return "stopping: " + text }
+        if !isReady { return "starting: " + text }
+        return trouble.map { text + "; " + $0 } ?? text
+    }
+}

@@ -1,0 +1,50 @@
+import Configuration
+import Lifecycle
+import Linux
+import Processes
+import ServiceManager
+
+/// Being a service of systemd: where apps live, and what a stop means.
+extension Supervisor {
+    /// Under systemd apps live in a scope beside the service, else below the service or wherever there is a place.
+    func findCgroups() {
+        if let manager {
+            do throws(ServiceManagerError) {
+                scope = try AppsScope(of: manager)
+            } catch {
+                log.warning(
+                    "systemd gives no \(manager.scopeName) for the apps (\(error)): they are ended when the service is "
+                        + "restarted"
+                )
+            }
+        }
+        do throws(CgroupsUnavailable) {
+            cgroups = try CgroupTree(instance: runtime.instance, scope: scope?.path)
+        } catch {
+            cgroupTrouble = error.description
+        }
+    }
+
+    /// Somebody may have stopped the scope, with all apps in it.
+    func repairScope() {
+        guard let manager, let scope, !File.exists(scope.path) else { return }
+        log.warning("\(manager.scopeName) is gone: another one is made")
+        findCgroups()
+    }
+
+    /// Why the apps are not terminated when the supervisor stops, in a few words; nil when they are.
+    ///
+    /// A stop and a restart are both a SIGTERM: systemd is asked which of them it is.
+    var reasonToLeaveApps: String? {
+        if configuration.supervisor.onExit == .leave { return "on_exit = \"leave\"" }
+        guard let manager else { return nil }
+        do throws(ServiceManagerError) {
+            guard try manager.job() == "restart" else { return nil }
+        } catch {
+            log.warning("systemd does not say whether it stops or restarts the service (\(error)): taken for a stop")
+            return nil
+        }
+        if scope == nil { log.warning("a restart ends the apps, since they live in the service's own cgroup") }
+        return scope == nil ? nil : "the service is restarted"
+    }
+}
