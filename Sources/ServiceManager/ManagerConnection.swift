@@ -28,7 +28,10 @@ final class ManagerConnection {
         guard let made else { throw ServiceManagerError("connecting: out of memory") }
         bus = made
         do throws(ServiceManagerError) {
-            try Self.check(sd_bus_set_address(bus, "unix:path=" + Self.escaped(place) + "/systemd/private"), "connecting")
+            try Self.check(
+                sd_bus_set_address(bus, "unix:path=" + Self.escaped(place) + "/systemd/private"),
+                "connecting"
+            )
             try Self.check(
                 sd_bus_set_method_call_timeout(bus, UInt64(Self.patience.microseconds)),
                 "connecting"
@@ -50,12 +53,37 @@ final class ManagerConnection {
         defer { sd_bus_error_free(&error) }
         var value: UnsafeMutablePointer<CChar>?
         let result = sd_bus_get_property_string(
-            bus, Self.destination, path, Self.destination + "." + interface, name, &error, &value
+            bus,
+            Self.destination,
+            path,
+            Self.destination + "." + interface,
+            name,
+            &error,
+            &value
         )
         try Self.check(result, name, error)
         guard let value else { return "" }
         defer { Memory.free(value) }
         return String(cString: value)
+    }
+
+    /// A property that is a number of 32 bits.
+    func number(_ path: String, _ interface: String, _ name: String) throws(ServiceManagerError) -> UInt32 {
+        var error = sd_bus_error()
+        defer { sd_bus_error_free(&error) }
+        var value: UInt32 = 0
+        let result = sd_bus_get_property_trivial(
+            bus,
+            Self.destination,
+            path,
+            Self.destination + "." + interface,
+            name,
+            &error,
+            CChar(UInt8(ascii: "u")),
+            &value
+        )
+        try Self.check(result, name, error)
+        return value
     }
 
     /// A unit's `Job`: where it is, if there is one.
@@ -65,7 +93,14 @@ final class ManagerConnection {
         var reply: OpaquePointer?
         defer { sd_bus_message_unref(reply) }
         let result = sd_bus_get_property(
-            bus, Self.destination, path, Self.destination + ".Unit", "Job", &error, &reply, "(uo)"
+            bus,
+            Self.destination,
+            path,
+            Self.destination + ".Unit",
+            "Job",
+            &error,
+            &reply,
+            "(uo)"
         )
         try Self.check(result, "Job", error)
         var number: UInt32 = 0
@@ -82,7 +117,11 @@ final class ManagerConnection {
         var made: OpaquePointer?
         try Self.check(
             sd_bus_message_new_method_call(
-                bus, &made, Self.destination, "/org/freedesktop/systemd1", Self.destination + ".Manager",
+                bus,
+                &made,
+                Self.destination,
+                "/org/freedesktop/systemd1",
+                Self.destination + ".Manager",
                 "StartTransientUnit"
             ),
             unit

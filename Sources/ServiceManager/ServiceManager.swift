@@ -11,8 +11,9 @@ public struct ServiceManager: Hashable, Sendable {
     /// Whether it is a user's.
     public let isUser: Bool
 
-    /// The service that this process belongs to; nil when it belongs to none.
-    public init?() {
+    /// The service of which `process` is the main one; nil when it is none's: what belongs to another service, such as a
+    /// terminal's or a runner of tests, is not to be spoken for.
+    public init?(main process: Int32) throws(ServiceManagerError) {
         if let unit = Self.name(sd_pid_get_user_unit), unit.hasSuffix(".service") {
             self.unit = unit
             isUser = true
@@ -22,6 +23,9 @@ public struct ServiceManager: Hashable, Sendable {
         } else {
             return nil
         }
+        let path = try ManagerConnection.path(of: unit)
+        let main = try ManagerConnection(isUser: isUser).number(path, "Service", "MainPID")
+        guard main == UInt32(bitPattern: process) else { return nil }
     }
 
     private static func name(
@@ -71,6 +75,8 @@ public struct ServiceManager: Hashable, Sendable {
             ("Before", .texts([unit])),
             ("TasksMax", .number(.max)),
             ("CollectMode", .text("inactive-or-failed")),
+            // Who wants the apps stopped stops the service; what is launched into a scope that is stopping is killed.
+            ("RefuseManualStop", .boolean(true)),
         ]
         let end = Clock.monotonic() + ManagerConnection.patience
         var isAskedFor = false

@@ -123,7 +123,8 @@ final class ServiceReport {
     private func extend() {
         let now = supervisor.loop.now
         let isBounded = supervisor.apps.contains { app in
-            app.hooks != nil || supervisor.coordinator.machine(app.id).deadlines.contains { $0.kind != .kill && $0.at > now }
+            app.hooks != nil
+                || supervisor.coordinator.machine(app.id).deadlines.contains { $0.kind != .kill && $0.at > now }
         }
         guard !isStopping || isBounded else { return }
         extendedAt = now

@@ -8,14 +8,12 @@ import ServiceManager
 extension Supervisor {
     /// Under systemd apps live in a scope beside the service, else below the service or wherever there is a place.
     func findCgroups() {
-        if let manager {
+        if keeper.isUnderManager {
             do throws(ServiceManagerError) {
-                scope = try AppsScope(of: manager)
+                manager = try ServiceManager(main: keeper.pid)
+                scope = try manager.map { manager throws(ServiceManagerError) in try AppsScope(of: manager) }
             } catch {
-                log.warning(
-                    "systemd gives no \(manager.scopeName) for the apps (\(error)): they are ended when the service is "
-                        + "restarted"
-                )
+                log.warning("systemd gives no scope for the apps (\(error)): a restart of the service ends them")
             }
         }
         do throws(CgroupsUnavailable) {

@@ -51,7 +51,7 @@ public final class Supervisor {
     var cgroups: CgroupTree?
     var cgroupTrouble: String?
     /// systemd, where this is a service of it.
-    let manager: ServiceManager?
+    var manager: ServiceManager?
     /// Where apps live under systemd; nil where there is no such place.
     var scope: AppsScope?
     /// What the service manager is told.
@@ -128,7 +128,6 @@ public final class Supervisor {
             throw StartError("\(error)")
         }
         coordinator.launchesAtOnce = Self.launchesAtOnce
-        manager = keeper.isUnderManager ? ServiceManager() : nil
         findCgroups()
         for (id, app) in configuration.apps.enumerated() {
             apps.append(AppRuntime(id: id, specification: app, supervisor: self))

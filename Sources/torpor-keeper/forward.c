@@ -83,6 +83,8 @@ void forward_signal(int signo)
             return;
         }
         passed_on |= UINT64_C(1) << signo;
+        if (signo != SIGWINCH)
+            watch_arm();  // it wakes for all others
         kill(torpord_pid, signo);
         return;
     }

@@ -96,6 +96,7 @@ extern int watch_fd;
 bool watch_start(void);
 void watch_stop(void);
 void watch_arm(void);
+void watch_look(void);
 void watch_fired(void);
 
 // forward.c

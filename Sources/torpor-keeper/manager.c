@@ -162,8 +162,10 @@ void manager_retry(void)
 void manager_watchdog(void)
 {
     uint64_t count;
-    if (read(watchdog_fd, &count, sizeof count) == sizeof count)
-        manager_tell("WATCHDOG=1", 10);
+    if (read(watchdog_fd, &count, sizeof count) != sizeof count)
+        return;
+    manager_tell("WATCHDOG=1", 10);
+    watch_look();  // not more often than the keeper wakes anyway
 }
 
 uint32_t manager_text_count(void)

@@ -46,20 +46,35 @@ void watch_arm(void)
     timerfd_settime(watch_fd, 0, &when, NULL);
 }
 
-static bool is_traced(pid_t pid)
+/// The first character of a field of /proc/PID/status, 0 when it cannot be read.
+static char status_of(pid_t pid, const char *name)
 {
-    char path[64], text[4096];
+    char path[64], text[4096], start[32];
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return 0;
     ssize_t size = read(fd, text, sizeof text - 1);
     close(fd);
     if (size <= 0)
-        return false;
+        return 0;
     text[size] = 0;
-    const char *field = strstr(text, "\nTracerPid:\t");
-    return field != NULL && field[12] != '0';
+    snprintf(start, sizeof start, "\n%s:\t", name);
+    const char *field = strstr(text, start);
+    return field == NULL ? 0 : field[strlen(start)];
+}
+
+static bool is_traced(pid_t pid)
+{
+    char tracer = status_of(pid, "TracerPid");
+    return tracer != 0 && tracer != '0';
+}
+
+/// A loop that is stuck has armed the timer itself. One that was stopped while it slept has not, and shows so.
+void watch_look(void)
+{
+    if (torpord_pid > 0 && status_of(torpord_pid, "State") == 'T')
+        watch_arm();
 }
 
 void watch_fired(void)

@@ -76,42 +76,6 @@ import Varlink
         }
     }
 
-    @Test("The service manager is told RELOADING with the time, and READY after it")
-    func serviceManager() throws {
-        let folder = try Daemon.makeFolder()
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let manager = try Sockets.bindDatagram(path: folder + "/notify")
-        func heard() -> [String] {
-            var all: [String] = []
-            while let bytes = try? Descriptor.read(manager.raw, maximum: 4096), !bytes.isEmpty {
-                all.append(String(decoding: bytes, as: UTF8.self))
-            }
-            return all
-        }
-        try withDaemon(Apps.sleeper("a"), environment: ["NOTIFY_SOCKET": folder + "/notify"]) { daemon throws in
-            var all: [String] = []
-            try daemon.eventually("it is ready") {
-                all += heard()
-                return all.contains { $0.contains("READY=1") }
-            }
-            for toml in [Apps.sleeper("a") + Apps.sleeper("b"), "wrong"] {
-                all = []
-                let before = Clock.monotonic().microseconds
-                _ = try? daemon.apply(toml)
-                try daemon.eventually("it is ready again") {
-                    all += heard()
-                    return all.contains { $0.contains("READY=1") }
-                }
-                let lines = all.flatMap { $0.split(separator: "\n").map(String.init) }
-                let reloading = try #require(lines.firstIndex(of: "RELOADING=1"), "\(lines)")
-                let ready = try #require(lines.firstIndex(of: "READY=1"))
-                #expect(reloading < ready)
-                let time = lines.first { $0.hasPrefix("MONOTONIC_USEC=") }.flatMap { Int64($0.dropFirst(15)) } ?? 0
-                #expect(time >= before && time <= Clock.monotonic().microseconds)
-            }
-        }
-    }
-
     @Test("A reader may not apply, nor ask what would be")
     func authority() throws {
         guard geteuid() == 0 else { return }
