@@ -45,6 +45,7 @@ chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEE
 deb: release ## Make the Debian package .build/deb/torpor_VERSION_ARCH.deb
 	@scripts/install-packages $(DEB)
 	@packaging/deb/build
+	@lintian --fail-on error,warning --allow-root .build/deb/torpor_*_$$(dpkg --print-architecture).deb
 
 demo: release ## Watch real programs go through the states (ARGS=--stay leaves it running)
 	@config/demo/demo.sh .build/release $(ARGS)
