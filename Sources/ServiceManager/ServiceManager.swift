@@ -63,13 +63,16 @@ public struct ServiceManager: Hashable, Sendable {
         try Self.group(of: scopeName, try ManagerConnection(isUser: isUser))
     }
 
-    /// Makes the scope around a process, and returns its cgroup, an absolute path. It is ordered before this unit, so
-    /// that at the machine's shutdown what is in it is left alone until this unit has stopped.
+    /// Makes the scope around a process, and returns its cgroup, an absolute path. It is in the slice
+    /// of this unit, and ordered before it, so that at the machine's shutdown what is in it is left alone until this unit
+    /// has stopped.
     public func makeScope(around process: Int32) throws(ServiceManagerError) -> String {
         let connection = try ManagerConnection(isUser: isUser)
         let name = scopeName
+        let slice = try connection.text(try ManagerConnection.path(of: unit), "Service", "Slice")
         let properties: [(String, ManagerConnection.Value)] = [
             ("Description", .text("Apps of \(unit)")),
+            ("Slice", .text(slice)),
             ("PIDs", .processes([UInt32(process)])),
             ("Delegate", .boolean(true)),
             ("Before", .texts([unit])),

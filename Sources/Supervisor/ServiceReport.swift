@@ -41,7 +41,7 @@ final class ServiceReport {
     /// The supervisor begins its work; the start may take as long as what an earlier one left takes to end.
     func begin() {
         guard isHeard else { return }
-        extendedAt = supervisor.loop.now
+        extend()
         tick(within: Self.extensionInterval)
     }
 
