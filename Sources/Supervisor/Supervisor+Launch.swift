@@ -139,9 +139,21 @@ extension Supervisor {
         plan.directory = Self.directory(of: app, user)
         plan.umask = specification.umask
         plan.nice = specification.nice
-        plan.limits = specification.limits.map { ($0.resource, $0.soft, $0.hard) }
+        plan.limits = specification.limits.map { ($0.resource, $0.soft, $0.hard) } + descriptorLimit(of: specification)
         plan.user = credentials(of: app, user)
         return plan
+    }
+
+    /// As a service torpord has a higher limit of descriptors than apps should begin with: programs that use select(2) may
+    /// have no more than this.
+    private func descriptorLimit(
+        of specification: AppSpecification
+    ) -> [(resource: Int32, soft: UInt64, hard: UInt64)] {
+        let resource: Int32 = 7, usual: UInt64 = 1024
+        guard manager != nil, !specification.limits.contains(where: { $0.resource == resource }),
+            let hard = try? ThisProcess.limit(resource).hard, hard > usual
+        else { return [] }
+        return [(resource, usual, hard)]
     }
 
     /// Where it runs: users such as nobody have a home that does not exist.
