@@ -64,6 +64,7 @@ public enum ConfigurationLoader {
         reader.read(path)
         checkPolicies(reader)
         let apps = Resolver(system: system, userID: userID, drafts: reader.drafts).apps()
+        checkMain(reader, apps)
         guard !sink.hasErrors else { return .failure(DiagnosticList(diagnostics: sink.sorted)) }
         return .success(
             TorporConfiguration(
@@ -74,6 +75,18 @@ public enum ConfigurationLoader {
                 warnings: sink.sorted
             )
         )
+    }
+
+    private static func checkMain(_ reader: FileReader, _ apps: [AppSpecification]) {
+        guard let name = reader.supervisor.main, !apps.contains(where: { $0.name == name }) else { return }
+        let instances = apps.filter { $0.template == name }.map(\.name)
+        let problem =
+            if let first = instances.first {
+                "\(quoted(name)) has instances, and one of them is meant: write \(quoted(first))"
+            } else {
+                "there is no app \(quoted(name))" + Nearest.hint(name, among: apps.map(\.name))
+            }
+        reader.supervisorOrigins["main"]?.error(problem)
     }
 
     private static func checkPolicies(_ reader: FileReader) {

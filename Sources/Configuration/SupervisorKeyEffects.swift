@@ -6,6 +6,7 @@ enum SupervisorKeyEffects {
             .value("history_max_age", \.historyMaxAge, .live),
             .value("history_max_count", \.historyMaxCount, .live),
             .value("log_level", \.logLevel, .live),
+            .value("main", \.main, .live),
             .value("on_exit", \.onExit, .live),
             .value("operators", \.operators, .live),
             .value("orphans", \.orphans, .live),

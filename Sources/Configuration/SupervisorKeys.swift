@@ -5,6 +5,7 @@ enum SupervisorKeys {
         .value("history_max_count", \.historyMaxCount, Read.integer(1...10_000_000)),
         .value("log_directory", \.logDirectory, Read.path),
         .value("log_level", \.logLevel) { Read.choice($0, $1) },
+        .optional("main", \.main, Read.text),
         .value("on_exit", \.onExit) { Read.choice($0, $1) },
         .value("operators", \.operators, Read.texts),
         .value("orphans", \.orphans) { Read.choice($0, $1) },

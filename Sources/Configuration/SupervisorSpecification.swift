@@ -14,6 +14,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var readers: [String] = []
     /// Names or numbers of the groups that may change.
     public var operators: [String] = []
+    /// The app with which the supervisor ends, as a container does with its main process.
+    public var main: String?
     /// What a stop of the supervisor does to the apps.
     public var onExit: ExitRule = .terminate
     /// What happens to processes of a lost supervisor that nobody else answers for.

@@ -16,6 +16,8 @@ public import Linux
 ///     24   8  number of the next event
 ///     32  36  boot id
 ///     72   4  number of the keeper's process that launched the apps
+///     76   4  a number of the owner's
+///     80   8  when process 1 was started, in clock ticks after boot; 0 when nobody could tell
 ///    128   4  the record under way: 1 + the slot that it is for, 0 when there is none
 ///    132   4  its slot's bits, as they are with it
 ///    136   …  the record
@@ -64,7 +66,7 @@ public final class RecoveryFile {
         case unusable
         /// A newer torpord wrote it.
         case newer(UInt32)
-        /// It was written before the last boot: the processes in it are gone.
+        /// It was written before the last boot, of the machine or of the container: the processes in it are gone.
         case otherBoot
         /// The kernel said no.
         case failed(Errno)
@@ -111,13 +113,19 @@ public final class RecoveryFile {
         bytes.storeBytes(of: UInt32(capacity), toByteOffset: 16, as: UInt32.self)
         bytes.storeBytes(of: 1, toByteOffset: 24, as: UInt64.self)
         for (i, byte) in ThisProcess.bootID.utf8.prefix(36).enumerated() { bytes[32 + i] = byte }
+        bytes.storeBytes(of: Self.firstProcess, toByteOffset: 80, as: UInt64.self)
         bytes.storeBytes(of: Self.magic, toByteOffset: 0, as: UInt64.self)
         try File.rename(draft, path)
         freeSlots = Array((0..<capacity).reversed())
     }
 
     /// Opens one that an earlier torpord wrote; without `isWritable` only to be read.
-    public init(_ descriptor: Descriptor, boot: String = ThisProcess.bootID, isWritable: Bool = true) throws(Refusal) {
+    public init(
+        _ descriptor: Descriptor,
+        boot: String = ThisProcess.bootID,
+        firstProcess: UInt64 = RecoveryFile.firstProcess,
+        isWritable: Bool = true
+    ) throws(Refusal) {
         self.descriptor = descriptor
         do throws(Errno) {
             let size = Int(clamping: try File.status(descriptor: descriptor.raw).size)
@@ -139,11 +147,22 @@ public final class RecoveryFile {
         else { throw .unusable }
         let written = bytes[32..<68].prefix { $0 != 0 }
         guard written.elementsEqual(boot.utf8) else { throw .otherBoot }
+        let first = bytes.load(fromByteOffset: 80, as: UInt64.self)
+        guard first == 0 || firstProcess == 0 || first == firstProcess else { throw .otherBoot }
         if isWritable, let slot = slotUnderWay { finish(slot) }
         freeSlots = (0..<capacity).reversed().filter { bytes[offset(of: $0)] == 0 }
     }
 
+    /// When process 1 was started: tells the runs of a container, which keeps its files, apart.
+    public static let firstProcess = (try? ProcFS.stat(1))?.startTime ?? 0
+
     // MARK: The header
+
+    /// A number of the owner's.
+    public var verdict: UInt32 {
+        get { mapping.bytes.load(fromByteOffset: 76, as: UInt32.self) }
+        set { mapping.publish(newValue, at: 76) }
+    }
 
     /// Bits of the owner's.
     public var flags: UInt32 {

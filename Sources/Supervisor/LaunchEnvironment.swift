@@ -1,5 +1,6 @@
 import Lifecycle
 import Linux
+import Processes
 import Varlink
 
 /// The variables that an app gets.
@@ -70,8 +71,14 @@ enum Executable {
             if File.exists(full) { candidate = full }
         }
         if let candidate {
-            throw LaunchTrouble("could not run \(name) (exec): \(candidate) is not executable")
+            throw LaunchTrouble(
+                "could not run \(name) (exec): \(candidate) is not executable",
+                LaunchFailure(stage: .exec, errno: .permissionDenied, executable: candidate)
+            )
         }
-        throw LaunchTrouble("could not run \(name) (exec): it is not on the PATH \(path ?? "")")
+        throw LaunchTrouble(
+            "could not run \(name) (exec): it is not on the PATH \(path ?? "")",
+            LaunchFailure(stage: .exec, errno: .noSuchFileOrDirectory, executable: name)
+        )
     }
 }

@@ -18,6 +18,7 @@ extension Supervisor {
         for output in outputs {
             if case .entered(let state) = output.action { apps[output.app].times.enter(state, at: now) }
         }
+        noteMain(outputs)
         recordAhead(of: outputs)
         guard !isKeeperLost else { return }
         for output in outputs { perform(output.action, of: apps[output.app]) }

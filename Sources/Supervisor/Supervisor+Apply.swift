@@ -118,6 +118,7 @@ extension Supervisor {
             return
         }
         let kept = applied.new.keepingDirectories(of: configuration)
+        mainChanges(to: kept.supervisor.main)
         configuration = kept
         log.level = kept.supervisor.logLevel
         store.setRetention(Retention(kept.supervisor))

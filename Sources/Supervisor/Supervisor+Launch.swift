@@ -57,6 +57,7 @@ extension Supervisor {
             keeper.launch(plan) { [weak self] result in self?.launched(app, order, result, cgroupPath: path) }
             withExtendedLifetime((output, cgroup)) {}
         } catch {
+            app.launchFailure = error.failure
             launchRefused(app, error.description)
         }
     }
@@ -339,7 +340,13 @@ extension Supervisor {
 /// What kept a launch from being tried, in a sentence.
 struct LaunchTrouble: Error, CustomStringConvertible {
     let description: String
-    init(_ description: String) { self.description = description }
+    /// The stage that it would have failed at.
+    let failure: LaunchFailure?
+
+    init(_ description: String, _ failure: LaunchFailure? = nil) {
+        self.description = description
+        self.failure = failure
+    }
 }
 
 extension Supervisor {

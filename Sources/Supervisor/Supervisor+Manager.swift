@@ -32,6 +32,10 @@ extension Supervisor {
             case .list:
                 sampleUsage()
                 reply.send(Replies.list(apps.map(summary)))
+            case .listOf(let patterns):
+                let chosen = try selection.resolve(patterns)
+                sampleUsage()
+                reply.send(Replies.list(chosen.map(summary)))
             case .status(let name): reply.send(Replies.status(status(try selection.one(name))))
             case .verb(let verb):
                 if let state = verb.state, AppState(rawValue: state) == nil {
@@ -110,6 +114,7 @@ extension Supervisor {
             instance: Int64(keeper.instance),
             pid: ThisProcess.pid,
             apps: Int64(apps.count),
+            phase: isEnding ? "ending" : service.isReady ? "running" : "starting",
             upgradeFailure: keeper.isFallback
                 ? "the torpord on disk did not come up, so the one from before the upgrade goes on: see its log" : nil
         )

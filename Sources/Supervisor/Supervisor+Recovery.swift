@@ -86,6 +86,8 @@ extension Supervisor {
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         perform(coordinator.carryOn(shuttingDown: recovery.isShuttingDown, now: loop.now))
+        // A torpord that dies just after it began has asked only some of them.
+        if recovery.isShuttingDown { perform(coordinator.shutDown(now: loop.now)) }
         recovery.keeper = keeper.pid
         for name in inheritance.remaining { keeper.release(name) }
         if keeper.instance > 1 || !recovered.isEmpty {

@@ -62,6 +62,7 @@ extension Supervisor {
         )
         recovery.flags = old.flags
         recovery.keeper = old.keeper
+        recovery.verdict = old.verdict
         recovery.nextEvent = old.nextEvent
         for app in apps {
             app.slot = nil

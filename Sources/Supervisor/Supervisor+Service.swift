@@ -34,6 +34,8 @@ extension Supervisor {
     ///
     /// A stop and a restart are both a SIGTERM: systemd is asked which of them it is.
     var reasonToLeaveApps: String? {
+        // A container's processes end with its first one.
+        if keeper.pid == 1 { return nil }
         if configuration.supervisor.onExit == .leave { return "on_exit = \"leave\"" }
         guard let manager else { return nil }
         do throws(ServiceManagerError) {

@@ -120,7 +120,9 @@ extension Supervisor {
         let machine = coordinator.machine(app.id)
         // Somebody was quicker.
         guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
-        if let reason = staysDown(app, machine) {
+        // Without its main app a supervisor is of no use: who starts the one wants the other.
+        let isMain = app.id == mainApp
+        if !isMain, let reason = staysDown(app, machine) {
             log.info("\(app.name) is not launched: \(reason)")
             note(app, kind: "goal", text: "is not launched at the start: \(reason)")
             return nil
@@ -128,7 +130,7 @@ extension Supervisor {
         switch app.kept.goalOfPerson {
         case .active, .inactive: return (app.id, true)
         case .background, .suspended: return (app.id, false)
-        case .notRunning: return nil
+        case .notRunning: if !isMain { return nil }
         case nil: break
         }
         switch app.specification.launch {

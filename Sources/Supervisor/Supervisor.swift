@@ -82,6 +82,8 @@ public final class Supervisor {
     /// What waits until the start is over: requests to go by another configuration.
     var afterStart: [() -> Void] = []
     private(set) var isStarted = false
+    /// Whoever asked to stop has asked once: the next time it hurries.
+    private var isAskedToStop = false
     /// Runs until what was begun is over, and nothing of it needs to stay in memory.
     var restTimer: TimerSource?
     var restTries = 0
@@ -151,8 +153,8 @@ public final class Supervisor {
         )
     }
 
-    /// Runs until a signal ends it and every app is gone.
-    public func run() throws(StartError) {
+    /// Runs until a signal ends it, or its main app has ended, and every app is gone. Returns the exit status.
+    public func run() throws(StartError) -> Int32 {
         keeper.keepsExits = true
         keeper.onExit = { [weak self] record in self?.exited(record) }
         keeper.onHoldRefused = { [weak self] name, error in
@@ -232,7 +234,9 @@ public final class Supervisor {
         }
         governance?.close()
         closeStore(quickly: handsOver != nil)
+        let status = isFinished ? exitStatus : 0
         cleanUp()
+        return status
     }
 
     private func launchAtStart(_ fresh: [AppRuntime]) {
@@ -247,6 +251,7 @@ public final class Supervisor {
         service.launch(first.map(\.app))
         for work in afterStart { work() }
         afterStart = []
+        followMain()
         restSoon()
     }
 
@@ -304,6 +309,7 @@ public final class Supervisor {
         if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
         if coordinator.isHoldingLaunches { armPace() }
         forgetRemoved()
+        followMain()
         if isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) {
             isFinished = true
             loop.stop()
@@ -375,19 +381,29 @@ public final class Supervisor {
             isLeaving = true
             return loop.stop()
         }
-        if isFinishing {
+        if isFinishing, isAskedToStop {
             log.info("asked again to stop: ending what is left at once")
             for app in apps where coordinator.machine(app.id).isAlive {
                 if let outputs = try? coordinator.request(.forceQuit, of: app.id, now: now) { perform(outputs) }
             }
-        } else {
-            isFinishing = true
-            recovery.isShuttingDown = true
+            settle()
+        } else if !isFinishing {
             note(kind: "supervisor", text: "stopping: every app is terminated")
-            perform(coordinator.shutDown(now: now))
-            service.stop(leavingApps: false)
+            beginToFinish()
         }
-        settle()
+        // The keeper asks again what it asked of a torpord that died before it had finished: that is no hurry.
+        isAskedToStop = true
+    }
+
+    /// Everything is terminated in its order, and then the supervisor ends.
+    func beginToFinish() {
+        isFinishing = true
+        recovery.isShuttingDown = true
+        uninterrupted { [weak self] in
+            guard let self else { return }
+            self.perform(self.coordinator.shutDown(now: self.loop.now))
+            self.service.stop(leavingApps: false)
+        }
     }
 
     /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.

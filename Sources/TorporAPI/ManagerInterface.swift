@@ -195,8 +195,8 @@ public enum ManagerInterface {
           severity: string
         )
 
-        # All apps, sorted by name.
-        method List() -> (apps: []App)
+        # All apps, sorted by name, or those that "apps" names.
+        method List(apps: ?[]string) -> (apps: []App)
 
         # Everything about one app.
         method Status(app: string) -> (status: AppStatus)
@@ -286,8 +286,16 @@ public enum ManagerInterface {
         # client that does not read is cut off.
         method RecordPolicies(every_ms: ?int, for_ms: ?int) -> (line: ?object)
 
-        # Which torpord answers: its version, and how many its keeper has started, this one included.
-        method Describe() -> (version: string, instance: int, pid: int, apps: int, upgrade_failure: ?string)
+        # Which torpord answers: its version, and how many its keeper has started, this one included; phase
+        # is starting until what is launched at the start was launched, then running, in the end ending.
+        method Describe() -> (
+          version: string,
+          instance: int,
+          pid: int,
+          apps: int,
+          phase: ?string,
+          upgrade_failure: ?string
+        )
 
         # Puts the programs on disk in charge, without touching any app. Answers before this torpord makes way; then
         # Describe tells of the next instance. When ok is false, nothing happens, and message says why.

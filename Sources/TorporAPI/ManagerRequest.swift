@@ -3,6 +3,8 @@ public import Varlink
 /// A call of `io.torpor.Manager` with its parameters read: what the daemon answers and the command line asks.
 public enum ManagerRequest: Hashable, Sendable {
     case list
+    /// Some of the apps: names, globs or `tag:NAME`.
+    case listOf([String])
     case status(app: String)
     /// Every verb that takes apps and gives results.
     case verb(VerbRequest)
@@ -38,7 +40,7 @@ public enum ManagerRequest: Hashable, Sendable {
         }
         let fields = try Fields(call.parameters)
         switch call.member {
-        case "List": self = .list
+        case "List": self = fields["apps"] == nil ? .list : .listOf(try fields.strings("apps"))
         case "Apply": self = .apply(try ApplyRequest(fields: fields))
         case "Status": self = .status(app: try fields.string("app"))
         case "Signal":
@@ -66,6 +68,7 @@ public enum ManagerRequest: Hashable, Sendable {
         let (member, parameters, more): (String, JSON, Bool) =
             switch self {
             case .list: ("List", .emptyObject, false)
+            case .listOf(let apps): ("List", ["apps": .strings(apps)], false)
             case .status(let app): ("Status", ["app": .string(app)], false)
             case .apply(let request): ("Apply", request.parameters, true)
             case .verb(let request): (request.verb.rawValue, request.parameters, true)

@@ -10,15 +10,26 @@ public struct SupervisorInfo: Hashable, Sendable {
     public var pid: Int32
     /// How many apps it supervises.
     public var apps: Int64
+    /// `starting` until what is launched at the start was launched, `running`, or `ending`; nil from one that is older
+    /// than this field.
+    public var phase: String?
     /// Why the last upgrade came to nothing, in a sentence; nil when there was none or it succeeded.
     public var upgradeFailure: String?
 
     /// Makes one from its parts.
-    public init(version: String, instance: Int64, pid: Int32, apps: Int64, upgradeFailure: String? = nil) {
+    public init(
+        version: String,
+        instance: Int64,
+        pid: Int32,
+        apps: Int64,
+        phase: String? = nil,
+        upgradeFailure: String? = nil
+    ) {
         self.version = version
         self.instance = instance
         self.pid = pid
         self.apps = apps
+        self.phase = phase
         self.upgradeFailure = upgradeFailure
     }
 
@@ -29,6 +40,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         instance = try fields.int("instance")
         pid = try fields.optionalInt32("pid") ?? 0
         apps = try fields.int("apps")
+        phase = try fields.optionalString("phase")
         upgradeFailure = try fields.optionalString("upgrade_failure")
     }
 
@@ -36,7 +48,7 @@ public struct SupervisorInfo: Hashable, Sendable {
     public var json: JSON {
         [
             "version": .string(version), "instance": .int(instance), "pid": .int(Int64(pid)), "apps": .int(apps),
-            "upgrade_failure": .optional(upgradeFailure),
+            "phase": .optional(phase), "upgrade_failure": .optional(upgradeFailure),
         ]
     }
 

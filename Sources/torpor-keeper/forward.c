@@ -7,6 +7,9 @@
 // Signals that the keeper gets are meant for torpord. One that comes while torpord is being replaced waits for the next
 // one to say SETTLED; so does a SIGTERM or SIGINT whose torpord died of something else before it had finished. With no
 // torpord at all, and none that is started at once, the keeper itself ends the apps.
+//
+// Containers are ended by other signals too: by the STOPSIGNAL of the image that theirs was made from (SIGQUIT), by
+// those that LXC (SIGPWR) and managers of systemd's containers send. To torpord all of them are SIGTERM.
 
 static uint64_t pending;      // 1 << number
 static uint64_t passed_on;    // to the torpord that lives
@@ -75,10 +78,17 @@ bool forward_end_without_torpord(void)
     return true;
 }
 
+static int meaning(int signo)
+{
+    bool is_end = signo == SIGQUIT || signo == SIGPWR || signo == FORWARD_HALT || signo == FORWARD_POWER_OFF;
+    return is_end ? SIGTERM : signo;
+}
+
 void forward_signal(int signo)
 {
+    signo = meaning(signo);
     if (torpord_pid > 0) {
-        if (!torpord_takes_signals() || is_zombie(torpord_pid)) {
+        if (!torpord_takes_signals(signo) || is_zombie(torpord_pid)) {
             pending |= UINT64_C(1) << signo;
             return;
         }
@@ -88,7 +98,7 @@ void forward_signal(int signo)
         kill(torpord_pid, signo);
         return;
     }
-    if ((signo != SIGTERM && signo != SIGINT && signo != SIGQUIT) || shutdown_signal != 0)
+    if ((signo != SIGTERM && signo != SIGINT) || shutdown_signal != 0)
         return;
     shut_down(signo);
 }

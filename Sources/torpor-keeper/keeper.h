@@ -9,6 +9,7 @@
 //   image.c    which program torpord is started from
 //   watch.c    the watch over torpord's loop
 //   forward.c  signals for torpord; ends the apps when there is none
+//   init.c     what the first process of a container does beyond that
 //   resume.c   the keeper executes itself again with all that it holds
 //   wire.c     messages to torpord: one answer that waits, and a queue of what changed
 //   serve.c    messages from torpord
@@ -72,7 +73,7 @@ void torpord_said_hello(void);
 void torpord_said_bye(bool keep_parked);
 void torpord_said_settled(void);
 void torpord_said_handover(bool keeper_too);
-bool torpord_takes_signals(void);
+bool torpord_takes_signals(int signo);
 void torpord_is_stuck(void);
 void torpord_ended(int code, int status);
 void torpord_set_delay(uint64_t milliseconds);
@@ -100,6 +101,8 @@ void watch_look(void);
 void watch_fired(void);
 
 // forward.c
+#define FORWARD_HALT (SIGRTMIN + 3)  // systemd(1): what container managers send to its like
+#define FORWARD_POWER_OFF (SIGRTMIN + 4)
 void forward_signal(int signo);
 void forward_settled(void);
 bool forward_end_without_torpord(void);  // false: nobody has asked for an end
@@ -110,6 +113,9 @@ bool forward_is_shutdown(void);
 bool forward_has_asked_to_stop(void);
 uint64_t forward_pending(void);
 void forward_restore(uint64_t signals);
+
+// init.c
+void init_end_strays(void);  // as PID 1: nobody else tells the rest that it is over
 
 // resume.c
 void resume_remember_inherited(void);

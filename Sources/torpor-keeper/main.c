@@ -26,7 +26,7 @@ enum { RESERVED_DESCRIPTORS = 16384 };
 
 static int signal_fd = -1;
 
-static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT, SIGWINCH};
+static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT, SIGWINCH, SIGPWR};
 
 void keeper_log(const char *format, ...)
 {
@@ -91,6 +91,7 @@ void keeper_keep_from_children(void *table, size_t size)
 
 _Noreturn void keeper_exit(int status)
 {
+    init_end_strays();
     _exit(status);
 }
 
@@ -127,6 +128,8 @@ static bool take_signals(void)
     sigemptyset(&wanted);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
         sigaddset(&wanted, forwarded[i]);
+    sigaddset(&wanted, FORWARD_HALT);
+    sigaddset(&wanted, FORWARD_POWER_OFF);
     sigaddset(&wanted, SIGCHLD);
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -136,6 +139,8 @@ static bool take_signals(void)
     action.sa_handler = SIG_DFL;
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
         sigaction(forwarded[i], &action, NULL);  // a blocked signal that is ignored would be dropped
+    sigaction(FORWARD_HALT, &action, NULL);
+    sigaction(FORWARD_POWER_OFF, &action, NULL);
     action.sa_flags = SA_NOCLDSTOP;
     sigaction(SIGCHLD, &action, NULL);
     note_ignored();

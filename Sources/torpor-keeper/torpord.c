@@ -180,9 +180,9 @@ void torpord_said_handover(bool keeper_too)
 
 /// A signal would end one that does not listen yet. Before its HELLO it has done nothing, and may hang in reading its
 /// configuration: it can be stopped then.
-bool torpord_takes_signals(void)
+bool torpord_takes_signals(int signo)
 {
-    return !handing_over && (settled || !greeted_ever);
+    return !handing_over && (settled || (!greeted_ever && (signo == SIGTERM || signo == SIGINT)));
 }
 
 void torpord_is_stuck(void)

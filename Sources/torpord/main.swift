@@ -87,7 +87,7 @@ do throws(StartError) {
         startup.giveUp()
         throw error
     }
-    try supervisor.run()
+    ThisProcess.exit(try supervisor.run())
 } catch {
     guard ThisProcess.parent == keeper else {
         ThisProcess.complain("torpord: torpor-keeper is gone before it could be asked anything: starting another one")

@@ -214,6 +214,14 @@ struct DiagnosticTests {
             ("include = [\"torpor.toml\"]", "1:12: include[0]: includes itself: torpor.toml → torpor.toml"),
             ("[supervisor]\nonexit = 1", "2:1: supervisor.onexit: there is no such key; did you mean \"on_exit\"?"),
             (
+                "[supervisor]\nmain = \"wbe\"\n[apps.web]\nexec = [\"a\"]",
+                "2:8: supervisor.main: there is no app \"wbe\"; did you mean \"web\"?"
+            ),
+            (
+                "[supervisor]\nmain = \"web\"\n[apps.web]\nexec = [\"a\"]\ninstances = 2",
+                "2:8: supervisor.main: \"web\" has instances, and one of them is meant: write \"web@1\""
+            ),
+            (
                 "[supervisor]\npolicies = [\"mobil\"]\n[policies.mobile]\npath = \"a\"",
                 "2:12: supervisor.policies: no [policies.mobil] says where the policy \"mobil\" is; did you mean \"mobile\"?"
             ),

@@ -198,16 +198,19 @@ struct DiffTests {
             log_directory = "/b"
             policies = ["mobile"]
             on_exit = "leave"
+            main = "web"
             [policies.mobile]
             path = "lib.so"
             options = { max = 4 }
-            [apps]
+            [apps.web]
+            exec = ["a"]
             """
         let new = try load(text).get()
         let diff = ConfigurationDiff(old, new)
         #expect(
             diff.supervisor.map { "\($0.key) \($0.old ?? "none") → \($0.new ?? "none") \($0.effect.rawValue)" } == [
-                "supervisor.log_level info → debug live", "supervisor.on_exit terminate → leave live",
+                "supervisor.log_level info → debug live", "supervisor.main none → web live",
+                "supervisor.on_exit terminate → leave live",
                 #"supervisor.policies [] → ["mobile"] live"#, "supervisor.log_directory /a → /b supervisor-start",
                 "policies.mobile none → lib.so live",
             ]

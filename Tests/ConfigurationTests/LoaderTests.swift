@@ -165,6 +165,7 @@ struct LoaderTests {
             history_max_count = 5
             log_directory = "/l"
             log_level = "debug"
+            main = "web@2"
             on_exit = "leave"
             operators = ["o"]
             orphans = "end"
@@ -179,12 +180,16 @@ struct LoaderTests {
             mode = "advise"
             deadline = "20ms"
             options = { a = 1, b = [true, 1.5, 2026-01-02], c = { d = "e" } }
+            [apps.web]
+            exec = ["/bin/a"]
+            instances = 2
             """
         ).get()
         let supervisor = configuration.supervisor
         #expect(supervisor.historyMaxAge == nil && supervisor.historyMaxCount == 5)
         #expect(supervisor.logDirectory == "/l")
         #expect(supervisor.logLevel == .debug)
+        #expect(supervisor.main == "web@2")
         #expect(supervisor.onExit == .leave)
         #expect(supervisor.operators == ["o"])
         #expect(supervisor.orphans == .end)

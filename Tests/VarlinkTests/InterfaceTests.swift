@@ -9,7 +9,7 @@ import VarlinkServer
     func requests() throws {
         let methods = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description).methods
         var requests: [ManagerRequest] = [
-            .list, .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil), .reports(app: "a"),
+            .list, .listOf(["a", "tag:b"]), .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil), .reports(app: "a"),
             .doctor, .policies, .reloadPolicy(name: "mobile"), .evictionOrder, .describe, .upgrade,
         ]
         for verb in Verb.allCases {
@@ -75,7 +75,7 @@ import VarlinkServer
         #expect(try AppStatus(json: JSON.parse(status.json.serialised())) == status)
         let event = EventRecord(at: 1, app: "web", kind: "state", text: "t", details: ["a": 1])
         #expect(try EventRecord(json: event.json) == event)
-        let info = SupervisorInfo(version: "1", instance: 2, pid: 3, apps: 4, upgradeFailure: "u")
+        let info = SupervisorInfo(version: "1", instance: 2, pid: 3, apps: 4, phase: "p", upgradeFailure: "u")
         #expect(try SupervisorInfo(json: info.json) == info)
         let upgrade = UpgradeReply(ok: false, message: "m")
         #expect(try UpgradeReply(json: upgrade.json) == upgrade)

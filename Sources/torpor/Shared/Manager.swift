@@ -14,15 +14,15 @@ struct Manager {
     init(_ options: GlobalOptions) throws(Failure) { try self.init(PlainOptions(options)) }
 
     /// Likewise.
-    init(_ options: PlainOptions) throws(Failure) {
-        try self.init(socket: options.socket, isVerbose: options.verbose)
+    init(_ options: PlainOptions, patience: Duration = Self.patience) throws(Failure) {
+        try self.init(socket: options.socket, isVerbose: options.verbose, patience: patience)
     }
 
     /// Connects likewise. What goes on is told on a terminal, or when `isVerbose` says so.
-    init(socket: String?, isVerbose: Bool = false) throws(Failure) {
+    init(socket: String?, isVerbose: Bool = false, patience: Duration = Self.patience) throws(Failure) {
         let path = socket ?? Self.defaultSocket
         do throws(VarlinkClientError) {
-            client = try PersistentVarlinkClient(path: path, patience: Self.patience)
+            client = try PersistentVarlinkClient(path: path, patience: patience)
             var isTold = false
             client.onLoss = {
                 guard !isTold, isVerbose || ThisProcess.isTerminal(2) else { return }

@@ -10,14 +10,16 @@ extension PlainOptions {
 }
 
 /// A command line that is read without the argument parser, which takes longer than all the rest of the command:
-/// `list` and `status APP`, which prompts, loops and scripts call, with nothing but the options that every verb has.
+/// `list`, `status APP` and `health`, which prompts, loops, scripts and probes call, with nothing but the options that
+/// every verb has.
 /// For everything else, what is wrong included, there is the parser.
 enum PlainArguments {
     case list(PlainList)
     case status(PlainStatus)
+    case health(PlainHealth)
 
     init?(_ arguments: [String]) {
-        guard let verb = arguments.first, verb == "list" || verb == "ls" || verb == "status" else { return nil }
+        guard let verb = arguments.first, ["list", "ls", "status", "health"].contains(verb) else { return nil }
         var options = PlainOptions()
         var operands: [String] = []
         var rest = arguments.dropFirst()
@@ -33,12 +35,15 @@ enum PlainArguments {
                 operands.append(argument)
             }
         }
-        if verb != "status" {
-            guard operands.isEmpty else { return nil }
-            self = .list(PlainList(options: options))
-        } else {
+        switch verb {
+        case "status":
             guard operands.count == 1, AppArgument.isName(operands[0]) else { return nil }
             self = .status(PlainStatus(app: operands[0], options: options))
+        case "health":
+            self = .health(PlainHealth(apps: operands, options: options))
+        default:
+            guard operands.isEmpty else { return nil }
+            self = .list(PlainList(options: options))
         }
     }
 
@@ -46,6 +51,7 @@ enum PlainArguments {
         switch self {
         case .list(let list): try list.run()
         case .status(let status): try status.run()
+        case .health(let health): try health.run()
         }
     }
 }

@@ -1,0 +1,148 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct Health: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "health",
+        abstract: "Says whether all is well, for probes; 1 if it is not.",
+        discussion: """
+            All is well when the supervisor answers, its start is over, and every app that should be up is up: none has \
+            failed, and none waits to be launched again. With APP, when each of these is up and ready; a suspended app \
+            is, since it is resumed when it is needed.
+
+            What is not well is told on standard error, a sentence for each. Exit status: 0 all is well; 1 something is \
+            not; 4 no supervisor answers in time, or there is no such app.
+            """
+    )
+    @Argument(
+        help: ArgumentHelp("Names, globs or tag:NAME.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    var apps: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The state that each APP must be in: \(states.joined(separator: ", ")).",
+            valueName: "state"
+        ),
+        completion: .list(states)
+    )
+    var state: String?
+
+    @Option(help: ArgumentHelp("The longest time to wait for an answer, such as 10s; 5s if none is named."))
+    var timeout: TimeLimit?
+    @OptionGroup var options: GlobalOptions
+
+    private static let states = ["inactive", "active", "background", "suspended"]
+
+    func validate() throws {
+        guard let state else { return }
+        guard Self.states.contains(state) else {
+            throw ValidationError("there is no state “\(state)”, only \(Self.states.joined(separator: ", "))")
+        }
+        guard !apps.isEmpty else { throw ValidationError("--state is about apps: name them") }
+    }
+
+    func run() throws {
+        var health = PlainHealth(apps: apps, options: PlainOptions(options))
+        health.state = state
+        if let timeout { health.timeout = .milliseconds(min(timeout.milliseconds, 1 << 40)) }
+        try health.run()
+    }
+}
+
+/// `health` without the argument parser.
+struct PlainHealth {
+    var apps: [String]
+    var options: PlainOptions
+    var state: String?
+    var timeout = Duration.seconds(5)
+
+    /// Something that is not as it should be; without an app the supervisor itself.
+    private struct Problem {
+        var app: String?
+        var sentence: String
+
+        var json: JSON { ["app": .optional(app), "message": .string(sentence)] }
+    }
+
+    func run() throws {
+        let deadline = Clock.monotonic() + timeout
+        let manager = try Manager(options, patience: timeout)
+        let description = try manager.call(.describe, deadline: deadline)
+        let supervisor = try Manager.read { () throws(FieldError) in try SupervisorInfo(json: description) }
+        let reply = try manager.call(apps.isEmpty ? .list : .listOf(apps), deadline: deadline)
+        let summaries = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
+        }
+        var problems = Self.problem(supervisor).map { [$0] } ?? []
+        for app in summaries {
+            if let sentence = apps.isEmpty ? Self.problemOfAny(app) : Self.problem(app, state) {
+                problems.append(Problem(app: app.name, sentence: sentence))
+            }
+        }
+        show(supervisor, summaries, problems)
+        if !problems.isEmpty { throw Failure(status: .failed, message: nil) }
+    }
+
+    private func show(_ supervisor: SupervisorInfo, _ summaries: [AppSummary], _ problems: [Problem]) {
+        guard !options.json else {
+            return Output.document([
+                "healthy": .bool(problems.isEmpty), "phase": .optional(supervisor.phase),
+                "version": .string(supervisor.version), "pid": .int(Int64(supervisor.pid)),
+                "apps": .int(Int64(summaries.count)), "problems": .array(problems.map(\.json)),
+            ])
+        }
+        for problem in problems { ThisProcess.complain("torpor: " + Terminal.harmless(problem.sentence)) }
+        guard problems.isEmpty else { return }
+        let up = summaries.count { Self.isUp($0) }
+        ThisProcess.write("all is well: \(up) of \(summaries.count) app\(summaries.count == 1 ? " is" : "s are") up\n")
+    }
+
+    private static func problem(_ supervisor: SupervisorInfo) -> Problem? {
+        switch supervisor.phase {
+        case "starting": Problem(sentence: "torpord is still starting")
+        case "ending": Problem(sentence: "torpord is ending its apps")
+        default: nil
+        }
+    }
+
+    // MARK: Apps
+
+    private static func isUp(_ app: AppSummary) -> Bool {
+        app.state != "not-running" && app.transition != "launching" && app.transition != "terminating"
+    }
+
+    /// What is wrong with an app that nobody asks for in particular: one that is down on purpose is well.
+    private static func problemOfAny(_ app: AppSummary) -> String? {
+        if app.failed { return failure(app) }
+        return app.goal == "not-running" || isUp(app) ? nil : absence(app)
+    }
+
+    private static func problem(_ app: AppSummary, _ state: String?) -> String? {
+        if app.failed { return failure(app) }
+        guard isUp(app) else { return absence(app) }
+        guard let state, app.state != state else { return nil }
+        return "\(app.name) is \(app.state), and not \(state)"
+    }
+
+    private static func failure(_ app: AppSummary) -> String {
+        let exit = app.lastExit.map { " (\($0.sentence))" } ?? ""
+        return "\(app.name) has failed\(exit), and is not restarted any more: ‘torpor report \(app.name)’ says why"
+    }
+
+    private static func absence(_ app: AppSummary) -> String {
+        let exit = app.lastExit.map { " (\($0.sentence))" } ?? ""
+        if let transition = app.transition {
+            let time = app.uptime.map { " since \(Times.duration(seconds: $0))" } ?? ""
+            return "\(app.name) is \(transition)" + (transition == "launching" ? time : "")
+        }
+        if let left = app.nextRestartMilliseconds {
+            return "\(app.name) ended\(exit), and is restarted in \(Times.duration(milliseconds: left))"
+        }
+        if app.goal == "not-running" { return "\(app.name) is not running\(exit)" }
+        return "\(app.name) waits to be launched: ‘torpor status \(app.name)’ says what it requires"
+    }
+}
