@@ -19,8 +19,10 @@ public final class Store {
     /// The file was lost, and a new one is begun: every app's row is to be saved again.
     public var onRowsWanted: (() -> Void)?
 
-    /// How many events and reports came from the journal of a torpord that was killed.
+    /// How many events, reports and removals came from the journal of a torpord that was killed.
     public private(set) var replayed = 0
+    /// The apps that it had removed; the file may still have them when it is opened.
+    private var replayedRemovals: Set<String> = []
 
     private let place: StorePlace
     private let journal: StoreJournal?
@@ -111,9 +113,11 @@ public final class Store {
                 switch item {
                 case .event(let event): queue.append(event, mark: mark, now: now)
                 case .report(let report): queue.append(report, mark: mark, now: now)
+                case .removal(let app): queue.remove(app: app, mark: mark, now: now)
                 }
             }
         }
+        for case .removal(let app) in items { replayedRemovals.insert(app) }
         for case .event(let event) in items { lastSequence = max(lastSequence, event.sequence) }
     }
 
@@ -128,7 +132,9 @@ public final class Store {
     /// Forgets an app's row and reports, not its events.
     public func remove(app: String) {
         let now = loop.now
-        push { $0.remove(app: app, now: now) }
+        journal?.appendRemoval(of: app)
+        let mark = journal?.end
+        push { $0.remove(app: app, mark: mark, now: now) }
     }
 
     /// Keeps an event, and returns the sequence that it gets: its own if that is later than all before it.
@@ -211,8 +217,12 @@ public final class Store {
     /// - Parameter limit: when the disk takes longer, the completion gets what an empty file holds.
     public func load(within limit: Duration = .seconds(10), _ completion: @escaping (StoreContents) -> Void) {
         ask(.load, within: limit) { [weak self] answer in
-            guard case .contents(let contents) = answer else { return completion(StoreContents()) }
-            if let self { self.lastSequence = max(self.lastSequence, contents.lastSequence) }
+            guard case .contents(var contents) = answer else { return completion(StoreContents()) }
+            if let self {
+                self.lastSequence = max(self.lastSequence, contents.lastSequence)
+                for app in self.replayedRemovals { contents.apps[app] = nil }
+                self.replayedRemovals = []
+            }
             completion(contents)
         }
     }

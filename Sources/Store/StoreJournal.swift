@@ -1,7 +1,7 @@
 public import Linux
 
-/// The events and reports that are not in the database yet, in a mapped file: a torpord that is killed loses nothing of
-/// what it has seen. The next one takes them from here.
+/// The events and reports that are not in the database yet, and the apps that are not out of it yet, in a mapped file: a
+/// torpord that is killed loses nothing of what it has seen. The next one takes them from here.
 ///
 /// Layout, in the machine's own byte order. A head:
 ///
@@ -28,6 +28,8 @@ public final class StoreJournal {
     enum Item: Equatable {
         case event(StoredEvent)
         case report(StoredReport)
+        /// An app's row and reports went.
+        case removal(app: String)
     }
 
     /// Makes a new file in place of whatever is at `path`. Errors: ENOSPC when there is no room for it.
@@ -37,7 +39,12 @@ public final class StoreJournal {
         let draft = path + ".new"
         try? File.remove(draft)
         descriptor = try File.open(draft, [.readWrite, .create, .exclusive], mode: 0o600)
-        try File.allocate(descriptor.raw, size: UInt64(Self.headSize + capacity))
+        do throws(Errno) {
+            try File.allocate(descriptor.raw, size: UInt64(Self.headSize + capacity))
+        } catch {
+            try? File.remove(draft)
+            throw error
+        }
         mapping = try Mapping(descriptor: descriptor.raw, size: Self.headSize + capacity, writable: true)
         self.capacity = capacity
         for (i, byte) in boot.utf8.prefix(36).enumerated() { mapping.bytes[16 + i] = byte }
@@ -83,6 +90,8 @@ public final class StoreJournal {
     func append(_ report: StoredReport) {
         append(kind: 2, [report.incarnation, report.at], [report.app, report.json])
     }
+
+    func appendRemoval(of app: String) { append(kind: 3, [], [app]) }
 
     private func append(kind: UInt8, _ numbers: [Int64], _ texts: [String?]) {
         let length = texts.reduce(numbers.count * 8) { $0 + 4 + ($1?.utf8.count ?? 0) }
@@ -174,6 +183,9 @@ public final class StoreJournal {
             let at = reader.number()
             guard let app = reader.text(), let json = reader.text(), !reader.isShort else { return nil }
             return .report(StoredReport(app: app, incarnation: incarnation, at: at, json: json))
+        case 3:
+            guard let app = reader.text(), !reader.isShort else { return nil }
+            return .removal(app: app)
         default: return nil
         }
     }

@@ -89,7 +89,8 @@ struct StoreQueue: Sendable {
         since = since ?? now
     }
 
-    mutating func remove(app: String, now: Duration) {
+    mutating func remove(app: String, mark: UInt32? = nil, now: Duration) {
+        work.mark = mark ?? work.mark
         work.rows[app] = nil
         work.removed.insert(app)
         work.reports.removeAll { $0.app == app }

@@ -28,15 +28,25 @@ final class RuntimeDirectory {
         return String(hash, radix: 36)
     }
 
-    /// Makes the directories and takes the lock, or goes on with the one that the keeper held.
-    init(_ specification: SupervisorSpecification, lock held: Descriptor? = nil) throws(StartError) {
+    /// Makes the directories and takes the lock, or goes on with the one that the keeper held. Where nothing is logged
+    /// there need be no directory for it: a container's file system may be for reading only.
+    init(
+        _ specification: SupervisorSpecification,
+        lock held: Descriptor? = nil,
+        needsLogs: Bool = true
+    ) throws(StartError) {
         path = specification.runtimeDirectory
         apps = path + "/apps"
         socket = path + "/io.torpor"
         logs = specification.logDirectory
         state = specification.stateDirectory
         // The state directory is the store's to make: without it the supervisor goes on.
-        for directory in [path, apps, logs] { try Self.make(directory) }
+        for directory in [path, apps] { try Self.make(directory) }
+        do throws(StartError) {
+            try Self.make(logs)
+        } catch {
+            if needsLogs { throw error }
+        }
         if let held, Self.isAt(path + "/lock", held) {
             lock = held
             isLockInherited = true

@@ -48,9 +48,10 @@ extension Supervisor {
         }
         for entry in app.store.entries { letGo(of: entry, app) }
         app.store = FDStore()
+        // In this order: a torpord that dies in between is followed by one that finds the slot, and forgets it again.
+        store.remove(app: app.name)
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
-        store.remove(app: app.name)
         do throws(Errno) {
             try File.removeTree(runtime.directory(of: app))
         } catch {

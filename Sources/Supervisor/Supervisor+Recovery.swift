@@ -6,6 +6,7 @@ import Notify
 import Output
 import Processes
 import Recovery
+import Store
 import TorporAPI
 
 /// Going on where an earlier torpord stopped, wherever that was: records say what it knew, the keeper's table, pidfds
@@ -75,7 +76,7 @@ extension Supervisor {
             if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
         }
         fresh = adoptFound(fresh, &left, &strays)
-        forgetSlots(of: entries.keys.filter { coordinator.id(of: $0) == nil }.compactMap { entries[$0]?.slot })
+        forgetSlots(of: entries.values.filter { coordinator.id(of: $0.name) == nil })
         endLeftOver(Array(left.values), strays)
         let recovered = apps.filter { coordinator.machine($0.id).isAlive }
         let unheard = recovered.filter { !inheritance.has(HeldName.notify($0.name)) }.map(\.id)
@@ -206,8 +207,12 @@ extension Supervisor {
         }
     }
 
-    private func forgetSlots(of slots: [Int]) {
-        for slot in slots { recovery.remove(slot) }
+    private func forgetSlots(of entries: [RecoveryFile.Entry]) {
+        for entry in entries {
+            // An apply has removed it, and it came to rest only now; else the configuration is another one.
+            if keeper.instance > 1 { store.remove(app: entry.name) }
+            recovery.remove(entry.slot)
+        }
     }
 
     // MARK: Sockets, FIFOs, stored descriptors

@@ -116,7 +116,11 @@ public final class Supervisor {
         program = startup.program
         configurationFile = inheritance.take(HeldName.configuration).first
         log = DaemonLog(level: configuration.supervisor.logLevel)
-        runtime = try RuntimeDirectory(configuration.supervisor, lock: inheritance.take(HeldName.lock).first)
+        runtime = try RuntimeDirectory(
+            configuration.supervisor,
+            lock: inheritance.take(HeldName.lock).first,
+            needsLogs: configuration.apps.contains { $0.log == .file || $0.standardError != .log }
+        )
         processes = ProcessTable(manager: runtime.socket)
         recovery = try Self.openRecovery(runtime, inheritance, configuration, log)
         batch = try Self.openBatch(runtime, inheritance, configuration, log)

@@ -46,6 +46,23 @@ final class RecoveryFileTests {
         try File.write(file.raw, at: offset, bytes)
     }
 
+    @Test("a file of an earlier run of the same container is none, and its owner's number is kept")
+    func otherRun() throws {
+        let file = try fresh()
+        #expect(file.verdict == 0)
+        file.verdict = 144
+        #expect(try again().verdict == 144)
+        let now = RecoveryFile.firstProcess
+        #expect(now != 0, "process 1 can be looked at here")
+        #expect(throws: RecoveryFile.Refusal.otherBoot) {
+            try RecoveryFile(File.open(self.path, .readWrite), firstProcess: now + 1)
+        }
+        // Where nobody can tell, and in files of a torpord that did not write it, it does not count.
+        _ = try RecoveryFile(File.open(path, .readWrite), firstProcess: 0)
+        try poke(80, [0, 0, 0, 0, 0, 0, 0, 0])
+        _ = try RecoveryFile(File.open(path, .readWrite), firstProcess: now + 1)
+    }
+
     @Test("what was written last is read again, app by app")
     func roundTrip() throws {
         let file = try fresh()

@@ -69,6 +69,39 @@ struct JournalTests {
         #expect(journal.items().isEmpty)
     }
 
+    @Test("an app that was removed stays removed, also when the disk had not taken that")
+    func removal() throws {
+        let bench = try Bench()
+        let journal = try StoreJournal(creating: bench.folder + "/journal")
+        let disk = FaultyDisk()
+        let first = bench.store(vfs: disk.name, journal: journal)
+        for name in ["web", "db"] {
+            var row = AppRow(name: name)
+            row.isStopped = true
+            first.save(row)
+        }
+        #expect(try bench.flush(first))
+        disk.set(.hangs)
+        first.remove(app: "web")
+        #expect(journal.items() == [.removal(app: "web")])
+        try bench.turn("the disk hangs") { disk.isBlocking }
+        try File.write(bench.folder + "/journal2", try File.read(bench.folder + "/journal"))
+        disk.set(.fails(10))
+        #expect(!first.close())
+
+        // Also before anything is written: it may be an upgrade that is not settled.
+        let second = bench.store(
+            journal: StoreJournal(try File.open(bench.folder + "/journal2", .readWrite)),
+            holdsWrites: true
+        )
+        #expect(try bench.load(second).apps.keys.sorted() == ["db"])
+        second.releaseWrites()
+        #expect(try bench.flush(second))
+        #expect(second.close(within: Bench.patience))
+        let third = bench.store()
+        #expect(try bench.load(third).apps.keys.sorted() == ["db"])
+    }
+
     @Test("a file of another boot, of somebody else or cut short is none, and any bytes are harmless")
     func damaged() throws {
         let bench = try Bench()

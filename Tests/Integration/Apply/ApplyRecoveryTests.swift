@@ -54,6 +54,36 @@ import TorporAPI
         }
     }
 
+    @Test("That an app was removed counts, also when torpord and its keeper die before the disk has taken it")
+    func removalNotStored() throws {
+        let disk = try HangingDisk()
+        defer { disk.remove() }
+        let daemon = try Daemon(
+            RemovalTests.app("one") + Apps.sleeper("stays"),
+            files: RemovalTests.files,
+            environment: disk.environment,
+            nested: true
+        )
+        try daemon.waitUntilItAnswers()
+        try daemon.waitForRecord("app", "up one")
+        let log = daemon.directory + "/s/torpor.db-wal"
+        let began = Clock.realtimeMicroseconds()
+        try daemon.apply(Apps.sleeper("stays")) { $0.wait = false }
+        try daemon.waitForRecord("app", "SIGTERM")
+        // Stored by then: that it is stopped. Not stored will be: that it is gone.
+        try daemon.eventually("the disk has what happened") {
+            let date = try FileManager.default.attributesOfItem(atPath: log)[.modificationDate] as? Date
+            return date.map { $0.timeIntervalSince1970 * 1_000_000 > Double(began) } ?? false
+        }
+        try disk.hang()
+        try Daemon.write(["go": ""], in: daemon.directory)
+        try daemon.eventually("it is forgotten") { try daemon.list().map(\.name) == ["stays"] }
+        try daemon.configure(Apps.sleeper("stays") + Apps.sleeper("app"))
+        try daemon.lose(.both) { try disk.answer() }
+        try daemon.waitFor("app", "active")
+        try daemon.endEverything()
+    }
+
     @Test("torpord may die at any moment of an apply: afterwards all is as the one before or the one after says")
     func anyMoment() throws {
         func toml(_ round: Int) -> String {

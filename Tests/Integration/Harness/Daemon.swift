@@ -32,17 +32,20 @@ final class Daemon {
     ///
     /// - Parameter nested: what is started is not the keeper but a process that starts it and reaps orphans, at once and
     ///   on every machine: for tests that kill the keeper.
+    /// - Parameter wrapper: what torpord's program and arguments are given to, so that it starts them; `@D` as above.
     init(
         _ toml: String,
         files: [String: String] = [:],
         environment: [String: String] = [:],
         program: String = Built.path("torpord"),
-        nested: Bool = false
+        nested: Bool = false,
+        wrapper: [String] = []
     ) throws {
         directory = try Daemon.makeFolder()
         try Daemon.write(files, in: directory)
         let path = try Daemon.writeConfiguration(toml, in: directory)
-        command = (nested ? [Built.path("torpor-test-app"), "--nest"] : []) + [program, "--config", path]
+        let around = wrapper.map { [directory] in $0.replacingOccurrences(of: "@D", with: directory) }
+        command = (nested ? [Built.path("torpor-test-app"), "--nest"] : []) + around + [program, "--config", path]
         self.environment = ["TPTEST": directory].merging(environment) { $1 }
         pid = try Spawn.start(command, environment: self.environment, output: directory + "/torpord.log")
     }
