@@ -9,7 +9,8 @@ import VarlinkServer
     func requests() throws {
         let methods = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description).methods
         var requests: [ManagerRequest] = [
-            .list, .listOf(["a", "tag:b"]), .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil), .reports(app: "a"),
+            .list, .listOf(["a", "tag:b"]), .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil),
+            .reports(app: "a"),
             .doctor, .policies, .reloadPolicy(name: "mobile"), .evictionOrder, .describe, .upgrade,
         ]
         for verb in Verb.allCases {

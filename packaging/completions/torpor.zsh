@@ -71,6 +71,7 @@ _torpor() {
             'check:Validates a configuration, without a supervisor.'
             'apply:Reads the configuration again; only apps that changed are touched.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
+            'health:Says whether all is well, for probes; 1 if it is not.'
             'policies:Shows the lifecycle policies: how they are doing, what they were asked and what they advised.'
             'policy:Makes policies, and finds out what they would do.'
             'upgrade:Puts the programs on disk in charge, in place of the running supervisor.'
@@ -80,7 +81,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|policies|policy|upgrade|help)
+        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|policies|policy|upgrade|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -436,6 +437,24 @@ _torpor_apply() {
 _torpor_doctor() {
     local -i ret=1
     local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_health() {
+    local -i ret=1
+    local -ar ___state=('inactive' 'active' 'background' 'suspended')
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion health -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--state[The state that each APP must be in\: inactive, active, background, suspended.]:state:{__torpor_complete "${___state[@]}"}'
+        '--timeout[The longest time to wait for an answer, such as 10s; 5s if none is named.]:timeout:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'

@@ -42,8 +42,8 @@ import TorporAPI
         // It is restarted, until that is given up.
         (sh("exit 4", "restart_backoff = { initial = \"1ms\", limit = 2 }"), 4),
         (
-            app(#"["/bin/sh", "-c", "exit 6"]"#, "instances = 2").replacing("main = \"web\"", with: "main = \"web@1\""),
-            6
+            app(#"["/bin/sh", "-c", "exit 6"]"#, "instances = 2")
+                .replacing("main = \"web\"", with: "main = \"web@1\""), 6
         ),
         // What it requires does not come up.
         (
