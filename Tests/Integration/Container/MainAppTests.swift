@@ -118,6 +118,10 @@ import TorporAPI
             try daemon.eventually("another one runs") { ((try? daemon.torpord()) ?? old) != old }
             try daemon.eventually("it goes on ending") { (try? daemon.summary("db").transition) == "terminating" }
         }
+        // Who asks for the first time hurries nobody.
+        kill(daemon.pid, SIGTERM)
+        _ = try daemon.list()
+        #expect(daemon.processes(of: "db").count == 1)
         try Daemon.write(["go": ""], in: daemon.directory)
         try daemon.waitForEnd()
         try daemon.stop(expecting: .exited(5))
