@@ -17,7 +17,7 @@ DEB := dpkg-dev binutils chrpath lintian man-db python3 shellcheck
 # The supervisors and log programs that the benchmarks measure beside Torpor.
 PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
 
-.PHONY: help build release test chaos deb demo bench bench-micro format lint completions deps clean
+.PHONY: help build release test chaos deb test-deb demo bench bench-micro format lint completions deps clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -46,6 +46,10 @@ deb: release ## Make the Debian package .build/deb/torpor_VERSION_ARCH.deb
 	@scripts/install-packages $(DEB)
 	@packaging/deb/build
 	@lintian --fail-on error,warning --allow-root .build/deb/torpor_*_$$(dpkg --print-architecture).deb
+
+test-deb: release ## Install, upgrade, remove and purge the package on a bare Debian 12
+	@scripts/install-packages $(DEB) mmdebstrap
+	@packaging/deb/test
 
 demo: release ## Watch real programs go through the states (ARGS=--stay leaves it running)
 	@config/demo/demo.sh .build/release $(ARGS)
