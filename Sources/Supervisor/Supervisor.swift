@@ -377,7 +377,9 @@ public final class Supervisor {
     /// service. A second one hurries.
     private func askToFinish() {
         let now = loop.now
-        let reason = isFinishing ? nil : reasonToLeaveApps
+        // Or it was when the torpord before this one died.
+        let isUnderWay = isFinishing || recovery.isShuttingDown
+        let reason = isUnderWay ? nil : reasonToLeaveApps
         if let reason {
             log.info("asked to stop: the apps run on, and the next torpord takes them over (\(reason))")
             note(kind: "supervisor", text: "stopping: the apps run on", reason: reason)
@@ -391,9 +393,11 @@ public final class Supervisor {
                 if let outputs = try? coordinator.request(.forceQuit, of: app.id, now: now) { perform(outputs) }
             }
             settle()
-        } else if !isFinishing {
+        } else if !isUnderWay {
             note(kind: "supervisor", text: "stopping: every app is terminated")
             beginToFinish()
+        } else {
+            log.info("asked to stop: everything is being ended already")
         }
         // The keeper asks again what it asked of a torpord that died before it had finished: that is no hurry.
         isAskedToStop = true

@@ -77,7 +77,7 @@ struct PlainHealth {
         let summaries = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
         }
-        var problems = Self.problem(supervisor).map { [$0] } ?? []
+        var problems = problem(supervisor).map { [$0] } ?? []
         for app in summaries {
             if let sentence = apps.isEmpty ? Self.problemOfAny(app) : Self.problem(app, state) {
                 problems.append(Problem(app: app.name, sentence: sentence))
@@ -101,9 +101,10 @@ struct PlainHealth {
         ThisProcess.write("all is well: \(up) of \(summaries.count) app\(summaries.count == 1 ? " is" : "s are") up\n")
     }
 
-    private static func problem(_ supervisor: SupervisorInfo) -> Problem? {
+    private func problem(_ supervisor: SupervisorInfo) -> Problem? {
         switch supervisor.phase {
-        case "starting": Problem(sentence: "torpord is still starting")
+        // That others are not up yet is nothing to those that are asked for.
+        case "starting" where apps.isEmpty: Problem(sentence: "torpord is still starting")
         case "ending": Problem(sentence: "torpord is ending its apps")
         default: nil
         }

@@ -20,6 +20,7 @@ import Varlink
     func well() throws {
         try withDaemon(Self.toml) { daemon throws in
             try daemon.waitFor("web", "active")
+            try daemon.eventually("the start is over") { try self.health(daemon).code == 0 }
             #expect(try self.health(daemon) == (0, "all is well: 1 of 4 apps are up\n"))
             #expect(try self.health(daemon, "web", "tag:front") == (0, "all is well: 1 of 1 app is up\n"))
             #expect(try self.health(daemon, "idle") == (1, "torpor: idle is not running\n"))
@@ -39,6 +40,7 @@ import Varlink
     func ill() throws {
         try withDaemon(Self.toml) { daemon throws in
             try daemon.waitFor("web", "active")
+            try daemon.eventually("the start is over") { try self.health(daemon).code == 0 }
             _ = try daemon.verb(.start, "bad") { $0.wait = false }
             _ = try daemon.verb(.start, "slow") { $0.wait = false }
             try daemon.eventually("it is given up") { try daemon.summary("bad").failed }
