@@ -36,6 +36,20 @@ extension Supervisor {
         recovery.mainStatus = nil
     }
 
+    /// The main app where somebody starts the supervisor, torpord and keeper were lost, and it had ended before: that end
+    /// is over.
+    var mainAtStart: [(app: AppID, foreground: Bool)] {
+        guard keeper.instance == 1, !recovery.isShuttingDown, let main = mainApp, coordinator.isOver(main),
+            coordinator.machine(main).goalGeneration > 0
+        else { return [] }
+        recovery.isMainCounted = false
+        switch apps[main].specification.launch {
+        case .foreground: return [(main, true)]
+        case .background: return [(main, false)]
+        case .onDemand: return []
+        }
+    }
+
     /// Ends everything once the main app has ended for good.
     func followMain() {
         guard isStarted, !isEnding, let main = mainApp else { return }

@@ -152,6 +152,32 @@ import TorporAPI
         }
     }
 
+    @Test("Whoever starts the supervisor, after torpord and keeper were lost too, wants a main app that had ended")
+    func startedAgain() throws {
+        let rest = Apps.sleeper("web") + "[apps.job]\nexec = [\"/bin/sh\", \"-c\", \"exit 2\"]\nrestart = \"never\"\n"
+        let daemon = try Daemon(rest, nested: true)
+        try daemon.waitUntilItAnswers()
+        try daemon.waitForEvent("job", "exit-failure")
+        try daemon.apply("main = \"job\"\n" + rest)
+        for loss in [Loss.killed, .keeper] {
+            try daemon.lose(loss)
+            try daemon.waitFor("web", "active")
+            #expect(try daemon.summary("job").incarnation == 1)
+        }
+        let keeper = try daemon.livingKeeper()
+        let torpord = try daemon.livingTorpord()
+        kill(keeper, SIGSTOP)
+        kill(torpord, SIGKILL)
+        kill(keeper, SIGKILL)
+        try daemon.eventually("both are dead") { !Truth.isAlive(keeper) && !Truth.isAlive(torpord) }
+        try daemon.startAgain()
+        try daemon.eventually("it ends with it") {
+            _ = daemon.reap()
+            return Truth.processes(marked: daemon.directory).isEmpty
+        }
+        #expect(daemon.log.contains("job has ended for good, and is the main app"))
+    }
+
     @Test("Another app becomes the main one by an apply; that it ended before does not count")
     func apply() throws {
         let rest = Apps.sleeper("web") + "[apps.job]\nexec = [\"/bin/sh\", \"-c\", \"exit 2\"]\nrestart = \"never\"\n"
