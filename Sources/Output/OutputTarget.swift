@@ -17,9 +17,12 @@ public enum OutputTarget {
     }
 
     /// `log = "journal"`: a stream into systemd's journal, given to the app as it is, so that no daemon stands
-    /// between. `priority` is that of syslog(3); 6 is info, 4 a warning.
+    /// between. `unit` is what the journal has as its unit once a process of it is gone and cannot be looked at any more
+    /// (only root is believed); `priority` is that of syslog(3): 6 is info, 4 a warning, and a line may begin with
+    /// another, as sd-daemon(3) has it.
     public static func journal(
         app: String,
+        unit: String = "",
         priority: Int = 6,
         path: String = journalPath
     ) throws(OutputError) -> Descriptor {
@@ -29,7 +32,7 @@ public enum OutputTarget {
             // A journal that does not accept must not hold the loop up.
             let stream = try Sockets.connect(path: path, sendTimeout: .milliseconds(200))
             try Sockets.shutdownReading(stream.raw)
-            let header = Array("\(name)\n\n\(priority)\n1\n0\n0\n0\n".utf8)
+            let header = Array("\(name)\n\(unit)\n\(priority)\n1\n0\n0\n0\n".utf8)
             guard try Sockets.send(stream.raw, header, wait: true) == header.count else { throw .timedOut }
             try Sockets.setSendTimeout(stream.raw, nil)
             return stream

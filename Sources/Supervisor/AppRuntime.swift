@@ -60,7 +60,8 @@ final class AppRuntime {
     var reports: [Report] = []
     /// What was last announced, so that a change of it is.
     var announced: Transition?
-    var logged: AppState = .notRunning
+    /// What the log has room for.
+    var room = LogRoom()
     var lastState: AppState = .notRunning
     /// A process of the app stopped it from inside or outside, and the supervisor did not.
     var foundStopped = false

@@ -1,3 +1,4 @@
+import Configuration
 import EventLoop
 import Lifecycle
 import Linux
@@ -66,8 +67,7 @@ extension Governance: PolicyChainDelegate {
 
     func policy(_ seat: PolicySeat, changed sentence: String, isTrouble: Bool) {
         let text = "policy \(seat.settings.name) \(sentence)"
-        if isTrouble { supervisor.log.warning(text) } else { supervisor.log.info(text) }
-        supervisor.note(kind: "policy", text: text)
+        supervisor.note(.policyChanged, text: text, level: isTrouble ? .warning : .info)
         goOnWhenLoaded()
         let settled = whenSettled.filter { $0.name == seat.settings.name }
         whenSettled.removeAll { $0.name == seat.settings.name }
@@ -126,7 +126,7 @@ extension Governance: PolicyChainDelegate {
         if case .grant = advice, isRepetitive(counsel) { return .damped }
         do throws(RequestError) {
             let actions = try supervisor.coordinator.advise(advice, of: app.id, now: now)
-            supervisor.note(app, kind: "policy", text: "\(what): \(Self.because(counsel))", reason: counsel.policy)
+            supervisor.note(app, .advised, text: "\(what): \(Self.because(counsel))", reason: counsel.policy)
             supervisor.uninterrupted { [supervisor] in supervisor.perform(actions) }
         } catch {
             return refuse(counsel, app, "it \(error)")
@@ -188,7 +188,7 @@ extension Governance: PolicyChainDelegate {
         if isRepetitive(counsel) { return .damped }
         profiles[app.id] = (state, incarnation(app))
         let done = apply(state, to: tree, of: app)
-        supervisor.note(app, kind: "policy", text: "\(what)\(done): \(Self.because(counsel))", reason: counsel.policy)
+        supervisor.note(app, .advised, text: "\(what)\(done): \(Self.because(counsel))", reason: counsel.policy)
         return .taken
     }
 
@@ -212,7 +212,7 @@ extension Governance: PolicyChainDelegate {
         guard told[key] != sentence else { return }
         if told.count >= 4096 { told = [:] }
         told[key] = sentence
-        supervisor.note(app, kind: "policy", text: "\(counsel.policy) \(sentence)", reason: counsel.policy)
+        supervisor.note(app, .adviceNotTaken, text: "\(counsel.policy) \(sentence)", reason: counsel.policy)
     }
 
     private static func key(_ counsel: Counsel) -> String {

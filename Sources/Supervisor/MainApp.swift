@@ -59,8 +59,7 @@ extension Supervisor {
         }
         guard recovery.isMainCounted else { return }
         let name = apps[main].name
-        log.info("\(name) has ended for good, and is the main app: everything else is ended too")
-        note(kind: "supervisor", text: "\(name), the main app, has ended for good: every app is terminated")
+        note(.stopping, text: "\(name), the main app, has ended for good: every app is terminated")
         beginToFinish()
     }
 

@@ -50,7 +50,7 @@ extension Supervisor {
         guard let tree = app.tree else { return }
         do throws(Errno) {
             let count = try tree.signal(number, toAll: toAll)
-            note(app, kind: "signal", text: "sent \(Signal.name(number)) to \(count) process\(count == 1 ? "" : "es")")
+            note(app, .signalled, text: "sent \(Signal.name(number)) to \(count) process\(count == 1 ? "" : "es")")
         } catch {
             if !error.isGone { log.warning("\(app.name): could not send \(Signal.name(number)): \(error)") }
         }
@@ -58,7 +58,7 @@ extension Supervisor {
 
     private func tell(_ app: AppRuntime, _ message: Message) {
         guard let number = app.specification.signals[message] else { return }
-        note(app, kind: "message", text: "told \(message.rawValue) by \(Signal.name(number))")
+        note(app, .told, text: "told \(message.rawValue) by \(Signal.name(number))")
         _ = try? app.tree?.signal(number, toAll: false)
     }
 
@@ -165,9 +165,16 @@ extension Supervisor {
     // MARK: What is to be told
 
     private func entered(_ app: AppRuntime, _ state: AppState) {
-        let machine = coordinator.machine(app.id)
-        note(app, kind: "state", from: app.lastState.rawValue, to: state.rawValue, text: "is \(state.rawValue)")
-        log.debug("\(app.name): \(state.rawValue) (incarnation \(machine.incarnation))")
+        // States that it only passes through would be most of what the log has; of not running its ending tells.
+        let isThere = coordinator.machine(app.id).goal.rawValue == state.rawValue && state != .notRunning
+        note(
+            app,
+            .entered,
+            from: app.lastState.rawValue,
+            to: state.rawValue,
+            text: "is \(state.rawValue)",
+            level: isThere ? nil : .debug
+        )
         governance?.entered(app, from: app.lastState, to: state)
         app.lastState = state
         if state == .active || state == .background { app.probe = nil }
@@ -177,16 +184,12 @@ extension Supervisor {
     func announceTransition(_ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         let transition = machine.transition
-        if transition == nil, machine.state != app.logged {
-            app.logged = machine.state
-            if let tree = app.tree { log.info("\(app.name) is \(machine.state.rawValue) (process \(tree.main.pid))") }
-        }
         guard transition != app.announced else { return }
         app.announced = transition
         guard let transition else { return }
         // A launch that was overtaken while its commands ran has no process that a signal could end.
         if transition == .terminating { cancelHooks(app) }
-        note(app, kind: "transition", to: transition.rawValue, text: "is \(transition.rawValue)")
+        note(app, .changing, to: transition.rawValue, text: "is \(transition.rawValue)")
     }
 
     private func report(_ app: AppRuntime, _ notice: Notice) {
@@ -206,33 +209,6 @@ extension Supervisor {
             governance?.timeUsed(app)
             return
         }
-        log.warning("\(app.name) \(text)")
-        note(app, kind: "notice", text: text)
-    }
-
-    /// Adds to the event log, and to the store.
-    func note(
-        _ app: AppRuntime? = nil,
-        kind: String,
-        from: String? = nil,
-        to: String? = nil,
-        text: String,
-        reason: String? = nil
-    ) {
-        let incarnation = app.map { Int64(coordinator.machine($0.id).incarnation) }
-        let record = events.append(
-            EventRecord(
-                at: Clock.realtimeMicroseconds(),
-                app: app?.name,
-                incarnation: incarnation,
-                kind: kind,
-                from: from,
-                to: to,
-                text: text,
-                reason: reason
-            )
-        )
-        store.append(StoredEvent(record))
-        recovery.nextEvent = UInt64(clamping: events.sequence)
+        if let happening = Happening(notice) { note(app, happening, text: text) }
     }
 }

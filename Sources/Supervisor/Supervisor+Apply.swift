@@ -92,9 +92,8 @@ extension Supervisor {
     private func refuse(_ list: DiagnosticList, by name: String, _ reply: Reply?) {
         let errors = list.diagnostics.count { $0.severity == .error }
         let text = "the configuration has \(errors == 1 ? "an error" : "\(errors) errors"): nothing was changed"
-        log.error(text)
+        note(.configurationInvalid, text: text, reason: name)
         for diagnostic in list.diagnostics { log.error(diagnostic.description) }
-        note(kind: "configuration", text: text, reason: name)
         reply?.fail(
             ManagerInterface.ErrorName.invalidConfiguration,
             ["diagnostics": .array(list.diagnostics.map { DiagnosticInfo($0).json })]
@@ -245,13 +244,11 @@ extension Supervisor {
         for change in applied.diff.supervisor { log.info(Apply.text(change, isPublic: true)) }
         for entry in entries {
             let text = entry.text(isWaiting: false, isPublic: true)
-            log.info("\(entry.name): \(text)")
-            note(apps[entry.id], kind: "configuration", text: text, reason: name)
+            note(apps[entry.id], .reconfigured, text: text, reason: name)
         }
         let count = entries.count
         let summary = count == 0 ? "no app has changed" : "\(count) app\(count == 1 ? " has" : "s have") changed"
-        log.info("the configuration was read again: \(summary)")
-        note(kind: "configuration", text: "the configuration was read again: \(summary)", reason: name)
+        note(.configurationRead, text: "the configuration was read again: \(summary)", reason: name)
     }
 
     private func wait(for entries: [Apply.Entry], _ applied: Apply, _ reply: Reply) {

@@ -20,7 +20,7 @@ extension Supervisor {
     /// What a datagram asked of the app's store.
     func store(_ received: NotifySocket.Received, _ app: AppRuntime) {
         let change = app.store.apply(received.message, received.descriptors)
-        for warning in change.warnings { note(app, kind: "notice", text: warning) }
+        for warning in change.warnings { note(app, .unheard, text: warning) }
         for entry in change.removed { letGo(of: entry, app) }
         for entry in change.added {
             app.storeCount += 1
@@ -53,7 +53,8 @@ extension Supervisor {
                 guard let self, let app else { return }
                 app.store.remove(entry)
                 self.letGo(of: entry, app)
-                self.note(app, kind: "notice", text: "its stored descriptor \(entry.name) was closed by the other side")
+                let text = "its stored descriptor \(entry.name) was closed by the other side"
+                self.note(app, .descriptorClosed, text: text)
             }
         }
         app.storeHolds[ObjectIdentifier(entry.descriptor)] = hold

@@ -119,14 +119,17 @@ extension Supervisor {
         }
         app.lastExit = exit
         let text = EndingText.describe(ending, refusal: app.refusal, missing: missingRequirements(of: app))
-        note(app, kind: "exit", to: AppState.notRunning.rawValue, text: text, reason: ending.reason.rawValue)
-        if ending.reason.wasAskedFor || ending.reason == .exitSuccess {
-            log.info("\(app.name) \(text)")
-        } else {
-            log.warning("\(app.name) \(text)")
+        note(
+            app,
+            Happening(ending),
+            to: AppState.notRunning.rawValue,
+            text: text,
+            reason: ending.reason.rawValue,
+            fields: EndingText.fields(ending, app.launchFailure?.errno)
+        )
+        if !ending.reason.wasAskedFor, ending.reason != .exitSuccess {
             file(makeReport(app, ending, exit, text), app)
         }
-        app.logged = .notRunning
         app.tracerTimer = nil
         app.probe = nil
         app.mainSource = nil
@@ -189,6 +192,8 @@ extension Supervisor {
         }
         report.threads = app.stacks
         app.stacks = []
+        // What is in the journal, whoever shows the report can read, and need not wait for it in here.
+        if app.specification.log == .journal, ending.cause != nil { report.journal = JournalPlace(of: app, cgroups) }
         // Lines of the runs before it would only mislead.
         let began = (exit.at ?? 0) - Int64((report.wallSeconds ?? 0) * 1_000_000) - 2_000
         let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
@@ -229,6 +234,28 @@ struct MainExit {
 
 /// Endings in words.
 enum EndingText {
+    /// For the journal, in the names that systemd uses for what it launches itself, where it has one.
+    static func fields(_ ending: Ending, _ errno: Errno?) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        switch ending.cause {
+        case .exited(let code): fields += [("EXIT_CODE", "exited"), ("EXIT_STATUS", "\(code)")]
+        case .signaled(let signal, let coreDumped):
+            fields += [("EXIT_CODE", coreDumped ? "dumped" : "killed"), ("EXIT_STATUS", "\(signal)")]
+        case .outOfMemory: fields += [("EXIT_CODE", "killed"), ("EXIT_STATUS", "\(Signal.kill)")]
+        case .unknown, nil: break
+        }
+        if let errno, ending.reason == .launchFailed { fields.append(("ERRNO", "\(errno.rawValue)")) }
+        switch ending.next {
+        case .rest: fields.append(("TORPOR_NEXT", "rest"))
+        case .relaunch: fields.append(("TORPOR_NEXT", "launch"))
+        case .restart(let delay):
+            fields.append(("TORPOR_NEXT", "restart"))
+            fields.append(("TORPOR_RESTART_USEC", "\(max(0, delay.microseconds))"))
+        case .gaveUp: fields.append(("TORPOR_NEXT", "give-up"))
+        }
+        return fields
+    }
+
     static func describe(_ ending: Ending, refusal: String?, missing: [String]) -> String {
         var text: String
         switch ending.cause {

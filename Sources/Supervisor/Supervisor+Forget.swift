@@ -23,8 +23,7 @@ extension Supervisor {
     }
 
     private func forget(_ app: AppRuntime) {
-        log.info("\(app.name) is gone: the configuration does not name it any more")
-        note(app, kind: "configuration", text: "was removed from the configuration")
+        note(app, .removed, text: "was removed from the configuration, and is gone")
         endWaiting(for: app)
         apps.remove(app)
         governance?.forget(app.id)

@@ -21,8 +21,7 @@ extension Supervisor {
         log.error("torpor-keeper is gone: torpord becomes the keeper, and starts another torpord below it")
         closeStore(quickly: true)
         let reason = Keeper.become(arguments: arguments, holding: allHeld(), lost: keeper)
-        log.error("\(reason); nothing can be launched any more: ending every app, then torpord")
-        note(kind: "supervisor", text: "torpor-keeper is gone: ending every app")
+        note(.keeperLost, text: "\(reason); nothing can be launched any more: ending every app, then torpord")
         leftOver += apps.compactMap { $0.tree.map { LeftOverApp(tree: $0) } }
         leftOverGone = { [weak self] in self?.loop.stop() }
         if leftOver.isEmpty { loop.stop() } else { endAllLeftOver(leftOver) }

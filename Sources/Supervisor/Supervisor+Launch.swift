@@ -85,7 +85,7 @@ extension Supervisor {
             let tag = AppTag(app: app.name, incarnation: order.incarnation)
             let main = Identity(pid: launched.pid, startTime: launched.startTime)
             app.tree = tree(tag, main, launched.pidfd, cgroupPath, isOurs: isOurs)
-            note(app, kind: "launch", text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
+            note(app, .launched, text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
             deliver(.launched, to: app.id)
             startProbe(app)
         case .failure(let failure):
@@ -232,8 +232,11 @@ extension Supervisor {
             }
         } catch {
             // A disk that is full or cannot be written keeps no app from running that needs nothing of it.
-            log.warning("\(app.name) has no directory of its own for what it keeps: cannot make \(state) (\(error))")
-            note(app, kind: "notice", text: "has no directory of its own for what it keeps: \(state): \(error)")
+            note(
+                app,
+                .noStateDirectory,
+                text: "has no directory of its own for what it keeps: cannot make \(state) (\(error))"
+            )
         }
     }
 
@@ -285,7 +288,9 @@ extension Supervisor {
             let output: Descriptor?
             switch specification.log {
             case .file: output = try capture(app).writerForApp()
-            case .journal: output = try OutputTarget.journal(app: app.name)
+            case .journal:
+                let units = OwnUnits(apps: cgroups).names
+                output = try OutputTarget.journal(app: app.name, unit: units.first ?? "")
             case .inherit: output = try OutputTarget.inherit(1)
             case .null: output = nil
             }

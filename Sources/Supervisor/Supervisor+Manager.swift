@@ -97,7 +97,7 @@ extension Supervisor {
             _ = try tree.signal(number, toAll: false)
             app.tokens.take(token)
             keepTokens(of: app)
-            note(app, kind: "signal", text: "sent \(Signal.name(number)) to its main process, as asked")
+            note(app, .signalled, text: "sent \(Signal.name(number)) to its main process, as asked", level: .info)
             reply.send()
         } catch {
             app.tokens.giveBack(token)
@@ -183,8 +183,13 @@ extension Supervisor {
             status.processes = tree.members().compactMap(Self.processInfo)
             status.stopped = machine.state != .suspended && status.processes.first?.state == "T"
         }
-        app.capture?.drain()
-        status.log = LogReader(path: logPath(of: app)).read(LogQuery(count: 10)).lines.map(\.forClients)
+        switch specification.log {
+        case .file:
+            app.capture?.drain()
+            status.log = LogReader(path: logPath(of: app)).read(LogQuery(count: 10)).lines.map(\.forClients)
+        case .journal: status.journal = JournalPlace(of: app, cgroups)
+        case .inherit, .null: break
+        }
         status.reports = app.reports.reversed()
         return status
     }
@@ -204,14 +209,21 @@ extension Supervisor {
     // MARK: Streams
 
     private func logs(_ request: LogsRequest, _ app: AppRuntime, _ reply: Reply) {
-        guard app.specification.log == .file else {
-            let place =
-                switch app.specification.log {
-                case .journal: "the journal: read it with ‘journalctl -t \(app.name)’"
-                case .inherit: "where torpord itself writes (log = \"inherit\"): look there"
-                case .null, .file: "nowhere (log = \"null\"): choose log = \"file\" to keep its output"
-                }
-            return fail(reply, "\(app.name) writes to \(place)")
+        switch app.specification.log {
+        case .file: break
+        case .journal:
+            let place = JournalPlace(of: app, cgroups)
+            return reply.fail(
+                ManagerInterface.ErrorName.inJournal,
+                [
+                    "app": .string(app.name), "journal": place.json,
+                    "message": .string("\(app.name) writes to the journal: read it with ‘\(place.command)’"),
+                ]
+            )
+        case .inherit:
+            return fail(reply, "\(app.name) writes where torpord itself writes (log = \"inherit\"): look there")
+        case .null:
+            return fail(reply, "\(app.name) writes nowhere (log = \"null\"): choose log = \"file\" to keep its output")
         }
         app.capture?.drain()
         let reader = LogReader(path: logPath(of: app))

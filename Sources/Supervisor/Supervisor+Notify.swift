@@ -24,12 +24,12 @@ extension Supervisor {
             defer { socket.drop() }
             guard isHeard(received, app) else {
                 if !received.message.barrier {
-                    note(app, kind: "notice", text: "ignored a notification from process \(received.pid), not its own")
+                    note(app, .unheard, text: "ignored a notification from process \(received.pid), not its own")
                 }
                 continue
             }
             checkStillSuspended(app)
-            for warning in received.message.warnings { note(app, kind: "notice", text: warning) }
+            for warning in received.message.warnings { note(app, .unheard, text: warning) }
             take(received, app)
         }
     }
@@ -55,14 +55,14 @@ extension Supervisor {
                 if app.isReloading {
                     app.isReloading = false
                     record(app)
-                    note(app, kind: "notice", text: "has reloaded")
+                    note(app, .said, text: "has reloaded")
                 }
             case .reloading:
                 app.isReloading = true
                 record(app)
-                note(app, kind: "notice", text: "is reloading")
+                note(app, .said, text: "is reloading")
             case .stopping:
-                note(app, kind: "notice", text: "says that it is stopping")
+                note(app, .said, text: "says that it is stopping")
                 deliver(.stopping, to: id)
             case .status(let text):
                 app.statusText = text
@@ -70,7 +70,7 @@ extension Supervisor {
             case .errno(let number):
                 app.saidErrno = number
                 record(app)
-            case .exitStatus(let status): note(app, kind: "notice", text: "says that it will exit with \(status)")
+            case .exitStatus(let status): note(app, .said, text: "says that it will exit with \(status)")
             case .mainPID(let pid): changeMain(app, pid)
             case .watchdogPing:
                 governance?.heard(app)
@@ -83,7 +83,7 @@ extension Supervisor {
                 deliver(.extendTimeout(.microseconds(Int64(clamping: microseconds))), to: id)
             case .done(let name):
                 guard let message = Message(rawValue: name) else {
-                    note(app, kind: "notice", text: "answered \(name), which is no message")
+                    note(app, .unheard, text: "answered \(name), which is no message")
                     continue
                 }
                 deliver(.answered(message), to: id)
@@ -100,9 +100,9 @@ extension Supervisor {
             try tree.changeMain(to: pid)
             record(app)
             watchMain(app)
-            note(app, kind: "notice", text: "its main process is \(pid) now")
+            note(app, .mainChanged, text: "its main process is \(pid) now")
         } catch {
-            note(app, kind: "notice", text: "named process \(pid) as its main one, which is not a process of it")
+            note(app, .unheard, text: "named process \(pid) as its main one, which is not a process of it")
         }
     }
 }

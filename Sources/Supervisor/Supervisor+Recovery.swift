@@ -93,8 +93,8 @@ extension Supervisor {
         for name in inheritance.remaining { keeper.release(name) }
         if keeper.instance > 1 || !recovered.isEmpty {
             let time = (loop.now - began).microseconds
-            log.info("took over \(recovered.count) running apps in \(time / 1000).\(time / 100 % 10) ms")
-            note(kind: "supervisor", text: "a new torpord has taken over \(recovered.count) running apps")
+            let text = "a new torpord has taken over \(recovered.count) running apps"
+            note(.tookOver, text: "\(text) in \(time / 1000).\(time / 100 % 10) ms")
         }
         return fresh
     }
@@ -112,7 +112,6 @@ extension Supervisor {
         let machine = coordinator.machine(app.id)
         record.restore(app)
         app.announced = machine.transition
-        app.logged = machine.state
         app.lastState = machine.state
         guard machine.isAlive else { return nil }
         app.isOutdatedSinceRecovery = record.isOutdated
@@ -199,10 +198,8 @@ extension Supervisor {
             if entry == nil { adopt(app, main, pidfd) }
             app.tree = tree(tag, main, pidfd, cgroup(of: app), isOurs: entry.map { !$0.isAdopted } ?? false)
             app.launchedAt = loop.now
-            app.logged = state
             app.lastState = state
-            log.warning("\(app.name) was found \(state.rawValue) (process \(main.pid)) without a record: it is adopted")
-            note(app, kind: "notice", text: "was found running without a record, and is adopted")
+            note(app, .adopted, text: "was found running without a record, and is adopted")
             return false
         }
     }
@@ -277,7 +274,7 @@ extension Supervisor {
         if undone.contains(.ended), !machine.isAlive {
             note(
                 app,
-                kind: "exit",
+                machine.lastEnding.map { Happening($0) } ?? .failed,
                 to: AppState.notRunning.rawValue,
                 text: "ended while torpord was being replaced",
                 reason: machine.lastEnding?.rawValue

@@ -30,8 +30,8 @@ extension Supervisor {
     func repairRuntimeDirectory() {
         let missing = runtime.essentials.filter { !File.exists($0) }
         guard !missing.isEmpty, !isFinished else { return }
-        log.error("somebody removed \(missing.joined(separator: ", ")): it is made again, and nothing is lost")
-        note(kind: "supervisor", text: "its runtime directory was damaged, and is made again")
+        let text = "its runtime directory was damaged, and is made again: somebody removed"
+        note(.directoryDamaged, text: "\(text) \(missing.joined(separator: ", ")); nothing is lost")
         do {
             try runtime.repair()
             hold(HeldName.lock, runtime.lock.raw)

@@ -123,8 +123,7 @@ extension Supervisor {
         // Without its main app a supervisor is of no use: who starts the one wants the other.
         let isMain = app.id == mainApp
         if !isMain, let reason = staysDown(app, machine) {
-            log.info("\(app.name) is not launched: \(reason)")
-            note(app, kind: "goal", text: "is not launched at the start: \(reason)")
+            note(app, .keptDown, text: "is not launched at the start: \(reason)")
             return nil
         }
         switch app.kept.goalOfPerson {
@@ -188,7 +187,7 @@ extension Supervisor {
         case .reset: what = "be reset"
         case .stop, .restart, .suspend, .resume: what = request.verb.rawValue.lowercased()
         }
-        note(app, kind: "request", text: "is asked to \(what)", reason: Self.name(of: peer))
+        note(app, .asked, text: "is asked to \(what)", reason: Self.name(of: peer))
     }
 
     /// Who asks, as history has it.
@@ -269,17 +268,17 @@ extension Supervisor {
     }
 
     private func storeSays(_ notice: StoreNotice) {
+        let level: LogLevel
         switch notice.kind {
         case .available, .answers:
             storeTrouble = nil
-            log.info(notice.description)
+            level = .info
         case .unavailable, .hangs:
             storeTrouble = notice.description
-            log.error(notice.description)
-        case .setAside, .setAsideNewer, .otherMachine:
-            log.warning(notice.description)
+            level = .error
+        case .setAside, .setAsideNewer, .otherMachine: level = .warning
         }
-        note(kind: "store", text: notice.description)
+        note(.storeChanged, text: notice.description, level: level)
     }
 
     /// Has everything written, and ends the store's thread; waits for the disk a moment at most. `quickly`: another

@@ -55,8 +55,7 @@ extension Supervisor {
 
     /// Nothing is touched but torpord itself: what it has is in the recovery file and in the keeper.
     private func makeWay(replacingKeeper: Bool) {
-        log.info("making way for the torpord on disk\(replacingKeeper ? ", and the keeper for its own" : "")")
-        note(kind: "supervisor", text: "upgrade: the torpord on disk takes over")
+        note(.upgrading, text: "upgrade: the torpord on disk takes over\(replacingKeeper ? ", and its keeper" : "")")
         handsOver = replacingKeeper ? .withKeeper : .alone
         loop.stop()
     }

@@ -222,8 +222,8 @@ public final class Supervisor {
         service.begin()
         store.releaseWrites()
         if keeper.isFallback {
-            log.error("the torpord on disk did not come up: the one from before the upgrade goes on")
-            note(kind: "supervisor", text: "the upgrade failed: the torpord on disk did not come up")
+            let text = "the upgrade failed: the torpord on disk did not come up, and the one before it goes on"
+            note(.upgradeFailed, text: text)
         }
         govern()
         remember(fresh) { [weak self] in
@@ -248,8 +248,10 @@ public final class Supervisor {
         if recovery.isShuttingDown { isFinishing = true }
         perform(coordinator.launch(first, now: loop.now))
         suspendAsBefore(first)
-        log.info("torpord \(Supervisor.version) with \(apps.count) apps, control socket \(runtime.socket)")
-        note(kind: "supervisor", text: "torpord \(Supervisor.version) supervises \(apps.count) apps")
+        note(
+            .started,
+            text: "torpord \(Supervisor.version) supervises \(apps.count) apps, control socket \(runtime.socket)"
+        )
         settle()
         isStarted = true
         service.launch(first.map(\.app))
@@ -381,8 +383,7 @@ public final class Supervisor {
         let isUnderWay = isFinishing || recovery.isShuttingDown
         let reason = isUnderWay ? nil : reasonToLeaveApps
         if let reason {
-            log.info("asked to stop: the apps run on, and the next torpord takes them over (\(reason))")
-            note(kind: "supervisor", text: "stopping: the apps run on", reason: reason)
+            note(.stopping, text: "stopping: the apps run on, and the next torpord takes them over", reason: reason)
             service.stop(leavingApps: true)
             isLeaving = true
             return loop.stop()
@@ -394,7 +395,7 @@ public final class Supervisor {
             }
             settle()
         } else if !isUnderWay {
-            note(kind: "supervisor", text: "stopping: every app is terminated")
+            note(.stopping, text: "stopping: every app is terminated")
             beginToFinish()
         } else {
             log.info("asked to stop: everything is being ended already")

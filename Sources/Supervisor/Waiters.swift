@@ -97,7 +97,7 @@ extension Supervisor {
             } catch {
                 app.tokens.giveBack(request.token)
                 app.kept.goalOfPerson = goalOfPerson
-                note(app, kind: "request", text: "refused: \(error)")
+                note(app, .refused, text: "refused: \(error)")
                 item = Waiter.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
                 item.result = VerbResult(
                     app: app.name,

@@ -145,8 +145,10 @@ public struct AppStatus: Hashable, Sendable {
     public var cgroup: String?
     /// Parents before children.
     public var processes: [ProcessInfo] = []
-    /// Its last output.
+    /// Its last output, where the supervisor keeps it.
     public var log: [LogLine] = []
+    /// Where its output is, if that is the journal.
+    public var journal: JournalPlace?
     /// Its last termination reports, the newest first.
     public var reports: [Report] = []
 
@@ -173,6 +175,7 @@ public struct AppStatus: Hashable, Sendable {
         cgroup = try fields.optionalString("cgroup")
         processes = try fields.list("processes") { json throws(FieldError) in try ProcessInfo(json: json) }
         log = try fields.list("log") { json throws(FieldError) in try LogLine(json: json) }
+        journal = try JournalPlace.optional(fields)
         reports = try fields.list("reports") { json throws(FieldError) in try Report(json: json) }
     }
 
@@ -195,6 +198,7 @@ public struct AppStatus: Hashable, Sendable {
         object["cgroup"] = .optional(cgroup)
         object["processes"] = .array(processes.map(\.json))
         object["log"] = .array(log.map(\.json))
+        object["journal"] = journal?.json ?? .null
         object["reports"] = .array(reports.map(\.json))
         return .object(object)
     }

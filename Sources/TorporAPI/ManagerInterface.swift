@@ -42,13 +42,18 @@ public enum ManagerInterface {
         # One line that an app wrote.
         type LogLine (at: ?int, incarnation: ?int, stream: ?string, text: string)
 
+        # Where in systemd's journal the output of an app is: the SYSLOG_IDENTIFIER of its entries, and the units of the
+        # supervisor, those of the apps first: entries of another supervisor's units are not the app's. user is the user
+        # whose service manager has these units, null for the system's.
+        type JournalPlace (identifier: string, units: []string, user: ?int)
+
         # A file lock that an app held, and a process that waited for it.
         type Lock (file: string, kind: string, waiter: ?int)
 
         # Where a thread stood in the kernel, innermost first.
         type ThreadStack (tid: int, name: string, state: string, stack: []string)
 
-        # Why an app ended when nobody had asked for it.
+        # Why an app ended when nobody had asked for it. With journal, its last output is there, and log is empty.
         type Report (
           app: string,
           incarnation: int,
@@ -75,10 +80,11 @@ public enum ManagerInterface {
           tasks: []string,
           locks: []Lock,
           log: []LogLine,
+          journal: ?JournalPlace,
           threads: []ThreadStack
         )
 
-        # Everything about one app: the fields of App, and more.
+        # Everything about one app: the fields of App, and more. With journal, its output is there, and log is empty.
         type AppStatus (
           name: string,
           state: string,
@@ -111,6 +117,7 @@ public enum ManagerInterface {
           cgroup: ?string,
           processes: []Process,
           log: []LogLine,
+          journal: ?JournalPlace,
           reports: []Report
         )
 
@@ -253,7 +260,8 @@ public enum ManagerInterface {
         method Signal(app: string, signal: string, token: ?string) -> ()
 
         # An app's output; with follow (and "more") what comes from now on as well. Each reply has a cursor: given back,
-        # it goes on with the line after those of that reply, also with another instance and after rotations.
+        # it goes on with the line after those of that reply, also with another instance and after rotations. Fails with
+        # InJournal for an app with log = "journal".
         method Logs(app: string, lines: ?int, follow: ?bool, since: ?int, grep: ?string, cursor: ?string) ->
           (lines: []LogLine, cursor: string)
 
@@ -310,6 +318,9 @@ public enum ManagerInterface {
         # It failed; message says why and what to do.
         error Failed (message: string)
 
+        # The supervisor does not have the app's output, since it is in the journal; message says how to read it.
+        error InJournal (app: string, journal: JournalPlace, message: string)
+
         # The configuration on disk is invalid, and nothing was changed.
         error InvalidConfiguration (diagnostics: []Diagnostic)
 
@@ -323,6 +334,8 @@ public enum ManagerInterface {
         public static let notPermitted = "io.torpor.Manager.NotPermitted"
         /// Parameters: `message`.
         public static let failed = "io.torpor.Manager.Failed"
+        /// Parameters: `app`, `journal`, `message`.
+        public static let inJournal = "io.torpor.Manager.InJournal"
         /// Parameters: `diagnostics`.
         public static let invalidConfiguration = "io.torpor.Manager.InvalidConfiguration"
     }

@@ -112,8 +112,10 @@ public struct Report: Hashable, Sendable {
     public var tasks: [String] = []
     /// The file locks that it held.
     public var locks: [LockInfo] = []
-    /// Its last output.
+    /// Its last output, where the supervisor keeps it.
     public var log: [LogLine] = []
+    /// Where its output is, if that is the journal.
+    public var journal: JournalPlace?
     /// Where its threads stood.
     public var threads: [ThreadStack] = []
 
@@ -154,6 +156,7 @@ public struct Report: Hashable, Sendable {
         tasks = try fields.strings("tasks")
         locks = try fields.list("locks") { json throws(FieldError) in try LockInfo(json: json) }
         log = try fields.list("log") { json throws(FieldError) in try LogLine(json: json) }
+        journal = try JournalPlace.optional(fields)
         threads = try fields.list("threads") { json throws(FieldError) in try ThreadStack(json: json) }
     }
 
@@ -169,7 +172,7 @@ public struct Report: Hashable, Sendable {
             "transition": .optional(transition), "status": .optional(status),
             "memory_bytes": .optional(memoryBytes), "max_memory_bytes": .optional(maxMemoryBytes),
             "tasks": .strings(tasks), "locks": .array(locks.map(\.json)), "log": .array(log.map(\.json)),
-            "threads": .array(threads.map(\.json)),
+            "journal": journal?.json ?? .null, "threads": .array(threads.map(\.json)),
         ]
     }
 }

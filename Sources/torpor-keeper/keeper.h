@@ -48,6 +48,7 @@ enum keeper_event {
 // main.c
 extern int keeper_epoll;
 extern char **keeper_environment;
+// A format may begin with the priority of sd-daemon(3); without one it is a warning, "<4>".
 void keeper_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index);
 void keeper_close_watched(int fd);

@@ -13,6 +13,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,10 +30,32 @@ static int signal_fd = -1;
 
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT, SIGWINCH, SIGPWR};
 
+/// Whether standard error is the stream of systemd's journal that JOURNAL_STREAM names (systemd.exec(5)).
+static bool is_journal(void)
+{
+    static int known = -1;
+    if (known < 0) {
+        unsigned long long device = 0, inode = 0;
+        struct stat status;
+        const char *text = getenv("JOURNAL_STREAM");
+        known = text != NULL && sscanf(text, "%llu:%llu", &device, &inode) == 2
+                && fstat(STDERR_FILENO, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+    }
+    return known;
+}
+
+/// One line; a format may begin with the priority of sd-daemon(3), such as "<6>" for what is no trouble.
 void keeper_log(const char *format, ...)
 {
+    bool journal = is_journal();
+    char priority = '4';
+    if (format[0] == '<' && format[1] >= '0' && format[1] <= '7' && format[2] == '>') {
+        priority = format[1];
+        format += 3;
+    }
     char line[512];
-    int used = snprintf(line, sizeof line, "torpor-keeper: ");
+    // The journal knows who writes.
+    int used = journal ? snprintf(line, sizeof line, "<%c>", priority) : snprintf(line, sizeof line, "torpor-keeper: ");
     va_list list;
     va_start(list, format);
     int more = vsnprintf(line + used, sizeof line - (size_t)used - 1, format, list);
@@ -42,7 +66,10 @@ void keeper_log(const char *format, ...)
     if (used > (int)sizeof line - 2)
         used = (int)sizeof line - 2;
     line[used++] = '\n';
-    if (write(STDERR_FILENO, line, (size_t)used) < 0)
+    // A journal that takes nothing must not hold up the reaping.
+    ssize_t written = journal ? send(STDERR_FILENO, line, (size_t)used, MSG_DONTWAIT | MSG_NOSIGNAL)
+                              : write(STDERR_FILENO, line, (size_t)used);
+    if (written < 0)
         return;  // nobody reads: nothing to be done about it
 }
 
@@ -280,7 +307,7 @@ int main(int count, char **arguments, char **environment)
     keeper_epoll = epoll_create1(EPOLL_CLOEXEC);
     if (keeper_epoll < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || !take_signals() || !table_setup()
         || !adopt_setup() || !resume_remember_program()) {
-        keeper_log("cannot start: %s", strerror(errno));
+        keeper_log("<3>cannot start: %s", strerror(errno));
         return 1;
     }
     spawn_setup();
@@ -292,7 +319,7 @@ int main(int count, char **arguments, char **environment)
     else
         hold_inherit();
     if (!torpord_setup(arguments + (resuming ? 3 : 1))) {
-        keeper_log("cannot start: %s", strerror(errno));
+        keeper_log("<3>cannot start: %s", strerror(errno));
         return 1;
     }
     if (resuming)

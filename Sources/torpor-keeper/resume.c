@@ -382,7 +382,7 @@ bool resume_open(const char *number, char **arguments)
     }
     munmap((void *)base, size);
     if (known && resumed.writer >= 0 && strcmp(arguments[1], "--resume") == 0) {
-        keeper_log("the keeper that wrote it goes on");
+        keeper_log("<6>the keeper that wrote it goes on");
         arguments[1] = "--resume-back";
         syscall(SYS_execveat, resumed.writer, "", arguments, keeper_environment, AT_EMPTY_PATH);
         keeper_log("could not run it: %s", strerror(errno));
@@ -395,7 +395,7 @@ void resume_restore(void)
     struct input input = {resumed_base + sizeof resumed, resumed_base + resumed_size};
     if (!read_table(&resumed) || !read_processes(&resumed, &input) || !read_names(&resumed, &input)
         || !read_texts(&resumed, &input))
-        keeper_log("what the last keeper left is damaged: some of it is lost");
+        keeper_log("<3>what the last keeper left is damaged: some of it is lost");
     if (resumed.app_nofile_soft != 0) {
         keeper_nofile_soft = resumed.app_nofile_soft;
         keeper_nofile_hard = resumed.app_nofile_hard;

@@ -91,7 +91,7 @@ static void start_later(void)
     } else if (forward_end_without_torpord()) {
         return;
     } else {
-        keeper_log("starting it again in %llu ms", (unsigned long long)delay);
+        keeper_log("<6>starting it again in %llu ms", (unsigned long long)delay);
         torpord_set_delay(delay);
     }
 }
@@ -127,7 +127,7 @@ void torpord_start(void)
             syscall(SYS_execveat, image, "", torpord_arguments, environment, AT_EMPTY_PATH);
         else
             execve(torpord_arguments[0], torpord_arguments, environment);
-        keeper_log("could not run %s: %s", torpord_arguments[0], strerror(errno));
+        keeper_log("<3>could not run %s: %s", torpord_arguments[0], strerror(errno));
         _exit(errno == ENOENT ? 127 : 126);
     }
     if (pid < 0)
@@ -137,7 +137,7 @@ void torpord_start(void)
     return;
 
 failed:
-    keeper_log("cannot start torpord: %s", strerror(errno));
+    keeper_log("<3>cannot start torpord: %s", strerror(errno));
     if (pair[0] >= 0 && pair[0] != torpord_socket)
         keeper_close_watched(pair[0]);
     if (pair[1] >= 0)
@@ -189,7 +189,7 @@ void torpord_is_stuck(void)
 {
     if (stuck)
         return;
-    keeper_log("torpord (pid %d) has not moved for %u ms: ended with SIGABRT, it is started again", (int)torpord_pid,
+    keeper_log("<3>torpord (pid %d) has not moved for %u ms: ended with SIGABRT, it is started again", (int)torpord_pid,
                watch_milliseconds);
     stuck = true;
     kill(torpord_pid, SIGABRT);
@@ -274,7 +274,7 @@ void torpord_ended(int code, int status)
     else
         keeper_log("torpord was ended by signal %d (%s); the apps run on", status, strsignal(status));
     if (!settled && !asked && image_failed())
-        keeper_log("%s ended before it had recovered: the program that worked before is started instead",
+        keeper_log("<3>%s ended before it had recovered: the program that worked before is started instead",
                    torpord_arguments[0]);
     if (keeper_now_milliseconds() - started_at >= STABLE_AFTER)
         next_delay = 0;

@@ -73,6 +73,10 @@ import VarlinkServer
         status.processes = [ProcessInfo(pid: 7, parent: 1, state: "S", command: "c", threads: 2)]
         status.deadlines = [DeadlineInfo(name: "launch", limitMilliseconds: 1, remainingMilliseconds: nil)]
         status.log = [LogLine(at: 1, text: "t")]
+        let place = JournalPlace(identifier: "web", units: ["torpor-apps.scope"], user: 1000)
+        #expect(try AppStatus(json: JSON.parse(status.json.serialised())) == status)
+        status.journal = place
+        status.reports[0].journal = place
         #expect(try AppStatus(json: JSON.parse(status.json.serialised())) == status)
         let event = EventRecord(at: 1, app: "web", kind: "state", text: "t", details: ["a": 1])
         #expect(try EventRecord(json: event.json) == event)
@@ -94,7 +98,7 @@ import VarlinkServer
             ("Result", result.json), ("KeyChange", change.json), ("Applied", applied.json),
             ("Diagnostic", diagnostic.json), ("LastExit", summary.lastExit!.json), ("Lock", report.locks[0].json),
             ("ThreadStack", report.threads[0].json), ("Process", status.processes[0].json),
-            ("Deadline", status.deadlines[0].json), ("LogLine", status.log[0].json),
+            ("Deadline", status.deadlines[0].json), ("LogLine", status.log[0].json), ("JournalPlace", place.json),
         ] {
             #expect(json.objectValue?.members.map(\.name) == Self.fields(of: type), "\(type)")
         }

@@ -51,17 +51,21 @@ struct Manager {
     }
 
     /// Calls, again when the supervisor is replaced meanwhile: so only what reads, or has a token. `onReply` gets every
-    /// reply that others follow.
+    /// reply that others follow; `onError` knows some errors of the service better.
     @discardableResult
     func call(
         _ request: @autoclosure () -> ManagerRequest,
         deadline: Duration? = nil,
         reserve: Duration = .zero,
-        onReply: (JSON) -> Void = { _ in }
+        onReply: (JSON) -> Void = { _ in },
+        onError: (_ name: String, _ parameters: JSON) -> Failure? = { _, _ in nil }
     ) throws(Failure) -> JSON {
         do throws(VarlinkClientError) {
             return try client.call(deadline: deadline, reserve: reserve, { request().call }, onReply: onReply)
         } catch {
+            if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {
+                throw failure
+            }
             throw Self.failure(error)
         }
     }

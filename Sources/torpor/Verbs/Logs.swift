@@ -36,27 +36,65 @@ struct Logs: ParsableCommand {
         request.follow = follow
         request.since = since?.microseconds
         request.grep = grep
-        // Another supervisor goes on behind the last line shown.
-        let last = try Manager(options).call(.logs(request)) { reply in
-            show(reply)
-            request.cursor = reply["cursor"]?.stringValue
+        var place: JournalPlace?
+        do throws(Failure) {
+            // Another supervisor goes on behind the last line shown.
+            let last = try Manager(options).call(
+                .logs(request),
+                onReply: { reply in
+                    show(reply: reply)
+                    request.cursor = reply["cursor"]?.stringValue
+                },
+                onError: { name, parameters in
+                    guard name == ManagerInterface.ErrorName.inJournal else { return nil }
+                    place = parameters["journal"].flatMap { try? JournalPlace(json: $0) }
+                    return nil
+                }
+            )
+            show(reply: last)
+        } catch {
+            guard let place else { throw error }
+            try showJournal(place)
         }
-        show(last)
     }
 
-    private func show(_ reply: JSON) {
-        var text = ""
-        for line in reply["lines"]?.arrayValue ?? [] {
-            if options.json {
-                text += line.description + "\n"
-                continue
+    /// What is in the journal, chosen as the supervisor chooses of a file.
+    private func showJournal(_ place: JournalPlace) throws {
+        var output = JournalOutput(place)
+        output.since = since?.microseconds
+        output.grep = grep
+        let cursor: String?
+        if let count = lines ?? (since == nil ? 100 : nil) {
+            let page = try output.last(Int(clamping: count))
+            for line in page.lines where !show(line: line.json) { return }
+            cursor = page.cursor
+        } else {
+            var isRead = true
+            cursor = try output.all { line in
+                isRead = show(line: line.json)
+                return isRead
             }
-            if times, let at = line["at"]?.intValue {
-                text += Terminal.coloured(Times.timestamp(at), .dim) + " "
-            }
-            text += (line["text"]?.stringValue ?? "") + "\n"
+            guard isRead else { return }
         }
+        guard follow else { return }
+        // Its time says nothing about lines to come.
+        output.since = nil
+        try output.follow(after: cursor) { show(line: $0.json) }
+    }
+
+    private func show(reply: JSON) {
+        let text = (reply["lines"]?.arrayValue ?? []).map(text(of:)).joined()
         // Nobody reads on: that is the reader's choice.
         if !ThisProcess.write(text) { ThisProcess.exit(0) }
+    }
+
+    /// One line; false when nobody reads it.
+    private func show(line: JSON) -> Bool { ThisProcess.write(text(of: line)) }
+
+    private func text(of line: JSON) -> String {
+        if options.json { return line.description + "\n" }
+        var text = ""
+        if times, let at = line["at"]?.intValue { text = Terminal.coloured(Times.timestamp(at), .dim) + " " }
+        return text + (line["text"]?.stringValue ?? "") + "\n"
     }
 }

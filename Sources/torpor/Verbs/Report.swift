@@ -18,9 +18,14 @@ struct Reports: ParsableCommand {
 
     func run() throws {
         let reply = try Manager(options).call(.reports(app: app))
-        guard !options.json else { return Output.document(reply["reports"] ?? []) }
-        let reports = try Manager.read { () throws(FieldError) in
+        var reports = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("reports") { json throws(FieldError) in try Report(json: json) }
+        }
+        var reading = JournalReading()
+        for index in reports.indices { reading.complete(&reports[index]) }
+        if options.json {
+            let read = JSON.array(reports.map(\.json))
+            return Output.document(reading.isChanged ? read : reply["reports"] ?? [])
         }
         ThisProcess.write(
             reports.isEmpty ? "no reports\n" : reports.map { Self.text($0) }.joined(separator: "\n")
@@ -38,6 +43,9 @@ struct Reports: ParsableCommand {
             text += "  lock: \(Terminal.harmless(lock.file)) (\(lock.kind)\(waiter))\n"
         }
         if !report.log.isEmpty { text += "  last output:\n" }
+        if let journal = report.journal, report.log.isEmpty {
+            text += "  last output: in the journal (‘\(journal.command)’)\n"
+        }
         for line in report.log { text += "    \(Terminal.harmless(line.text))\n" }
         for thread in report.threads {
             text += "  thread \(thread.tid) \(Terminal.harmless(thread.name)) (\(thread.state))\n"

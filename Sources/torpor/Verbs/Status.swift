@@ -21,9 +21,11 @@ struct PlainStatus {
 
     func run() throws {
         let reply = try Manager(options).call(.status(app: app))
-        let status = try Manager.read { () throws(FieldError) in try AppStatus(json: reply["status"] ?? .null) }
+        var status = try Manager.read { () throws(FieldError) in try AppStatus(json: reply["status"] ?? .null) }
+        var reading = JournalReading()
+        reading.complete(&status)
         if options.json {
-            Output.document(reply["status"] ?? .null)
+            Output.document(reading.isChanged ? status.json : reply["status"] ?? .null)
         } else {
             ThisProcess.write(Self.text(status))
         }
@@ -51,6 +53,9 @@ struct PlainStatus {
         }
         text += processes(status.processes)
         if !status.log.isEmpty { text += "\nlast output:\n" }
+        if let journal = status.journal, status.log.isEmpty {
+            text += "\noutput: in the journal (‘\(journal.command)’)\n"
+        }
         for line in status.log { text += "  \(Terminal.harmless(line.text))\n" }
         if !status.reports.isEmpty { text += "\nlast reports:\n" }
         for report in status.reports {

@@ -1,0 +1,38 @@
+/// An entry of systemd's journal in its native protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram, in
+/// which a field is `NAME=value` and a newline, or, for a value with newlines in it, the name, a newline, the value's
+/// size as 64 bits (little-endian), the value and a newline.
+public struct JournalEntry {
+    /// What is sent.
+    public private(set) var bytes: [UInt8] = []
+
+    /// An entry with its sentence and its priority, that of syslog(3): 7 is debug, 6 info, 3 an error.
+    public init(message: String, priority: Int) {
+        bytes.reserveCapacity(512)
+        add("MESSAGE", message)
+        add("PRIORITY", "\(priority)")
+    }
+
+    /// Adds a field. One whose name the journal would not take is left out: its entry counts all the same.
+    public mutating func add(_ name: String, _ value: String) {
+        guard Self.isName(name) else { return }
+        bytes += name.utf8
+        if value.utf8.contains(UInt8(ascii: "\n")) {
+            bytes.append(UInt8(ascii: "\n"))
+            let size = UInt64(value.utf8.count)
+            for shift in stride(from: 0, to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: size >> shift)) }
+        } else {
+            bytes.append(UInt8(ascii: "="))
+        }
+        bytes += value.utf8
+        bytes.append(UInt8(ascii: "\n"))
+    }
+
+    /// Whether a sender may use the name: capitals, digits and underscores, none of the latter two first, at most 64.
+    static func isName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, name.utf8.count <= 64 else { return false }
+        let capitals = UInt8(ascii: "A")...UInt8(ascii: "Z")
+        let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+        return capitals.contains(first)
+            && name.utf8.allSatisfy { capitals.contains($0) || digits.contains($0) || $0 == UInt8(ascii: "_") }
+    }
+}

@@ -1,0 +1,146 @@
+import Configuration
+import Lifecycle
+
+/// What can happen, as the event log and the journal have it. The raw value is the MESSAGE_ID of its entries, under
+/// which `systemd/torpor.catalog` explains it; an id never changes its meaning, and none is used again.
+enum Happening: String, CaseIterable {
+    // An app lives.
+    case launched = "c67ff3161e2d46aeaab144264c90011c"
+    case entered = "0573b4b920154dc1a982404b81de39c3"
+    case changing = "7565877b47bc466eb816e4ea058600a4"
+    case told = "57dc633c3e9c4f85be6eb2a83ffc7b47"
+    case signalled = "6e8be470dfb24feea3498a397c67864e"
+    case adopted = "20f5bee5ab38412c8463adc0bec2c633"
+
+    // It ends.
+    case ended = "9e4842199b9f4bb3842969b5ba5db38a"
+    case evicted = "572aa4a2a5134a7d96b3f9fbafc8f5ea"
+    case failed = "b723ccb0565a414ab4f141bd208229a6"
+    case missedDeadline = "95446b2a42ed4a3bb0cfc6d8daea0ab4"
+    case outOfMemory = "2aaa743c121c4fc49b526cad58ebf9dc"
+    case notLaunched = "6fcda700067c43e1b487717192cfb8f2"
+    case requirementFailed = "aa51dc9523e045cba6ce5227f3f59346"
+    case gaveUp = "a25f3a2625a04a519bcb23357bd18540"
+
+    // Something is amiss with it.
+    case lateAnswer = "49ed4ba36c314b71ae6e1a734fa3e320"
+    case outlivedGrace = "97700f5ce7dd4478bd7239eb1ca05919"
+    case notStopped = "87dfb01a311041f29dab954723a3623c"
+    case continuedByOthers = "2b99c41c4130422dbf68fd719d9ed23c"
+    case noStateDirectory = "761e4867751f4b3a8e671fc20cad4163"
+
+    // It speaks.
+    case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
+    case mainChanged = "b8351d67c573494692beff9111953557"
+    case unheard = "70a0de6f70a44f9180793e47ab4d7f73"
+    case descriptorClosed = "b79c34be42ae405e85e0c0cce069e790"
+
+    // Somebody wants something of it.
+    case asked = "7063ec36c2114a1e9f7ffa42213188ef"
+    case refused = "463ccee7b279451fae460fa3c94f79b1"
+    case keptDown = "75fcc35e49d94e42baabb8af3cf9a35f"
+    case advised = "577453d7117940d3a3d7a13842449b3e"
+    case adviceNotTaken = "7e32bdc760214ed49a3039ba44add04a"
+    case reconfigured = "6bc415c354744ed38f5963d98c4bbbaf"
+    case removed = "c02111bc5b744894aea2d0f7d25566e6"
+    case chatty = "717fd6d4a3d64d4fa085c62e6ed801da"
+
+    // The supervisor itself.
+    case started = "60a3e35ce2e349bca74cb9f86f103752"
+    case tookOver = "5bb3d875b95f4a91b7c3ceaa986ec359"
+    case stopping = "b7840a59b26e43f2b367031d4741a422"
+    case upgrading = "3816715fa43643539f62ca5bf55c2bde"
+    case upgradeFailed = "db9d33552fb5421d9c68e3a14613a6ca"
+    case keeperLost = "ec70a99060af47a7844a09a5de4bb383"
+    case directoryDamaged = "6dd1904d0df9480495fe14e8b3b1201c"
+    case configurationRead = "38e082ba1b7740d49ae323f8e3aadeeb"
+    case configurationInvalid = "43743b7085b442b1aabfc41e0f547739"
+    case policyChanged = "c371430663c141e392f49466bbfbe8ec"
+    case storeChanged = "2ea1c8677b3145b0a9645facf2463545"
+
+    /// What the event log calls the sort of event.
+    var kind: String {
+        switch self {
+        case .launched: "launch"
+        case .entered: "state"
+        case .changing: "transition"
+        case .told: "message"
+        case .signalled: "signal"
+        case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
+        case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .noStateDirectory, .said,
+            .mainChanged, .unheard, .descriptorClosed, .chatty:
+            "notice"
+        case .asked, .refused: "request"
+        case .keptDown: "goal"
+        case .advised, .adviceNotTaken, .policyChanged: "policy"
+        case .reconfigured, .removed, .configurationRead, .configurationInvalid: "configuration"
+        case .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged: "supervisor"
+        case .storeChanged: "store"
+        }
+    }
+
+    /// How loud it is where the event does not say otherwise.
+    var level: LogLevel {
+        switch self {
+        case .changing, .told, .signalled: .debug
+        case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .advised, .adviceNotTaken,
+            .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
+            .storeChanged:
+            .info
+        case .unheard, .descriptorClosed, .refused, .chatty: .notice
+        case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
+            .outlivedGrace, .notStopped, .continuedByOthers, .noStateDirectory:
+            .warning
+        case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
+        }
+    }
+
+    /// What stands between an app's name and the text: a text of which the app is the subject goes on behind the name.
+    var link: String {
+        switch self {
+        case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
+            .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
+            .noStateDirectory, .said, .asked, .keptDown, .advised, .removed, .chatty:
+            " "
+        case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,
+            .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
+            .configurationRead, .configurationInvalid, .policyChanged, .storeChanged:
+            ": "
+        }
+    }
+
+    /// An ending, by what a person may want to do about it.
+    init(_ ending: Ending) {
+        if ending.next == .gaveUp {
+            self = .gaveUp
+            return
+        }
+        self.init(ending.reason)
+    }
+
+    /// An ending of which no more is known.
+    init(_ reason: TerminationReason) {
+        switch reason {
+        case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced: self = .ended
+        case .evicted: self = .evicted
+        case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: self = .missedDeadline
+        case .oomKill, .memoryLimit: self = .outOfMemory
+        case .launchFailed: self = .notLaunched
+        case .dependencyFailed: self = .requirementFailed
+        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .cpuLimit, .wakeStorm,
+            .gpuInBackground, .noPurposeString:
+            self = .failed
+        }
+    }
+
+    /// What is reported beside states and endings; nil for what is none of a person's business.
+    init?(_ notice: Notice) {
+        switch notice {
+        case .missed: self = .lateAnswer
+        case .suspendFailed: self = .notStopped
+        case .stoppedAgain, .keepsRunning: self = .continuedByOthers
+        case .killed: self = .outlivedGrace
+        case .backgroundTimeUsed: return nil
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import Linux
+import Processes
+import TorporAPI
+
+/// The units of the service manager in which this supervisor and its apps are.
+struct OwnUnits {
+    /// Those of the apps first; empty where no service manager has anything to do with it.
+    let names: [String]
+    /// The user whose service manager it is; nil for the system's.
+    let user: UInt32?
+
+    /// `paths`: cgroups relative to the mount of the hierarchy, such as `/system.slice/torpord.service`.
+    init(paths: [String]) {
+        var names: [String] = []
+        var user: UInt32?
+        for path in paths {
+            guard let unit = Self.unit(of: path), !names.contains(unit.name) else { continue }
+            names.append(unit.name)
+            user = unit.user
+        }
+        self.names = names
+        self.user = user
+    }
+
+    /// Those of this process, with the cgroups that it has for apps.
+    init(apps cgroups: CgroupTree?) {
+        let mount = Cgroup.mount ?? ""
+        let own = (try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 }
+        self.init(paths: [cgroups.map { String($0.base.dropFirst(mount.count)) }, own].compactMap { $0 })
+    }
+
+    /// As journald sees it: the first part of the path that is no slice, in the service manager of a user if the path
+    /// goes through one.
+    private static func unit(of path: String) -> (name: String, user: UInt32?)? {
+        var parts = path.split(separator: "/")[...]
+        var user: UInt32?
+        if let manager = parts.firstIndex(where: { $0.hasPrefix("user@") && $0.hasSuffix(".service") }),
+            let number = UInt32(parts[manager].dropFirst(5).dropLast(8))
+        {
+            user = number
+            parts = parts[(manager + 1)...]
+        }
+        guard let first = parts.first(where: { !$0.hasSuffix(".slice") }),
+            first.hasSuffix(".service") || first.hasSuffix(".scope")
+        else { return nil }
+        return (String(first), user)
+    }
+}
+
+extension JournalPlace {
+    /// Where the output of an app is.
+    init(of app: AppRuntime, _ cgroups: CgroupTree?) {
+        let units = OwnUnits(apps: cgroups)
+        self.init(identifier: app.name, units: units.names, user: units.user)
+    }
+}

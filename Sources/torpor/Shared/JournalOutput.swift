@@ -1,0 +1,173 @@
+import Linux
+import TorporAPI
+import Varlink
+
+/// What an app with `log = "journal"` wrote, read by journalctl(1): the journal's files are its own.
+struct JournalOutput {
+    let place: JournalPlace
+    /// Which lines are wanted.
+    var since: Int64?
+    var until: Int64?
+    var grep: String?
+
+    init(_ place: JournalPlace) { self.place = place }
+
+    /// Lines, and what the next ones come behind.
+    struct Page {
+        var lines: [LogLine] = []
+        /// Of the newest entry that was seen; nil when there was none.
+        var cursor: String?
+    }
+
+    // MARK: Reading
+
+    /// The last so many lines, the oldest first.
+    ///
+    /// - Parameters:
+    ///   - patience: how long it may take; then it is what came until then.
+    ///   - isQuiet: nothing that journalctl has to say is shown.
+    func last(_ count: Int, patience: Duration? = nil, isQuiet: Bool = false) throws(Failure) -> Page {
+        var page = Page()
+        // Backwards, until there are enough that are the app's.
+        try run(["--reverse"], patience: patience, isQuiet: isQuiet) { entry in
+            page.cursor = page.cursor ?? entry["__CURSOR"]?.stringValue
+            if page.lines.count < count, let line = line(entry) { page.lines.append(line) }
+            return page.lines.count < count
+        }
+        page.lines.reverse()
+        return page
+    }
+
+    /// All of them, the oldest first, as they are read. Gives what the next ones come behind.
+    func all(_ show: (LogLine) -> Bool) throws(Failure) -> String? {
+        var cursor: String?
+        try run([]) { entry in
+            cursor = entry["__CURSOR"]?.stringValue ?? cursor
+            return line(entry).map(show) ?? true
+        }
+        return cursor
+    }
+
+    /// What comes behind an entry, for as long as `show` wants it.
+    func follow(after cursor: String?, _ show: (LogLine) -> Bool) throws(Failure) {
+        try run(["--follow", "--no-tail"] + (cursor.map { ["--after-cursor=\($0)"] } ?? [])) { entry in
+            line(entry).map(show) ?? true
+        }
+    }
+
+    /// An entry as a line of the app; nil when it is not the app's, or not wanted.
+    func line(_ entry: JSON) -> LogLine? {
+        guard isOwn(entry) else { return nil }
+        let line = LogLine(at: entry["__REALTIME_TIMESTAMP"]?.stringValue.flatMap { Int64($0) }, text: Self.text(entry))
+        if let at = line.at, at < since ?? .min || at >= until ?? .max { return nil }
+        // As the daemon does it for files: bytes that are in it, no pattern.
+        if let grep, !grep.isEmpty, !Self.contains(line.text, grep) { return nil }
+        return line
+    }
+
+    /// An entry with a unit that only other supervisors have is not this one's, whatever it calls itself. One without
+    /// is taken: journald does not find the unit of a process that is gone already.
+    private func isOwn(_ entry: JSON) -> Bool {
+        let unitOfUser = entry["_SYSTEMD_USER_UNIT"]?.stringValue
+        guard let unit = unitOfUser ?? entry["_SYSTEMD_UNIT"]?.stringValue,
+            ["torpor-apps.", "torpor-apps-", "torpord.", "torpord@"].contains(where: unit.hasPrefix)
+        else { return true }
+        guard place.units.contains(unit), (unitOfUser != nil) == (place.user != nil) else { return false }
+        let owner = entry["_SYSTEMD_OWNER_UID"]?.stringValue ?? entry["_UID"]?.stringValue
+        return place.user == nil || owner == nil || owner == place.user.map(String.init)
+    }
+
+    /// MESSAGE is a text, or, where it is no UTF-8 or has control characters in it, its bytes.
+    private static func text(_ entry: JSON) -> String {
+        if let text = entry["MESSAGE"]?.stringValue { return text }
+        let bytes = entry["MESSAGE"]?.arrayValue ?? []
+        return String(decoding: bytes.map { UInt8(truncatingIfNeeded: $0.intValue ?? 0x3f) }, as: UTF8.self)
+    }
+
+    private static func contains(_ text: String, _ part: String) -> Bool {
+        let (text, part) = (Array(text.utf8), Array(part.utf8))
+        guard text.count >= part.count else { return false }
+        return (0...text.count - part.count).contains { text[$0...].starts(with: part) }
+    }
+
+    // MARK: journalctl
+
+    /// What journalctl is asked.
+    func arguments(_ more: [String]) -> [String] {
+        var words = ["journalctl", "--output=json", "--all", "--no-pager"]
+        words.append("--output-fields=MESSAGE,_SYSTEMD_UNIT,_SYSTEMD_USER_UNIT,_SYSTEMD_OWNER_UID,_UID")
+        words += more
+        // Whole seconds are what all versions read; the rest is left out here.
+        if let since { words.append("--since=@\(since / 1_000_000)") }
+        if let until { words.append("--until=@\(until / 1_000_000 + 1)") }
+        // A stream of its own: not what others sent under its name.
+        return words + ["_TRANSPORT=stdout", "SYSLOG_IDENTIFIER=\(place.identifier)"]
+    }
+
+    /// Runs it and hands over each entry until `take` says that it is enough.
+    private func run(
+        _ more: [String],
+        patience: Duration? = nil,
+        isQuiet: Bool = false,
+        _ take: (JSON) -> Bool
+    ) throws(Failure) {
+        guard let program = Self.program else {
+            throw Failure(
+                status: .failed,
+                message: "the output of \(place.identifier) is in the journal, and there is no journalctl on the PATH "
+                    + "to read it with: install systemd's"
+            )
+        }
+        do throws(Errno) {
+            let (read, write) = try Descriptor.pipe()
+            let nowhere = isQuiet ? try File.open("/dev/null", .write) : nil
+            let child = try ChildProcess(
+                program,
+                arguments: arguments(more + (isQuiet ? ["--quiet"] : [])),
+                environment: ThisProcess.environment,
+                descriptors: [(there: 1, here: write.raw), (there: 2, here: nowhere?.raw ?? 2)]
+            )
+            write.close()
+            let end = patience.map { Clock.monotonic() + $0 }
+            var lines = LineReader()
+            while true {
+                if let end, try !Descriptor.wait(read.raw, timeout: max(.zero, end - Clock.monotonic())) {
+                    return child.kill()
+                }
+                guard let bytes = try Descriptor.read(read.raw, maximum: 1 << 16), !bytes.isEmpty else { break }
+                for line in lines.add(bytes) {
+                    guard let entry = try? JSON.parse(line), entry["MESSAGE"] != nil else { continue }
+                    if !take(entry) { return child.kill() }
+                }
+            }
+            guard WaitStatus.exitCode(child.reap()) == 0 else {
+                throw .ioError
+            }
+        } catch {
+            throw Failure(
+                status: .failed,
+                message: "journalctl could not read the output of \(place.identifier) from the journal: see what "
+                    + "‘\(place.command)’ says"
+            )
+        }
+    }
+
+    /// Where it is found, as a shell finds it.
+    private static var program: String? {
+        (ThisProcess.environment("PATH") ?? "/usr/bin:/bin").split(separator: ":").map { $0 + "/journalctl" }
+            .first(where: File.isExecutable)
+    }
+}
+
+/// Bytes into lines.
+struct LineReader {
+    private var rest: [UInt8] = []
+
+    /// The lines that are whole with these bytes, without their ends.
+    mutating func add(_ bytes: [UInt8]) -> [ArraySlice<UInt8>] {
+        var parts = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        parts[0] = (rest + parts[0])[...]
+        rest = Array(parts.removeLast())
+        return parts
+    }
+}

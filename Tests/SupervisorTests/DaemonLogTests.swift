@@ -1,0 +1,164 @@
+import Configuration
+import Foundation
+import Linux
+import Testing
+
+@testable import Supervisor
+
+@Suite("The daemon's own log")
+struct DaemonLogTests {
+    /// A folder with the two sockets of a journal, and a connection to the one for streams.
+    private final class Journal {
+        let folder: String
+        let entries: Descriptor
+        let stream: Descriptor
+        let read: Descriptor
+        var path: String { folder + "/socket" }
+
+        init() throws {
+            folder = NSTemporaryDirectory() + "torpor-log-\(UUID().uuidString)"
+            try File.makeDirectory(folder)
+            entries = try Sockets.bindDatagram(path: folder + "/socket")
+            (stream, read) = try Sockets.pair(.stream)
+            try Descriptor.setNonBlocking(read.raw)
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+        func log(_ level: LogLevel = .info) -> DaemonLog {
+            DaemonLog(
+                level: level,
+                descriptor: stream.raw,
+                stream: JournalSocket.streamName(of: stream.raw),
+                journal: path
+            )
+        }
+
+        var entry: String? {
+            (try? Sockets.receive(entries.raw, maximum: 1 << 18)).flatMap { $0 }.map {
+                String(decoding: $0.bytes, as: UTF8.self)
+            }
+        }
+        var lines: String {
+            (try? Descriptor.read(read.raw, maximum: 1 << 20)).flatMap { $0 }.map {
+                String(decoding: $0, as: UTF8.self)
+            } ?? ""
+        }
+    }
+
+    @Test("writes entries with fields where standard error is a stream of the journal, and no lines")
+    func entries() throws {
+        let journal = try Journal()
+        let log = journal.log()
+        log.write("web is active", .info, [(name: "TORPOR_APP", value: "web")])
+        #expect(
+            journal.entry == "MESSAGE=web is active\nPRIORITY=6\nSYSLOG_IDENTIFIER=torpord\nTORPOR_APP=web\n"
+        )
+        #expect(journal.lines.isEmpty)
+        log.error("one\ntwo")
+        #expect(try #require(journal.entry).contains("PRIORITY=3\n"))
+    }
+
+    @Test("drops what is below its level")
+    func level() throws {
+        let journal = try Journal()
+        let log = journal.log(.warning)
+        log.info("not this")
+        log.notice("nor this")
+        log.warning("this")
+        #expect(try #require(journal.entry).hasPrefix("MESSAGE=this\n"))
+        #expect(journal.entry == nil)
+    }
+
+    @Test("writes lines with a priority where the journal takes no entry, each line with its own")
+    func noSocket() throws {
+        let journal = try Journal()
+        try File.remove(journal.path)
+        let log = journal.log()
+        log.warning("one\ntwo")
+        #expect(journal.lines == "<4>one\n<4>two\n")
+    }
+
+    @Test("writes a line when an entry is too large for a datagram, or the journal has no room")
+    func noRoom() throws {
+        let journal = try Journal()
+        let log = journal.log()
+        let large = String(repeating: "x", count: 1 << 20)
+        log.write("too large", .info, [(name: "FIELD", value: large)])
+        #expect(journal.lines == "<6>too large\n")
+        var sent = 0
+        while sent < 100_000, journal.lines.isEmpty {
+            log.info("\(sent)")
+            sent += 1
+        }
+        // The queue of datagrams was full, and nothing waited for it.
+        #expect(sent > 1 && sent < 100_000)
+        while journal.entry != nil {}
+        log.info("again")
+        #expect(try #require(journal.entry).hasPrefix("MESSAGE=again\n"))
+    }
+
+    @Test("goes on with a journal that was started anew")
+    func restarted() throws {
+        let journal = try Journal()
+        let log = journal.log()
+        log.info("before")
+        #expect(journal.entry != nil)
+        journal.entries.close()
+        log.info("meanwhile")
+        #expect(journal.lines == "<6>meanwhile\n")
+        let again = try Sockets.bindDatagram(path: journal.path)
+        log.info("after")
+        let entry = try #require(try Sockets.receive(again.raw, maximum: 4096))
+        #expect(String(decoding: entry.bytes, as: UTF8.self).hasPrefix("MESSAGE=after\n"))
+    }
+
+    @Test("never waits for a stream that nobody reads, and says later how much was lost")
+    func stuck() throws {
+        let journal = try Journal()
+        try File.remove(journal.path)
+        let log = journal.log()
+        let text = String(repeating: "y", count: 1000)
+        for _ in 0..<1000 { log.info(text) }
+        while !journal.lines.isEmpty {}
+        log.info("again")
+        let lines = journal.lines.split(separator: "\n")
+        #expect(lines.count == 2)
+        #expect(lines.first?.hasPrefix("<4>torpord: ") ?? false)
+        #expect(lines.first?.hasSuffix("lines of the log were lost, since nobody took them") ?? false)
+        #expect(lines.last == "<6>again")
+    }
+
+    @Test("writes plain lines without a journal, and where JOURNAL_STREAM is about something else")
+    func plain() throws {
+        for stream in [nil, "", "1:2", "1", "nonsense:more", "1:2:3"] {
+            let journal = try Journal()
+            let log = DaemonLog(level: .info, descriptor: journal.stream.raw, stream: stream, journal: journal.path)
+            log.write("a line", .error, [(name: "TORPOR_APP", value: "web")])
+            #expect(journal.lines == "torpord: a line\n")
+            #expect(journal.entry == nil)
+        }
+    }
+
+    @Test("never waits for a pipe that nobody reads")
+    func pipe() throws {
+        let (read, write) = try Descriptor.pipe()
+        let log = DaemonLog(level: .info, descriptor: write.raw, stream: nil)
+        for number in 0..<100_000 { log.info("\(number)") }
+        let some = try #require(try Descriptor.read(read.raw, maximum: 1 << 20))
+        #expect(String(decoding: some, as: UTF8.self).hasPrefix("torpord: 0\ntorpord: 1\n"))
+    }
+
+    @Test("has room for so many entries of an app in a time, and says once that it has no more")
+    func room() {
+        var room = LogRoom()
+        let count = Int(LogRoom.entries)
+        let start = Duration.seconds(1000)
+        let answers = (0..<count + 5).map { _ in room.take(now: start) }
+        #expect(answers.prefix(count).allSatisfy { $0 == .granted })
+        #expect(answers[count] == .last)
+        #expect(answers.suffix(4).allSatisfy { $0 == .none })
+        #expect(room.take(now: start + LogRoom.window - .seconds(1)) == .none)
+        #expect(room.take(now: start + LogRoom.window) == .granted)
+    }
+}
