@@ -19,8 +19,9 @@ extension Supervisor {
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {
-                // How it ended is known only now.
+                // How it ended is known only now. A record only ever adds to what is undone.
                 record(app)
+                if let slot = app.slot { recovery.setUndone(slot, left.rawValue) }
                 forgetExits(app)
             } else if let slot = app.slot {
                 recovery.setUndone(slot, left.rawValue)

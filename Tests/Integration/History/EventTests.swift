@@ -120,4 +120,29 @@ import Varlink
         #expect(seen == all, "none left out, none forgotten")
         try daemon.stop()
     }
+
+    @Test("An ending is told once, whoever takes over later")
+    func once() throws {
+        let toml = """
+            [apps.short]
+            exec = ["/bin/sh", "-c", "exit 0"]
+            [apps.failed]
+            exec = ["/bin/sh", "-c", "exit 1"]
+            restart = "never"
+            """
+        try withDaemon(toml) { daemon throws in
+            for app in ["short", "failed"] { try daemon.waitForEvent(app, "exited with status") }
+            for _ in 0..<2 {
+                let before = try daemon.torpord()
+                kill(before, SIGKILL)
+                try daemon.eventually("another torpord answers") {
+                    ((try? daemon.torpord()) ?? before) != before && (try? daemon.list()) != nil
+                }
+            }
+            for app in ["short", "failed"] {
+                let exits = try daemon.events(app).filter { $0.kind == "exit" }
+                #expect(exits.count == 1, "\(exits.map(\.text))")
+            }
+        }
+    }
 }
