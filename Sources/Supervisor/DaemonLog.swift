@@ -11,6 +11,8 @@ final class DaemonLog {
     /// Entries below it are dropped.
     var level: LogLevel
     private let journal: JournalSocket?
+    /// Whether a journal reads it.
+    var isJournal: Bool { journal != nil }
     /// Standard error, but for tests.
     private let descriptor: Int32
     /// Lines that nobody took.

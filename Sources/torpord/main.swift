@@ -13,7 +13,7 @@ let usage = """
     """
 
 func fail(_ sentence: String, _ code: Int32) -> Never {
-    ThisProcess.complain("torpord: \(sentence)")
+    StartLog.tell("torpord: ", sentence)
     ThisProcess.exit(code)
 }
 
@@ -64,7 +64,7 @@ if onlyCheck {
         print("OK: \(configuration.apps.count) apps")
         ThisProcess.exit(0)
     case .failure(let diagnostics):
-        ThisProcess.complain(diagnostics.description)
+        StartLog.tell("", diagnostics.description)
         fail(isInvalid, 2)
     }
 }
@@ -76,7 +76,7 @@ do throws(StartError) {
     switch startup.configuration(path: file, environment: environment) {
     case .success(let loaded): configuration = loaded
     case .failure(let diagnostics):
-        ThisProcess.complain(diagnostics.description)
+        StartLog.tell("", diagnostics.description)
         startup.giveUp()
         fail(isInvalid, 2)
     }
@@ -90,7 +90,7 @@ do throws(StartError) {
     ThisProcess.exit(try supervisor.run())
 } catch {
     guard ThisProcess.parent == keeper else {
-        ThisProcess.complain("torpord: torpor-keeper is gone before it could be asked anything: starting another one")
+        StartLog.tell("torpord: ", "torpor-keeper is gone before it could be asked anything: starting another one")
         fail(Keeper.become(arguments: Array(CommandLine.arguments.dropFirst())), 1)
     }
     fail(error.description, 1)

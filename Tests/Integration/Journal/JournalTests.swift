@@ -204,6 +204,20 @@ struct JournalTests {
         }
     }
 
+    @Test("is told as errors why it does not start, each line one")
+    func refusal() throws {
+        let journal = try ScriptedJournal()
+        defer { journal.close() }
+        let daemon = try Daemon("[apps.web]\nexek = [\"/bin/true\"]\n", program: journal.program)
+        try daemon.waitForEnd()
+        #expect(daemon.reap() == .exited(2))
+        try daemon.eventually("everything is told") { journal.all.count >= 3 }
+        #expect(journal.all.allSatisfy { $0["PRIORITY"] == "3" && $0["SYSLOG_IDENTIFIER"] == "torpord" })
+        let text = journal.all.compactMap { $0["MESSAGE"] }
+        #expect(text.contains { $0.contains("there is no such key; did you mean \"exec\"") }, "\(text)")
+        #expect(text.last == "the configuration is not valid, so nothing was started")
+    }
+
     @Test("is spared an app that changes all the time; the history has everything")
     func flood() throws {
         let toml = """
