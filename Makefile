@@ -17,7 +17,10 @@ DEB := dpkg-dev binutils chrpath lintian man-db python3 shellcheck
 # The supervisors and log programs that the benchmarks measure beside Torpor.
 PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
 
-.PHONY: help build release test chaos deb test-deb demo bench bench-micro format lint completions deps clean
+# What makes machines and boots them.
+MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
+
+.PHONY: help build release test test-systemd test-vm chaos deb test-deb demo bench bench-micro format lint completions deps clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -37,6 +40,14 @@ release: deps ## Release build, in .build/release
 
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
 	@scripts/run-tests $(FILTER)
+
+test-systemd: release ## The package on a booted systemd, in a container (root; FILTER=… for some)
+	@scripts/install-packages $(MACHINES)
+	@scripts/run-machine-tests systemd $(FILTER)
+
+test-vm: release ## The package on Debian's own kernel with every cgroup controller, in emulation (root; FILTER=… for some)
+	@scripts/install-packages $(MACHINES) qemu-system-x86 cpio
+	@scripts/run-machine-tests vm $(FILTER)
 
 chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEED=… repeats a run)
 	$(SWIFT) build --build-tests

@@ -78,6 +78,7 @@ let package = Package(
                 "VarlinkServer",
             ]
         ),
+        .target(name: "TestMachine", path: "Tests/Support/TestMachine"),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),
         .target(name: "TorporPolicyABI"),
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
@@ -191,6 +192,8 @@ let package = Package(
                 "TorporPolicyABI",
             ]
         ),
+        .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),
+        .testTarget(name: "VMTests", dependencies: ["TestMachine"]),
         .testTarget(
             name: "VarlinkTests",
             dependencies: ["EventLoop", "Linux", "ScriptedServer", "TorporAPI", "Varlink", "VarlinkServer"]

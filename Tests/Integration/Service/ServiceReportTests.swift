@@ -147,7 +147,7 @@ import TorporAPI
         let daemon = try Daemon(Apps.sleeper("a"), environment: environment)
         try daemon.waitUntilItAnswers()
         try daemon.waitFor("a", "active")
-        let app = try daemon.processes(of: "a")
+        let app = daemon.processes(of: "a")
         try manager.wait(for: "READY=1", of: daemon)
         let torpord = try daemon.torpord()
         // Its loop sleeps then: nothing is under way.
