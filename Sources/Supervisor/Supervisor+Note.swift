@@ -96,7 +96,8 @@ extension Supervisor {
         case .none: return false
         case .last:
             let minutes = LogRoom.window.components.seconds / 60
-            let text = "does so much that the log leaves out the rest of these \(minutes) minutes, but no trouble: "
+            let text =
+                "does so much that the log leaves out what comes in these \(minutes) minutes, but no trouble: "
                 + "‘torpor history \(app.name)’ has all of it"
             let fields = [
                 (name: "MESSAGE_ID", value: Happening.chatty.rawValue), ("TORPOR_EVENT", Happening.chatty.kind),
