@@ -66,10 +66,14 @@ extension Supervisor {
         _ configuration: TorporConfiguration,
         _ log: DaemonLog
     ) throws(StartError) -> RecoveryFile {
-        let there = inheritance.take(HeldName.recovery).first ?? (try? File.open(runtime.recovery, .readWrite))
-        if let there {
+        let held = inheritance.take(HeldName.recovery).first
+        var beginsAnew = false
+        if let there = held ?? (try? File.open(runtime.recovery, .readWrite)) {
             do throws(RecoveryFile.Refusal) {
-                return try RecoveryFile(there)
+                let file = try RecoveryFile(there)
+                if held != nil || !file.isShuttingDown { return file }
+                log.warning("the last supervisor was killed while it ended: what is left is ended, and all begins anew")
+                beginsAnew = true
             } catch {
                 if error != .otherBoot {
                     let aside = runtime.recovery + ".unusable"
@@ -83,11 +87,13 @@ extension Supervisor {
         }
         let limit = configuration.apps.map(\.rules.backoff.limit).max() ?? 0
         do throws(Errno) {
-            return try RecoveryFile(
+            let file = try RecoveryFile(
                 creating: runtime.recovery,
                 recordBytes: AppRecord.bytes(restartLimit: limit),
                 capacity: configuration.apps.count
             )
+            file.endsWhatIsFound = beginsAnew
+            return file
         } catch {
             throw StartError(
                 "cannot make \(runtime.recovery) (\(error)): torpord records there what its apps are doing; free some "

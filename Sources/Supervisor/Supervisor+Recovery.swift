@@ -182,7 +182,7 @@ extension Supervisor {
         _ left: inout [AppTag: LeftOver],
         _ strays: inout [AppTag: [Identity]]
     ) -> [AppRuntime] {
-        guard configuration.supervisor.orphans == .adopt else { return unknown }
+        guard configuration.supervisor.orphans == .adopt, !recovery.endsWhatIsFound else { return unknown }
         return unknown.filter { app in
             let tags = (left.keys.filter { $0.app == app.name } + strays.keys.filter { $0.app == app.name })
             guard let tag = tags.max(by: { $0.incarnation < $1.incarnation }) else { return true }
@@ -314,6 +314,12 @@ extension RecoveryFile {
     var isShuttingDown: Bool {
         get { flags & 1 != 0 }
         set { flags = newValue ? flags | 1 : flags & ~1 }
+    }
+
+    /// Whether processes of apps that are found running were being ended by a supervisor that is gone.
+    var endsWhatIsFound: Bool {
+        get { flags & 4 != 0 }
+        set { flags = newValue ? flags | 4 : flags & ~4 }
     }
 }
 

@@ -246,6 +246,7 @@ public final class Supervisor {
     private func launchAtStart(_ fresh: [AppRuntime]) {
         let first = fresh.compactMap { launchAtStart($0) } + mainAtStart
         if recovery.isShuttingDown { isFinishing = true }
+        recovery.endsWhatIsFound = false
         perform(coordinator.launch(first, now: loop.now))
         suspendAsBefore(first)
         note(

@@ -236,6 +236,39 @@ import TorporAPI
         }
     }
 
+    @Test("Started again after it was killed in the midst of its end, it ends what is left and begins anew")
+    func shutdownKilled() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/usr/bin/python3", "-S", "@D/slow.py"]
+            ready = "notify"
+            grace = "20s"
+            [apps.down]
+            exec = ["/bin/sleep", "1000"]
+            """
+        let slow = """
+            import tp
+            def end():
+                tp.await_file("go")
+                tp.os._exit(0)
+            tp.on("SIGTERM", end)
+            tp.notify("READY=1")
+            tp.wait()
+            """
+        try withRecovery(toml, files: ["slow.py": slow]) { daemon throws in
+            try daemon.waitFor("web", "active")
+            try daemon.done(.stop, "down")
+            let old = daemon.processes(of: "web")
+            kill(try daemon.livingKeeper(), SIGTERM)
+            try daemon.waitForRecord("web", "SIGTERM")
+            try daemon.lose(.both)
+            File.touch(daemon.directory + "/go")
+            try daemon.waitFor("web", "active")
+            #expect(Set(old).isDisjoint(with: daemon.processes(of: "web")))
+            #expect(try daemon.summary("down").state == "not-running", "a person stopped it")
+        }
+    }
+
     @Test("A stop of what others require goes on: they are ended first")
     func chainOfStops() throws {
         let toml = """
