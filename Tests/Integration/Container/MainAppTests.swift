@@ -175,7 +175,7 @@ import TorporAPI
             _ = daemon.reap()
             return Truth.processes(marked: daemon.directory).isEmpty
         }
-        #expect(daemon.log.contains("job has ended for good, and is the main app"))
+        #expect(daemon.log.contains("job, the main app, has ended for good"))
     }
 
     @Test("Another app becomes the main one by an apply; that it ended before does not count")
