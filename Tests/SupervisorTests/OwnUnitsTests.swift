@@ -21,7 +21,7 @@ struct OwnUnitsTests {
         #expect(units.user == 1000)
     }
 
-    @Test("are none where there is no service manager", arguments: ["/", "", "/docker/abc", "/torpor-apps-x", "/a.slice"])
+    @Test("are none without a service manager", arguments: ["/", "", "/docker/abc", "/torpor-apps-x", "/a.slice"])
     func none(_ path: String) {
         #expect(OwnUnits(paths: [path]).names.isEmpty)
     }
