@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/xattr.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/timerfd.h>
@@ -53,6 +54,11 @@ int tlx_prctl(int option, unsigned long argument) { return prctl(option, argumen
 // 1: IOPRIO_WHO_PROCESS, which means one thread.
 int tlx_io_priority(int thread) { return (int)syscall(SYS_ioprio_get, 1, thread); }
 int tlx_set_io_priority(int thread, int priority) { return (int)syscall(SYS_ioprio_set, 1, thread, priority); }
+
+long tlx_attribute(const char *path, const char *name, void *value, unsigned long size)
+{
+    return getxattr(path, name, value, size);
+}
 
 int tlx_signal_block(int signo, int block) {
     sigset_t set;

@@ -67,6 +67,15 @@ struct AppDraft {
         if let needed = specification.memoryNeeded, let limit = specification.memoryLimit, needed > limit {
             error("memory_needed", "must not be more than memory_limit")
         }
+        for (state, profile) in specification.resources.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            let high = profile.memoryHigh ?? .max
+            if let low = profile.memoryLow, low > high {
+                error("resources", "\(state.rawValue).memory_low must not be more than memory_high")
+            }
+            if let limit = specification.memoryLimit, high != .max, high > limit {
+                warning("resources", "\(state.rawValue).memory_high is more than memory_limit, and never reached")
+            }
+        }
         if let time = specification.taskTime, specification.expiryWarning >= time, origins["expiry_warning"] != nil {
             error("expiry_warning", "must be shorter than task_time")
         }

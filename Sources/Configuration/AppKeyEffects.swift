@@ -20,9 +20,16 @@ enum AppKeyEffects {
         .value("environment_file", \.environmentFiles, .restart),
         .table("umask", \.umask, .restart) { $0.map { ["": Write.octal($0)] } ?? [:] },
         .value("nice", \.nice, .restart),
-        .table("limits", \.limits, .restart) { limits in
-            Dictionary(limits.map { ($0.name, Write.limit($0)) }, uniquingKeysWith: { $1 })
-        },
+        AppKey(
+            name: "limits",
+            // Those of processes are given at a launch; how many there may be is the app's as a whole.
+            effect: { $0.processLimits == $1.processLimits && $0.limits != $1.limits ? .live : .restart },
+            isSame: { $0.limits == $1.limits },
+            written: { specification in
+                Dictionary(specification.limits.map { ($0.name, Write.limit($0)) }, uniquingKeysWith: { $1 })
+            },
+            copy: { $0.limits = $1.limits }
+        ),
         .value("tags", \.tags, .live),
         // Names say which instance it is: another number of them is other apps.
         AppKey(
@@ -195,6 +202,9 @@ enum AppKeyEffects {
             add("io_weight", profile.ioWeight)
             add("oom_score_adj", profile.oomScoreAdjust)
             add("timer_slack", profile.timerSlack)
+            add("cpu_max", profile.cpuMaximum.map(Write.processorLimit))
+            add("memory_high", profile.memoryHigh.map { $0 == .max ? "none" : Write.size($0) })
+            add("memory_low", profile.memoryLow.map { $0 == 0 ? "none" : Write.size($0) })
         }
         return members
     }

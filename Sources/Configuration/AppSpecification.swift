@@ -32,6 +32,16 @@ public struct AppSpecification: Sendable, Hashable {
     }
 }
 
+extension AppSpecification {
+    /// The limits that each process is born with.
+    public var processLimits: [ResourceLimit] { self.limits.filter { $0.resource != ResourceLimit.tasks } }
+
+    /// How many processes and threads it may have at once; `nil` for any number.
+    public var taskLimit: UInt64? {
+        self.limits.first { $0.resource == ResourceLimit.tasks }.flatMap { $0.soft == .max ? nil : $0.soft }
+    }
+}
+
 /// What apps often have in common. What the pure machine needs is in `rules`.
 public struct AppSettings: Sendable, Hashable {
     /// The working directory; absolute.
@@ -86,7 +96,7 @@ public struct AppSettings: Sendable, Hashable {
     public var logMaxAge: Duration?
     /// What verbs select the app by: `tag:demo`.
     public var tags: [String] = []
-    /// Resource limits, in order of their names.
+    /// Resource limits, in order of their names: of each process (setrlimit(2)), and how many processes there may be.
     public var limits: [ResourceLimit] = []
     /// Commands that run before each launch, one after the other; one that fails ends the launch.
     public var beforeStart: [HookCommand] = []
@@ -242,12 +252,15 @@ public struct EnvironmentFileReference: Sendable, Hashable {
 public struct ResourceLimit: Sendable, Hashable {
     /// The limit's name, as in `ulimit` and limits.conf: `nofile`.
     public var name: String
-    /// The number that setrlimit(2) knows it by.
+    /// The number that setrlimit(2) knows it by; ``tasks`` is none of those.
     public var resource: Int32
     /// In the unit of setrlimit(2); `UInt64.max` for no limit.
     public var soft: UInt64
     /// In the unit of setrlimit(2); `UInt64.max` for no limit.
     public var hard: UInt64
+
+    /// Stands for `limits.tasks`, which is the app's as a whole.
+    public static let tasks: Int32 = -1
 
     /// A limit; the soft one is never above the hard one.
     public init(name: String, resource: Int32, soft: UInt64, hard: UInt64) {
@@ -281,6 +294,12 @@ public struct ResourceProfile: Sendable, Hashable {
     public var oomScoreAdjust: Int32?
     /// As PR_SET_TIMERSLACK.
     public var timerSlack: Duration?
+    /// As cpu.max: thousandths of a percent of one processor; `Int.max` for no limit.
+    public var cpuMaximum: Int?
+    /// As memory.high, bytes; `UInt64.max` for none.
+    public var memoryHigh: UInt64?
+    /// As memory.low, bytes; 0 for none.
+    public var memoryLow: UInt64?
 
     /// A profile that overrides nothing.
     public init() {}

@@ -5,15 +5,18 @@ extension TableReader {
         case number
         case seconds
         case microseconds
+        /// Of the app as a whole.
+        case tasks
     }
 
     /// The limits of setrlimit(2) by the names of limits.conf(5), with the numbers of every architecture that
-    /// Torpor is built for.
+    /// Torpor is built for; and how many processes and threads the app may have.
     static let limitNames: [(name: String, resource: Int32, unit: LimitUnit)] = [
         ("as", 9, .bytes), ("core", 4, .bytes), ("cpu", 0, .seconds), ("data", 2, .bytes), ("fsize", 1, .bytes),
         ("locks", 10, .number), ("memlock", 8, .bytes), ("msgqueue", 12, .bytes), ("nice", 13, .number),
         ("nofile", 7, .number), ("nproc", 6, .number), ("rss", 5, .bytes), ("rtprio", 14, .number),
         ("rttime", 15, .microseconds), ("sigpending", 11, .number), ("stack", 3, .bytes),
+        ("tasks", ResourceLimit.tasks, .tasks),
     ]
 
     static func limits(_ context: Context, _ node: Node) -> [ResourceLimit] {
@@ -25,6 +28,10 @@ extension TableReader {
                 continue
             }
             guard let (soft, hard) = bounds(inner, member.node, known.unit) else { continue }
+            if known.unit == .tasks, soft != hard || soft == 0 {
+                inner.error("must be one number from 1, or \"unlimited\"", at: member.node.position)
+                continue
+            }
             limits.append(ResourceLimit(name: known.name, resource: known.resource, soft: soft, hard: hard))
         }
         return limits
@@ -61,7 +68,7 @@ extension TableReader {
     private static func example(_ unit: LimitUnit) -> String {
         switch unit {
         case .bytes: "\"64MiB\""
-        case .number: "4096"
+        case .number, .tasks: "4096"
         case .seconds, .microseconds: "\"5s\""
         }
     }
@@ -71,7 +78,7 @@ extension TableReader {
         let isDigits = !text.isEmpty && text.utf8.allSatisfy { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
         if isDigits { return UInt64(text) }
         switch unit {
-        case .number: return nil
+        case .number, .tasks: return nil
         case .bytes: return try? Quantity.size(text)
         case .seconds: return (try? Quantity.duration(text)).map { UInt64($0.components.seconds) }
         case .microseconds:

@@ -16,7 +16,27 @@ enum TableReader {
         .optional("io_weight", \.ioWeight, Read.integer(1...10_000)),
         .optional("oom_score_adj", \.oomScoreAdjust, Read.integer(-1_000...1_000)),
         .optional("timer_slack", \.timerSlack, Read.duration),
+        .optional("cpu_max", \.cpuMaximum, TableReader.processorLimit),
+        .optional("memory_high", \.memoryHigh) { Read.size($0, $1).map { $0 ?? .max } },
+        .optional("memory_low", \.memoryLow) { Read.size($0, $1).map { $0 ?? 0 } },
     ]
+
+    /// `"50%"` is half of one processor, `"200%"` two of them; in thousandths of a percent.
+    static func processorLimit(_ context: Context, _ node: Node) -> Int? {
+        guard case .string(let text) = node.value else {
+            return context.expected("a share of one processor like \"50%\"", node)
+        }
+        if text == "none" { return .max }
+        guard text.hasSuffix("%"), let percent = Double(text.dropLast()), (1...1_000_000).contains(percent) else {
+            context.error(
+                "\(quoted(text)) is no share of a processor: write \"50%\" for half of one, \"200%\" for two, "
+                    + "at least \"1%\", or \"none\"",
+                at: node.position
+            )
+            return nil
+        }
+        return Int((percent * 1000).rounded())
+    }
 
     /// The states that can have a profile.
     static let states: [AppState] = [.active, .inactive, .background, .suspended]

@@ -124,6 +124,12 @@ enum Write {
         return "\(bytes)B"
     }
 
+    /// A share of one processor, given in thousandths of a percent.
+    static func processorLimit(_ limit: Int) -> String {
+        if limit == .max { return "none" }
+        return limit % 1000 == 0 ? "\(limit / 1000)%" : "\(Double(limit) / 1000)%"
+    }
+
     static func octal(_ mode: UInt32) -> String {
         let digits = String(mode, radix: 8)
         return String(repeating: "0", count: max(0, 4 - digits.count)) + digits

@@ -242,7 +242,7 @@ extension AppMachine {
     private func isKill(_ cause: ExitCause) -> Bool {
         switch cause {
         case .signaled(let signal, _): signal == 9
-        case .outOfMemory: true
+        case .outOfMemory, .memoryLimit: true
         case .exited, .unknown: false
         }
     }
@@ -254,6 +254,7 @@ extension AppMachine {
         case .signaled(let signal, let coreDumped):
             rules.successSignals.contains(signal) ? .exitSuccess : coreDumped ? .coreDump : .signal
         case .outOfMemory: .oomKill
+        case .memoryLimit: .memoryLimit
         case .unknown: .unknown
         }
     }

@@ -131,6 +131,9 @@ extension AppMachine {
         case .outOfMemory:
             record.put(UInt8(4))
             record.put(Int32(0))
+        case .memoryLimit:
+            record.put(UInt8(4))
+            record.put(Int32(1))
         case .unknown:
             record.put(UInt8(5))
             record.put(Int32(0))
@@ -191,7 +194,8 @@ extension AppMachine.Phase {
         case 0: return nil
         case 1: return .exited(code: number)
         case 2, 3: return .signaled(number, coreDumped: kind == 3)
-        case 4: return .outOfMemory
+        // A reader that knows of no limits takes it for the other.
+        case 4: return number == 1 ? .memoryLimit : .outOfMemory
         case 5: return .unknown
         default:
             record.refuse()

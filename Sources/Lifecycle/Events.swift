@@ -40,6 +40,8 @@ public enum ExitCause: Sendable, Hashable {
     case signaled(Int32, coreDumped: Bool)
     /// A SIGKILL that the kernel's out-of-memory killer sent.
     case outOfMemory
+    /// A SIGKILL that the kernel sent because the app had reached its own limit of memory.
+    case memoryLimit
     /// Nobody was there to see it.
     case unknown
 }

@@ -1,3 +1,5 @@
+import CLinux
+
 /// Control groups, version 2, by absolute path.
 public enum Cgroup {
     /// Where the v2 hierarchy is mounted, whatever else is; nil when it is not.
@@ -111,6 +113,82 @@ public enum Cgroup {
 
     private static let populated = Array("populated 1".utf8)
     private static let frozen = Array("frozen 1".utf8)
+
+    /// Whether systemd has left what is below a cgroup to whoever runs in it (Delegate=yes), as it marks it.
+    public static func isDelegated(_ path: String) -> Bool {
+        ["trusted.delegate", "user.delegate"].contains { name in
+            var value: UInt8 = 0
+            return tlx_attribute(path, name, &value, 1) == 1 && value == UInt8(ascii: "1")
+        }
+    }
+
+    /// Whether a cgroup is asked to be frozen, done or not.
+    public static func isFreezeWanted(_ path: String) -> Bool {
+        (try? File.read(path + "/cgroup.freeze").first) == UInt8(ascii: "1")
+    }
+
+    /// For want of what memory the kernel has ended processes of a cgroup.
+    public enum MemoryShortage: Hashable, Sendable {
+        /// The cgroup had reached its own `memory.max`.
+        case ownLimit
+        /// The machine, or a cgroup above, had none left.
+        case machine
+    }
+
+    /// Why the kernel's OOM killer has ended processes in it or below; nil when it has ended none, or nobody counts
+    /// (no memory controller).
+    public static func memoryShortage(_ path: String) -> MemoryShortage? {
+        guard value(path, "memory.events", key: "oom_kill") ?? 0 > 0 else { return nil }
+        // `oom` is counted where the limit is: of this cgroup alone in the second file (Linux 5.2), also of those
+        // below, which are the app's own, in the first. What is short above is not counted here.
+        let own = value(path, "memory.events.local", key: "oom") ?? value(path, "memory.events", key: "oom")
+        return own ?? 0 > 0 ? .ownLimit : .machine
+    }
+
+    /// Lowers a limit of memory in steps of what the kernel takes back within milliseconds: a write that asks for more
+    /// waits until all of it is done. Whether the limit is what it shall be; else call it again soon, `before` being
+    /// what it has returned in `usage`.
+    public static func lowerMemory(
+        _ path: String,
+        _ file: String,
+        to wish: UInt64,
+        usage before: inout UInt64?
+    ) throws(Errno) -> Bool {
+        let step: UInt64 = 8 << 20
+        let usage = number(path, "memory.current") ?? 0
+        // What does not become less cannot be taken back: then the rest is quick too.
+        let isStuck = before.map { usage &+ (1 << 20) > $0 } ?? false
+        before = usage
+        let isLast = usage <= wish &+ step || isStuck
+        try File.writeControl(path + "/" + file, "\(isLast ? wish : usage - step)\n")
+        return isLast
+    }
+
+    /// Why a controller cannot be had for the cgroups below a place, in half a sentence; nil when it is handed down there.
+    ///
+    /// - Parameter root: what stands before `/proc`.
+    public static func obstacle(to controller: String, at place: String, mount: String, root: String = "") -> String? {
+        func words(_ path: String) -> Set<Substring> {
+            Set(((try? File.readString(path)) ?? "").split { $0 == " " || $0 == "\n" })
+        }
+        let name = Substring(controller)
+        if words(place + "/cgroup.subtree_control").contains(name) { return nil }
+        if words(place + "/cgroup.controllers").contains(name) {
+            return "\(place) has processes of its own, and can hand none down"
+        }
+        if words(mount + "/cgroup.controllers").contains(name) {
+            return "\(place) was given none: a unit needs Delegate=yes"
+        }
+        // memory	4	62	1
+        let lines = ((try? File.readString(root + "/proc/cgroups")) ?? "").split(separator: "\n")
+        let line = lines.map { $0.split(separator: "\t") }.first {
+            $0.count == 4 && ($0[0] == name || (name == "io" && $0[0] == "blkio"))
+        }
+        guard let line else { return "the kernel has none" }
+        if line[3] == "0" { return "the kernel has switched it off: boot with cgroup_enable=\(line[0])" }
+        return line[1] == "0"
+            ? "\(mount) does not have it" : "it is in use as cgroup v1: boot with systemd.unified_cgroup_hierarchy=1"
+    }
 
     /// A file that holds one number, such as `memory.current`; nil when it is not there or says `max`.
     public static func number(_ path: String, _ file: String) -> UInt64? {

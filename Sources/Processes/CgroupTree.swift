@@ -10,6 +10,8 @@ public struct CgroupsUnavailable: Error, Hashable, Sendable, CustomStringConvert
 public final class CgroupTree {
     /// The one that holds the apps' (and no process itself), an absolute path.
     public let base: String
+    /// Where `base` is, an absolute path.
+    public let place: String
     /// Controllers that the apps' cgroups have, such as `memory`.
     public private(set) var controllers: [String] = []
 
@@ -26,7 +28,7 @@ public final class CgroupTree {
                 description: "cgroup v2 is not mounted: apps are followed by session and descent instead"
             )
         }
-        let own = (try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 } ?? "/"
+        let own = Self.withoutOwnPart((try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 } ?? "/")
         var places = [own == "/" ? mount : mount + own]
         if let scope { places.insert(scope, at: 0) }
         if Users.isRoot, !places.contains(mount) { places.append(mount) }
@@ -39,7 +41,8 @@ public final class CgroupTree {
                 try Cgroup.create(path)
                 try Cgroup.freeze(path, false)
                 base = path
-                enableControllers(of: place)
+                self.place = place
+                controllers = CgroupPlace(place, instance: instance).handDown(to: path)
                 return
             } catch {
                 reason = "\(place) cannot be used (\(error))"
@@ -51,17 +54,6 @@ public final class CgroupTree {
         )
     }
 
-    /// Accounting where it costs nothing to ask. Below the root, a cgroup that has processes itself cannot hand
-    /// controllers down: then there are none, and usage is read from /proc.
-    private func enableControllers(of place: String) {
-        for name in ["memory", "pids", "cpu", "io"] {
-            _ = try? File.writeControl(place + "/cgroup.subtree_control", "+\(name)\n")
-            _ = try? File.writeControl(base + "/cgroup.subtree_control", "+\(name)\n")
-        }
-        let text = (try? File.readString(base + "/cgroup.subtree_control")) ?? ""
-        controllers = text.split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init)
-    }
-
     /// The path of an app's cgroup, there or not.
     public func path(of app: String) -> String { base + "/" + Self.fileName(app) }
 
@@ -69,7 +61,9 @@ public final class CgroupTree {
     public func path(of app: String, around pid: Int32) -> String {
         let parent = base.split(separator: "/").last ?? ""
         let name = Self.fileName(app)
-        guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount else { return path(of: app) }
+        guard let group = (try? ProcFS.cgroup(pid)).flatMap({ $0 }), let mount = Cgroup.mount else {
+            return path(of: app)
+        }
         let parts = group.split(separator: "/")
         guard let place = parts.firstIndex(of: parent), place + 1 < parts.count, parts[place + 1] == name else {
             return path(of: app)
@@ -77,16 +71,19 @@ public final class CgroupTree {
         return mount + "/" + parts[...(place + 1)].joined(separator: "/")
     }
 
-    /// Makes an app's cgroup, thawed; the descriptor of its directory is what a launch needs.
-    public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor) {
+    /// Makes an app's cgroup, thawed; the descriptor of its directory is what a launch needs. `isFresh`: it is as the
+    /// kernel makes them, nothing counted and nothing limited.
+    public func create(_ app: String) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool) {
         let path = path(of: app)
+        var isFresh = try Cgroup.create(path)
+        if !isFresh, (try? Cgroup.removeTree(path)) != nil { isFresh = try Cgroup.create(path) }
         // Never launch into a frozen cgroup: the child would not get as far as its exec.
-        if try !Cgroup.create(path) { try Cgroup.freeze(path, false) }
-        return (path, try File.open(path, [.path, .directory]))
+        if !isFresh { try Cgroup.freeze(path, false) }
+        return (path, try File.open(path, [.path, .directory]), isFresh)
     }
 
     /// Removes an app's cgroup and what it made below. EBUSY while there are processes.
-    public func remove(_ app: String) throws(Errno) { try Cgroup.removeTree(path(of: app)) }
+    public func remove(_ path: String) throws(Errno) { try Cgroup.removeTree(path) }
 
     /// Removes what is empty, at the end. What still has processes stays.
     public func removeAll() {
@@ -98,6 +95,14 @@ public final class CgroupTree {
     /// supervisor has left.
     public func populated(except known: Set<String>) -> [String] {
         Cgroup.children(base).filter { !known.contains($0) && ((try? Cgroup.events($0).populated) ?? false) }
+    }
+
+    /// The cgroup of a supervisor that has moved out of the way of its apps (``CgroupPlace``) is that above.
+    private static func withoutOwnPart(_ path: String) -> String {
+        guard let slash = path.lastIndex(of: "/"), path[slash...].hasPrefix("/" + CgroupPlace.ownPart) else {
+            return path
+        }
+        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// A name that cannot be taken for a control file (those have a dot) or another directory.

@@ -30,6 +30,9 @@ public final class ProcessTree {
     // Of stopping, in Stopping.swift.
     var stopped: [Identity] = []
     var stoppedByThemselves: Set<Identity> = []
+    /// The `oom_score_adj` of its first process at its exec, of an app to which nothing else was given; nil where an
+    /// earlier supervisor may have given it anything.
+    public var born: Int32?
     // Of profiles, in ResourceProfile.swift.
     var given: GivenProfile?
     // Of ending, in Ending.swift.

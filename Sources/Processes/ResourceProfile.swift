@@ -1,56 +1,4 @@
-public import Lifecycle
 import Linux
-
-/// A state's share of the machine (lifecycle.md, "Resources by state").
-public struct StateProfile: Hashable, Sendable {
-    /// Weight among those that want a processor: 1 to 10000, 100 is ordinary.
-    public var cpuWeight = 100
-    /// The same for disks.
-    public var ioWeight = 100
-    /// What makes it the first to be ended when memory runs out: −1000 to 1000. Never less than what an app was born with
-    /// or has given itself, but for less than 0, which is meant as it stands.
-    public var oomScoreAdjust: Int32 = 0
-    /// How much later than asked for its timers may fire; nil: as the kernel has it, 50 µs.
-    public var timerSlack: Duration?
-
-    /// The one that an app has in a state unless it is configured otherwise.
-    public init(of state: AppState) {
-        switch state {
-        case .notRunning, .active: break
-        case .inactive: oomScoreAdjust = 50
-        case .background: (cpuWeight, ioWeight, oomScoreAdjust, timerSlack) = (25, 25, 300, Self.backgroundSlack)
-        case .suspended: (cpuWeight, ioWeight, oomScoreAdjust, timerSlack) = (1, 1, 900, Self.backgroundSlack)
-        }
-    }
-
-    /// What Android gives its background processes.
-    static let backgroundSlack = Duration.milliseconds(40)
-}
-
-/// What became of a profile, for a log.
-public struct ProfileReport: Hashable, Sendable, CustomStringConvertible {
-    /// What is now so, such as `cpu.weight 25`.
-    public internal(set) var done: [String] = []
-    /// What could not be done, and why.
-    public internal(set) var failed: [String] = []
-    /// Whether some of it would succeed a little later: an ordinary user may change autogroups only ten times a second.
-    public internal(set) var isWorthRepeating = false
-
-    /// All of it in half a sentence: `cpu.weight 25, oom_score_adj 300; not timer slack (EPERM)`.
-    public var description: String {
-        let failures = failed.isEmpty ? "" : (done.isEmpty ? "" : "; ") + "not " + failed.joined(separator: ", nor ")
-        return done.joined(separator: ", ") + failures
-    }
-}
-
-/// What profiles have given an app's processes: what they had of themselves is left to them.
-final class GivenProfile {
-    var oomScore: Int32?
-    /// Of processes that were not born with what torpord has.
-    var ownScores: [Identity: Int32] = [:]
-    var timerSlack: UInt64?
-    var ioPriority: IOPriority?
-}
 
 extension ProcessTree {
     /// Gives all processes of the app a share of the machine: weights by its cgroup where that has them, else by the
@@ -59,31 +7,62 @@ extension ProcessTree {
     /// instant may be missed until the next time; later ones inherit all of it.
     ///
     /// Only for an app that has come to its exec: a launch would be slow otherwise.
+    ///
+    /// What is so already is not written: applied twice, the second time only reads.
+    @discardableResult
     public func apply(_ profile: StateProfile) -> ProfileReport {
         var report = ProfileReport()
         let members = list()
         guard !members.isEmpty else {
-            report.failed.append("anything (no process is left)")
+            report.fail(.ownChoice, "anything (no process is left)")
             return report
         }
-        let given = given ?? GivenProfile()
+        let given = given ?? GivenProfile(bornWith: born)
         self.given = given
-        applyProcessorShare(profile.cpuWeight, members, &report)
-        applyDiskShare(profile.ioWeight, members, given, &report)
+        given.isUncertain = false
+        applyProcessorShare(profile, members, given, &report)
+        applyDiskShare(profile, members, given, &report)
+        applyMemory(profile, given, &report)
         applyOOMScore(profile.oomScoreAdjust, members, given, &report)
         applyTimerSlack(profile.timerSlack, members, given, &report)
+        given.profile = profile
+        given.isWhole = !given.isUncertain
         return report
+    }
+
+    /// The profile that was applied last, and is to be in force; an app that was given none has what it was born with.
+    public var profile: StateProfile {
+        if let profile = given?.profile { return profile }
+        var profile = StateProfile.ordinary
+        if let born, born != Self.inheritedOOMScore { profile.oomScoreAdjust = born }
+        return profile
+    }
+
+    /// Goes on from what an earlier supervisor has given it.
+    public func restore(_ profile: StateProfile) {
+        let given = GivenProfile(bornWith: profile.oomScoreAdjust)
+        given.profile = profile
+        given.timerSlack = Self.nanoseconds(profile.timerSlack)
+        given.ioPriority = Self.ioPriority(forWeight: profile.ioWeight)
+        self.given = given
     }
 
     // MARK: Processor
 
-    private func applyProcessorShare(_ wish: Int, _ members: [ProcessStat], _ report: inout ProfileReport) {
-        let weight = max(1, min(wish, 10_000))
-        if writeWeight("cpu.weight", "\(weight)", &report) { return }
+    private func applyProcessorShare(
+        _ profile: StateProfile,
+        _ members: [ProcessStat],
+        _ given: GivenProfile,
+        _ report: inout ProfileReport
+    ) {
+        applyProcessorLimit(profile.cpuMaximum, given, &report)
+        let weight = max(1, min(profile.cpuWeight, 10_000))
+        let before = given.profile.map { "\($0.cpuWeight)" } ?? "100"
+        if write("cpu.weight", "\(weight)", before, given, .processorShare, &report) { return }
         let nice = Self.nice(forWeight: weight)
         let what = "autogroup nice \(nice)"
         if let obstacle = ProcFS.autogroupObstacle(members[0].pid) {
-            report.failed.append("\(what) (\(obstacle))")
+            if nice != 0 { report.fail(.processorShare, "\(what) (\(obstacle))") }
             return
         }
         // Sessions of the app's own only: in another one it would be for strangers too.
@@ -101,10 +80,21 @@ extension ProcessTree {
         }
         if count > 0 { report.done.append(count == 1 ? what : "\(what) for \(count) sessions") }
         if let failure {
-            report.failed.append("\(what) (\(failure))")
+            report.fail(.processorShare, "\(what) (\(failure))")
             if failure == .resourceTemporarilyUnavailable { report.isWorthRepeating = true }
         }
-        if sessions.isEmpty { report.failed.append("\(what) (it has no session of its own)") }
+        if sessions.isEmpty, nice != 0 {
+            report.fail(.processorShare, "\(what) (it has no session of its own)")
+        }
+    }
+
+    private func applyProcessorLimit(_ wish: Int?, _ given: GivenProfile, _ report: inout ProfileReport) {
+        func text(_ limit: Int?) -> String { (limit.map { "\(max(1000, $0))" } ?? "max") + " 100000" }
+        guard wish != nil || given.profile?.cpuMaximum != nil || !given.isWhole else { return }
+        let before = text(given.profile?.cpuMaximum)
+        if write("cpu.max", text(wish), before, given, .processorLimit, &report, isQuiet: wish == nil) { return }
+        guard let wish else { return }
+        report.fail(.processorLimit, "cpu.max \(text(wish)) (no cpu controller)")
     }
 
     /// The nice value that weighs as much: 1.25 times for each step (sched(7)).
@@ -121,15 +111,17 @@ extension ProcessTree {
     // MARK: Disks
 
     private func applyDiskShare(
-        _ wish: Int,
+        _ profile: StateProfile,
         _ members: [ProcessStat],
         _ given: GivenProfile,
         _ report: inout ProfileReport
     ) {
-        let weight = max(1, min(wish, 10_000))
+        let weight = max(1, min(profile.ioWeight, 10_000))
+        let before = given.profile?.ioWeight ?? 100
+        let isWeighed = write("io.weight", "default \(weight)", "default \(before)", given, .diskShare, &report)
         // BFQ has a file of its own, with a smaller range.
-        let isWeighed = writeWeight("io.weight", "default \(weight)", &report)
-        if writeWeight("io.bfq.weight", "\(min(weight, 1000))", &report) || isWeighed { return }
+        let (bfq, bfqBefore) = ("\(min(weight, 1000))", "\(min(before, 1000))")
+        if write("io.bfq.weight", bfq, bfqBefore, given, .diskShare, &report) || isWeighed { return }
         let priority = Self.ioPriority(forWeight: weight)
         let ours = Set([.none, given.ioPriority ?? .none] + Self.usualPriorities)
         var count = 0
@@ -151,9 +143,9 @@ extension ProcessTree {
         given.ioPriority = priority
         if count > 0 { report.done.append("I/O priority \(priority) for \(Self.count(count, "thread"))") }
         if kept > 0 {
-            report.failed.append("I/O priority of \(Self.count(kept, "thread")) (it is the app's own choice)")
+            report.fail(.ownChoice, "I/O priority of \(Self.count(kept, "thread")) (it is the app's own choice)")
         }
-        if let failure { report.failed.append("I/O priority \(priority) (\(failure))") }
+        if let failure { report.fail(.diskShare, "I/O priority \(priority) (\(failure))") }
     }
 
     /// Weights have no equal among priorities: what comes nearest in order.
@@ -176,13 +168,43 @@ extension ProcessTree {
 
     // MARK: Memory
 
+    private func applyMemory(_ profile: StateProfile, _ given: GivenProfile, _ report: inout ProfileReport) {
+        func apply(
+            _ file: String,
+            _ wish: UInt64?,
+            _ before: UInt64?,
+            none: String,
+            _ kind: ProfileFailure.Kind,
+            _ report: inout ProfileReport
+        ) {
+            guard wish != nil || before != nil || !given.isWhole else { return }
+            let text = wish.map { "\($0)" } ?? none
+            let old = before.map { "\($0)" } ?? none
+            if write(file, text, old, given, kind, &report, isQuiet: wish == nil) { return }
+            if wish != nil { report.fail(kind, "\(file) \(text) (no memory controller)") }
+        }
+        let before = given.profile
+        apply("memory.high", profile.memoryHigh, before?.memoryHigh, none: "max", .memoryHigh, &report)
+        apply("memory.low", profile.memoryLow, before?.memoryLow, none: "0", .memoryLow, &report)
+    }
+
+    /// The `oom_score_adj` that apps have when nothing is given to them: torpord's own, unless torpord is protected, which
+    /// no app inherits.
+    public static let inheritedOOMScore = max(0, (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0)
+
+    /// What a process has to be given before its exec so that it has that; nil: it has it anyway.
+    public static let oomScoreForChildren: Int32? = {
+        let own = (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0
+        return own < 0 ? 0 : nil
+    }()
+
     private func applyOOMScore(
         _ wish: Int32,
         _ members: [ProcessStat],
         _ given: GivenProfile,
         _ report: inout ProfileReport
     ) {
-        let inherited = (try? ProcFS.oomScoreAdjust(ThisProcess.pid)) ?? 0
+        let inherited = Self.inheritedOOMScore
         let living = Set(members.map(Identity.init))
         given.ownScores = given.ownScores.filter { living.contains($0.key) }
         var counts: [Int32: Int] = [:]
@@ -213,7 +235,7 @@ extension ProcessTree {
         for (score, count) in counts.sorted(by: { $0.key < $1.key }) {
             report.done.append("oom_score_adj \(score) for \(Self.count(count, "process", "processes"))")
         }
-        if let failure { report.failed.append("oom_score_adj \(wish) (\(failure))") }
+        if let failure { report.fail(.oomScore, "oom_score_adj \(wish) (\(failure))") }
     }
 
     /// What a process has apart from profiles: what it was born with, or has given itself since.
@@ -241,16 +263,20 @@ extension ProcessTree {
     /// Each takes the kernel 20 µs.
     private static let mostThreads = 512
 
+    private static func nanoseconds(_ slack: Duration?) -> UInt64 {
+        slack.map { UInt64(clamping: max(0, $0.microseconds)) &* 1000 } ?? ordinarySlack
+    }
+
     private func applyTimerSlack(
         _ wish: Duration?,
         _ members: [ProcessStat],
         _ given: GivenProfile,
         _ report: inout ProfileReport
     ) {
-        let slack = wish.map { UInt64(clamping: max(0, $0.microseconds)) * 1000 } ?? Self.ordinarySlack
+        let slack = Self.nanoseconds(wish)
         let what = "timer slack"
         if members.reduce(0, { $0 + Int($1.threads) }) > Self.mostThreads {
-            if wish != nil { report.failed.append("\(what) (it has more than \(Self.mostThreads) threads)") }
+            if wish != nil { report.fail(.timerSlack, "\(what) (it has more than \(Self.mostThreads) threads)") }
             return
         }
         let usual = UInt64(StateProfile.backgroundSlack.microseconds) * 1000
@@ -265,7 +291,7 @@ extension ProcessTree {
             } catch {
                 if error.isGone { continue }
                 // Who may not set it has not set it: nothing to take back.
-                if wish != nil { report.failed.append("\(what) (\(error))") }
+                if wish != nil { report.fail(.timerSlack, "\(what) (\(error))") }
                 return
             }
         }
@@ -276,14 +302,39 @@ extension ProcessTree {
 
     // MARK: Together
 
-    /// Writes a weight of the app's cgroup; false where it has none.
-    private func writeWeight(_ file: String, _ text: String, _ report: inout ProfileReport) -> Bool {
+    /// Writes a file of the app's cgroup unless it says so already; false where there is none of that name. `before`: what
+    /// it says as far as is known. `isQuiet`: what is only taken back is no news.
+    private func write(
+        _ file: String,
+        _ text: String,
+        _ before: String,
+        _ given: GivenProfile,
+        _ kind: ProfileFailure.Kind,
+        _ report: inout ProfileReport,
+        isQuiet: Bool = false
+    ) -> Bool {
         guard let cgroupPath, File.exists(cgroupPath + "/" + file) else { return false }
         do throws(Errno) {
-            try File.writeControl(cgroupPath + "/" + file, text + "\n")
-            report.done.append("\(file) \(text)")
+            if !given.isWhole || text != before {
+                let present = try? File.readString(cgroupPath + "/" + file).split(separator: "\n").first
+                if present.map(String.init) == text {
+                    given.loweredFrom = nil
+                } else if kind == .memoryHigh, let bytes = UInt64(text) {
+                    let isDone = try Cgroup.lowerMemory(cgroupPath, file, to: bytes, usage: &given.loweredFrom)
+                    if isDone {
+                        given.loweredFrom = nil
+                    } else {
+                        report.isUnfinished = true
+                        given.isUncertain = true
+                    }
+                } else {
+                    try File.writeControl(cgroupPath + "/" + file, text + "\n")
+                }
+            }
+            if !isQuiet { report.done.append("\(file) \(text)") }
         } catch {
-            report.failed.append("\(file) \(text) (\(error))")
+            given.isUncertain = true
+            report.fail(kind, "\(file) \(text) (\(error))")
         }
         return true
     }

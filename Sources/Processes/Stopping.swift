@@ -133,10 +133,11 @@ extension ProcessTree {
         return !members.isEmpty && members.allSatisfy { StopState.of($0.pid) != .running }
     }
 
-    /// Lets the app go on: SIGCONT, children before parents. Those that had stopped of themselves stay so.
-    /// The order is that of stopping; a supervisor that did not do the stopping looks for the processes first.
-    /// EPERM when some could not be reached; the rest go on.
+    /// Lets the app go on: thawed if it is frozen, else by SIGCONT, children before parents. Those that had stopped of
+    /// themselves stay so. The order is that of stopping; a supervisor that did not do the stopping looks for the
+    /// processes first. EPERM when some could not be reached; the rest go on.
     public func `continue`() throws(Errno) {
+        if try thaw(), stopped.isEmpty { return }
         var order = stopped.isEmpty ? list().map(Identity.init) : stopped
         if !order.contains(main) { order.insert(main, at: 0) }
         var failure: Errno?
@@ -160,10 +161,13 @@ extension ProcessTree {
         try Cgroup.freeze(cgroupPath, true)
     }
 
-    /// Thaws the app's cgroup. ENOTSUP without one.
-    public func thaw() throws(Errno) {
-        guard let cgroupPath else { throw .notSupported }
+    /// Thaws the app's cgroup if it is frozen, or about to be, whoever wanted that. What the app has frozen in cgroups of
+    /// its own below stays so. False when it was not.
+    @discardableResult
+    public func thaw() throws(Errno) -> Bool {
+        guard let cgroupPath, Cgroup.isFreezeWanted(cgroupPath) else { return false }
         try Cgroup.freeze(cgroupPath, false)
+        return true
     }
 
     /// Whether every process in the app's cgroup is frozen.

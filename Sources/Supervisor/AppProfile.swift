@@ -11,6 +11,12 @@ extension AppSpecification {
         if let weight = configured.ioWeight { profile.ioWeight = weight }
         if let score = configured.oomScoreAdjust { profile.oomScoreAdjust = score }
         if let slack = configured.timerSlack { profile.timerSlack = slack }
+        if let limit = configured.cpuMaximum { profile.cpuMaximum = limit == .max ? nil : limit }
+        if let bytes = configured.memoryHigh { profile.memoryHigh = bytes == .max ? nil : bytes }
+        if let bytes = configured.memoryLow { profile.memoryLow = bytes == 0 ? nil : bytes }
         return profile
     }
+
+    /// What the app as a whole is kept to.
+    var appLimits: AppLimits { AppLimits(memory: self.memoryLimit, tasks: self.taskLimit) }
 }

@@ -24,10 +24,12 @@ struct AppRecord {
     var goalOfPerson: Goal?
     var status: String?
     var times = StateTimes()
+    /// The state whose share of the machine it was given last.
+    var profileState: AppState?
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
-        396 + StateTimes.recordBytes + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
+        397 + StateTimes.recordBytes + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
     init(of app: AppRuntime) {
@@ -45,6 +47,7 @@ struct AppRecord {
         goalOfPerson = app.kept.goalOfPerson
         status = app.statusText
         times = app.times
+        profileState = app.profileState
     }
 
     func encode(into record: inout RecordWriter) {
@@ -70,8 +73,9 @@ struct AppRecord {
         record.put(missedDeadline)
         if let goalOfPerson { record.put(goalOfPerson.rawValue) }
         // The only one that may be long, cut to what room there is.
-        if let status { record.put(status, leaving: StateTimes.recordBytes) }
+        if let status { record.put(status, leaving: StateTimes.recordBytes + 1) }
         times.encode(into: &record)
+        record.put(Self.code(of: profileState))
     }
 
     init(from record: inout RecordReader) {
@@ -100,6 +104,18 @@ struct AppRecord {
         if flags & 16 != 0 { goalOfPerson = Goal(rawValue: record.takeText()) }
         if flags & 4 != 0 { status = record.takeText() }
         times = StateTimes(from: &record)
+        let code = record.take(UInt8.self)
+        profileState = AppState.allCases.first { code > 0 && Self.code(of: $0) == code }
+    }
+
+    private static func code(of state: AppState?) -> UInt8 {
+        switch state {
+        case nil, .notRunning: 0
+        case .inactive: 1
+        case .active: 2
+        case .background: 3
+        case .suspended: 4
+        }
     }
 
     /// Gives it to an app that has its tree already.

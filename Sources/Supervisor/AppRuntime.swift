@@ -28,6 +28,12 @@ final class AppRuntime {
     var passTimer: TimerSource?
     var passDelay: Duration = .milliseconds(1)
     var isStopping = false
+    /// It is stopped by freezing its cgroup.
+    var freezes = false
+    /// The state whose share of the machine was given to this incarnation last; nil: none, it has what it was born with.
+    var profileState: AppState?
+    /// It waits for its share of the machine.
+    var isInProfileQueue = false
 
     var notifySocket: NotifySocket?
     var notifySource: IOSource?
@@ -115,6 +121,12 @@ struct AppExtras {
     var exitRecord: MainExit?
     /// The deadline that was missed when the ending began, for the report.
     var missedDeadline: Deadline?
+    /// A policy has given it another share of the machine than its state's, for as long as it is in that state.
+    var advisedProfile: (state: AppState, profile: AppState)?
+    /// What it used when its memory was last lowered to a new limit.
+    var loweredFrom: UInt64?
+    /// Goes on with that.
+    var limitTimer: TimerSource?
     /// Looks once a second whether the debugger has let go.
     var tracerTimer: TimerSource?
 }

@@ -14,8 +14,16 @@ struct Doctor {
         let freezes = supervisor.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
         return [
             cgroups, runtimeDirectory, store, MachineChecks.freezer(freezes),
-            MachineChecks.controllers(supervisor.cgroups?.controllers ?? []),
-        ] + policies + MachineChecks(apps: supervisor.apps.count).all
+        ] + controllers + policies + MachineChecks(apps: supervisor.apps.count).all
+    }
+
+    private var controllers: [DoctorCheck] {
+        guard let tree = supervisor.cgroups, let mount = Cgroup.mount else {
+            return MachineChecks.controllers([]) { _ in "there are no cgroups for apps" }
+        }
+        return MachineChecks.controllers(tree.controllers) {
+            Cgroup.obstacle(to: $0, at: tree.place, mount: mount) ?? "it could not be handed down to \(tree.base)"
+        }
     }
 
     /// Each policy that does not do its work, or is not kept from doing harm.

@@ -178,21 +178,25 @@ extension Governance: PolicyChainDelegate {
     }
 
     private func applyProfile(of state: Goal, to app: AppRuntime, _ counsel: Counsel) -> CounselOutcome {
-        if profiles[app.id]?.state == state, profiles[app.id]?.incarnation == incarnation(app) { return .idle }
-        guard let tree = app.tree else { return refuse(counsel, app, "it is not running") }
+        guard app.tree != nil, let state = AppState(rawValue: state.rawValue), state != .notRunning else {
+            let why = app.tree == nil ? "it is not running" : "one that is not running has no share of the machine"
+            return refuse(counsel, app, why)
+        }
+        let machine = supervisor.coordinator.machine(app.id)
+        if let advised = app.advisedProfile, advised == (machine.state, state) { return .idle }
         let what = "gets the share of the machine that \(state.rawValue) apps have"
         if counsel.onlyAdvises {
             tell(counsel, app, "would say that \(app.name) \(what)\(Self.reason(counsel)) (mode = \"advise\")")
             return .told
         }
         if isRepetitive(counsel) { return .damped }
-        profiles[app.id] = (state, incarnation(app))
-        let done = apply(state, to: tree, of: app)
+        // As its state's share, but another one as long as it is in that state.
+        app.advisedProfile = (machine.state, state)
+        let report = supervisor.give(app, state)
+        let done = report == ProfileReport() ? "" : " (\(report))"
         supervisor.note(app, .advised, text: "\(what)\(done): \(Self.because(counsel))", reason: counsel.policy)
         return .taken
     }
-
-    private func incarnation(_ app: AppRuntime) -> UInt32 { supervisor.coordinator.machine(app.id).incarnation }
 
     // MARK: In words
 

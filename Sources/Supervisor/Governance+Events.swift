@@ -87,7 +87,6 @@ extension Governance {
         putOff[app] = nil
         damped[app] = nil
         lastHeartbeats[app] = nil
-        profiles[app] = nil
     }
 
     /// In which order apps would be ended if memory were short, the first one first; each with the policy's reason.

@@ -6,7 +6,7 @@ import PolicyHost
 import Processes
 import TorporPolicyABI
 
-/// What is measured for policies, and what they can have done to processes.
+/// What is measured for policies.
 extension Governance {
     /// What was measured is good for this long.
     private static let freshness = Duration.seconds(1)
@@ -53,11 +53,5 @@ extension Governance {
             }
             measurement.fill(&view[app.id])
         }
-    }
-
-    /// Gives an app a state's share of the machine; what was done and what could not be, in words for the event.
-    func apply(_ state: Goal, to tree: ProcessTree, of app: AppRuntime) -> String {
-        guard let state = AppState(rawValue: state.rawValue) else { return "" }
-        return " (\(tree.apply(app.specification.profile(in: state))))"
     }
 }

@@ -44,8 +44,6 @@ final class Governance {
     let trace = PolicyTraceFeed()
     /// When apps last sent WATCHDOG=1, microseconds.
     var lastHeartbeats: [AppID: Int64] = [:]
-    /// The profiles that policies have given apps.
-    var profiles: [AppID: (state: Goal, incarnation: UInt32)] = [:]
     /// An ordinary user whom nothing belongs to and whom hosts become; only root can.
     let hostUser: (user: UInt32, group: UInt32)?
 

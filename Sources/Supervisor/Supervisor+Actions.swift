@@ -28,12 +28,16 @@ extension Supervisor {
     func perform(_ action: Action, of app: AppRuntime) {
         switch action {
         case .launch(let order): launch(app, order)
-        case .tell(let message): tell(app, message)
+        case .tell(let message):
+            if message == .willEnterForeground || message == .didBecomeActive { raiseProfile(app) }
+            tell(app, message)
         case .signalStop:
             signal(app, app.specification.stopSignal, toAll: app.specification.killMode == .all)
         case .signalWatchdog: signal(app, app.specification.watchdogSignal, toAll: false)
         case .stopProcesses: beginStopping(app)
-        case .continueProcesses: continueProcesses(app)
+        case .continueProcesses:
+            raiseProfile(app)
+            continueProcesses(app)
         case .killProcesses:
             app.passDelay = .milliseconds(1)
             sweep(app)
@@ -67,19 +71,21 @@ extension Supervisor {
     private func beginStopping(_ app: AppRuntime) {
         app.isStopping = true
         app.passDelay = .milliseconds(1)
-        if usesFreezer(app) {
-            do throws(Errno) { try app.tree?.freeze() } catch { log.warning("\(app.name): cannot freeze: \(error)") }
+        app.freezes = false
+        if app.specification.suspendWith == .freezer, let tree = app.tree, tree.cgroupPath != nil {
+            do throws(Errno) {
+                try tree.freeze()
+                app.freezes = true
+            } catch {
+                log.warning("\(app.name) cannot be frozen (\(error)): it is stopped by SIGSTOP")
+            }
         }
         stopPass(app)
     }
 
-    private func usesFreezer(_ app: AppRuntime) -> Bool {
-        app.specification.suspendWith == .freezer && app.tree?.cgroupPath != nil
-    }
-
     private func stopPass(_ app: AppRuntime) {
         guard app.isStopping, let tree = app.tree else { return }
-        let result: StopResult = usesFreezer(app) ? (tree.isFrozen ? .stopped : .again) : tree.stopPass()
+        let result: StopResult = app.freezes ? (tree.isFrozen ? .stopped : .again) : tree.stopPass()
         switch result {
         case .stopped:
             app.isStopping = false
@@ -95,8 +101,6 @@ extension Supervisor {
         app.isStopping = false
         guard let tree = app.tree else { return }
         do throws(Errno) {
-            // It may have been frozen as an older configuration said.
-            if usesFreezer(app) || tree.isFrozen { try tree.thaw() }
             try tree.continue()
         } catch {
             if !error.isGone { log.warning("\(app.name): could not continue every process: \(error)") }
@@ -107,7 +111,10 @@ extension Supervisor {
     func checkStillSuspended(_ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.tree else { return }
-        let isStill = usesFreezer(app) ? tree.isFrozen : tree.isStopped(thoroughly: false)
+        // Frozen it is not stopped by a signal, whatever the configuration says by now.
+        let mayBeFrozen = app.specification.suspendWith == .freezer
+        let isStill =
+            (mayBeFrozen && tree.isFrozen) || tree.isStopped(thoroughly: false) || (!mayBeFrozen && tree.isFrozen)
         if !isStill, !tree.isEmpty { deliver(.foundRunning, to: app.id) }
     }
 
@@ -121,7 +128,6 @@ extension Supervisor {
             return
         }
         _ = try? tree.signal(app.specification.stopSignal, toAll: true)
-        if usesFreezer(app) { try? tree.thaw() }
         try? tree.continue()
         sweep(app)
     }
@@ -177,6 +183,7 @@ extension Supervisor {
         )
         governance?.entered(app, from: app.lastState, to: state)
         app.lastState = state
+        if state != .notRunning { watchMemory(app) }
         if state == .active || state == .background { app.probe = nil }
     }
 

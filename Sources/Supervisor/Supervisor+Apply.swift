@@ -185,6 +185,8 @@ extension Supervisor {
     /// Brings what was made for an app into line with its specification.
     private func specificationChanged(_ app: AppRuntime, from old: AppSpecification) {
         app.capture?.log?.limits = LogLimits(app.specification)
+        if app.specification.appLimits != old.appLimits { limitsChanged(app, from: old.appLimits) }
+        if app.specification.resources != old.resources { profilesChanged(app) }
         guard app.specification.user != old.user, Users.isRoot else { return }
         // Made for the old user, and of no use to the new one.
         let user = identity(of: app)

@@ -98,10 +98,12 @@ extension Supervisor {
         case nil: return .unknown
         case .exited(let code): return .exited(code: code)
         case .signaled(let signal, let coreDumped):
-            if signal == Signal.kill, cgroups?.controllers.contains("memory") ?? false, let path = app.tree?.cgroupPath,
-                (Cgroup.value(path, "memory.events", key: "oom_kill") ?? 0) > 0
-            {
-                return .outOfMemory
+            if signal == Signal.kill, let path = app.tree?.cgroupPath {
+                switch Cgroup.memoryShortage(path) {
+                case .ownLimit: return .memoryLimit
+                case .machine: return .outOfMemory
+                case nil: break
+                }
             }
             return .signaled(signal, coreDumped: coreDumped)
         }
@@ -114,7 +116,7 @@ extension Supervisor {
         switch ending.cause {
         case .exited(let code): exit.code = code
         case .signaled(let signal, _): exit.signal = Signal.name(signal)
-        case .outOfMemory: exit.signal = Signal.name(Signal.kill)
+        case .outOfMemory, .memoryLimit: exit.signal = Signal.name(Signal.kill)
         case .unknown, nil: break
         }
         app.lastExit = exit
@@ -143,6 +145,10 @@ extension Supervisor {
         app.usage = .none
         if let path = app.tree?.cgroupPath { try? Cgroup.removeTree(path) }
         app.tree = nil
+        app.profileState = nil
+        app.advisedProfile = nil
+        app.limitTimer = nil
+        app.loweredFrom = nil
         app.heldBack = nil
         governance?.ended(app, ending)
         lastEndings[app.id] = (ending, text)
@@ -263,6 +269,7 @@ enum EndingText {
         case .signaled(let signal, let coreDumped):
             text = "was ended by \(Signal.name(signal))" + (coreDumped ? " and left a core" : "")
         case .outOfMemory: text = "was ended by the kernel for want of memory"
+        case .memoryLimit: text = "was ended by the kernel at its memory_limit"
         case .unknown: text = "ended, nobody saw how"
         case nil:
             let which = missing.isEmpty ? "" : ": \(missing.joined(separator: ", "))"

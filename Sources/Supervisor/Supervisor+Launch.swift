@@ -18,6 +18,7 @@ extension Supervisor {
         app.launchedAt = loop.now
         app.tree = nil
         app.isStopping = false
+        app.profileState = nil
         let first = app.specification.beforeStart
         guard !first.isEmpty else { return launchMain(app, order) }
         runHooks(app, first, named: "before_start") { [weak self] failure in
@@ -44,17 +45,20 @@ extension Supervisor {
             plan.passed = stored.map(\.descriptor.raw)
             plan.setListenPid = !stored.isEmpty
             plan.setWatchdogPid = app.specification.rules.watchdog != nil
-            var cgroup: (path: String, directory: Descriptor)?
+            var cgroup: (path: String, directory: Descriptor, isFresh: Bool)?
             if cgroups != nil {
                 do throws(Errno) {
                     cgroup = try makeCgroup(app)
+                    if let cgroup { limit(app, at: cgroup.path, isFresh: cgroup.isFresh) }
                 } catch {
                     log.warning("\(app.name): no cgroup of its own (\(error)); following it by session")
                 }
             }
             plan.cgroup = cgroup?.directory.raw
-            let path = cgroup?.path
-            keeper.launch(plan) { [weak self] result in self?.launched(app, order, result, cgroupPath: path) }
+            let (path, isFresh) = (cgroup?.path, cgroup?.isFresh ?? true)
+            keeper.launch(plan) { [weak self] result in
+                self?.launched(app, order, result, cgroupPath: path, isFresh: isFresh)
+            }
             withExtendedLifetime((output, cgroup)) {}
         } catch {
             app.launchFailure = error.failure
@@ -62,7 +66,7 @@ extension Supervisor {
         }
     }
 
-    private func makeCgroup(_ app: AppRuntime) throws(Errno) -> (path: String, directory: Descriptor)? {
+    private func makeCgroup(_ app: AppRuntime) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool)? {
         do throws(Errno) {
             return try cgroups?.create(app.name)
         } catch {
@@ -77,7 +81,8 @@ extension Supervisor {
         _ order: LaunchOrder,
         _ result: Result<Launched, LaunchFailure>,
         cgroupPath: String?,
-        isOurs: Bool = true
+        isOurs: Bool = true,
+        isFresh: Bool = false
     ) {
         app.notifySource?.setEvents(.readable)
         switch result {
@@ -85,6 +90,8 @@ extension Supervisor {
             let tag = AppTag(app: app.name, incarnation: order.incarnation)
             let main = Identity(pid: launched.pid, startTime: launched.startTime)
             app.tree = tree(tag, main, launched.pidfd, cgroupPath, isOurs: isOurs)
+            if isFresh { app.tree?.born = Self.birthScore(app, order) }
+            watchMemory(app)
             note(app, .launched, text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
             deliver(.launched, to: app.id)
             startProbe(app)
@@ -117,6 +124,13 @@ extension Supervisor {
 
     // MARK: Parts of a plan
 
+    /// The `oom_score_adj` that an app has from the beginning: its state's, but never torpord's own protection, which is
+    /// not for apps; what is below 0 it gets after its exec, since not everybody may do that.
+    static func birthScore(_ app: AppRuntime, _ order: LaunchOrder) -> Int32 {
+        let wish = app.specification.profile(in: order.foreground ? .active : .background).oomScoreAdjust
+        return min(max(wish, ProcessTree.inheritedOOMScore), 1000)
+    }
+
     func identity(of app: AppRuntime) -> User? {
         app.specification.user.flatMap { Users.lookup($0) }
     }
@@ -140,7 +154,10 @@ extension Supervisor {
         plan.directory = Self.directory(of: app, user)
         plan.umask = specification.umask
         plan.nice = specification.nice
-        plan.limits = specification.limits.map { ($0.resource, $0.soft, $0.hard) } + descriptorLimit(of: specification)
+        plan.limits = specification.processLimits.map { ($0.resource, $0.soft, $0.hard) }
+        plan.limits += descriptorLimit(of: specification)
+        let score = Self.birthScore(app, order)
+        plan.oomScoreAdjust = score == ProcessTree.inheritedOOMScore ? ProcessTree.oomScoreForChildren : score
         plan.user = credentials(of: app, user)
         return plan
     }
@@ -150,7 +167,8 @@ extension Supervisor {
     private func descriptorLimit(
         of specification: AppSpecification
     ) -> [(resource: Int32, soft: UInt64, hard: UInt64)] {
-        let resource: Int32 = 7, usual: UInt64 = 1024
+        let resource: Int32 = 7
+        let usual: UInt64 = 1024
         guard manager != nil, !specification.limits.contains(where: { $0.resource == resource }),
             let hard = try? ThisProcess.limit(resource).hard, hard > usual
         else { return [] }
@@ -384,6 +402,7 @@ extension Supervisor {
         )
         plan.directory = Self.directory(of: app, user)
         plan.isHelper = true
+        plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
         plan.user = credentials(of: app, user)
         let output: Descriptor?
         do {

@@ -179,6 +179,10 @@ extension Supervisor {
         status.traced = machine.isTraced
         status.outdated = machine.isAlive && app.isOutdated
         status.cgroup = app.tree?.cgroupPath
+        let profile = profileText(app)
+        status.profile = profile.state?.rawValue
+        status.profileDone = profile.done
+        status.profileMissing = profile.missing
         if let tree = app.tree {
             status.processes = tree.members().compactMap(Self.processInfo)
             status.stopped = machine.state != .suspended && status.processes.first?.state == "T"

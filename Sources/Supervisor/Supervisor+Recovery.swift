@@ -136,6 +136,12 @@ extension Supervisor {
         }
         let cgroup = record.hasCgroup ? cgroups?.path(of: app.name, around: leader.pid) : nil
         app.tree = tree(tag, leader, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
+        app.profileState = record.profileState
+        if let state = record.profileState {
+            app.tree?.restore(app.specification.profile(in: state))
+        } else {
+            app.tree?.born = Self.birthScore(app, machine.launchOrder)
+        }
         if let main = record.main, main != leader { app.tree?.restoreMain(main) }
         if let cause = machine.exitCause {
             app.exitRecord = MainExit(pid: leader.pid, status: Self.status(of: cause))
@@ -193,10 +199,12 @@ extension Supervisor {
                 let pidfd = entry?.pidfd ?? (try? main.open()), let stat = try? ProcFS.stat(main.pid)
             else { return true }
             let running: AppState = app.specification.launch == .background ? .background : .active
-            let state: AppState = stat.state == "T" ? .suspended : running
+            let cgroup = cgroups.map { $0.path(of: app.name, around: main.pid) }.flatMap { File.exists($0) ? $0 : nil }
+            let isFrozen = cgroup.flatMap { try? Cgroup.events($0).frozen } ?? false
+            let state: AppState = stat.state == "T" || isFrozen ? .suspended : running
             coordinator.adopt(app.id, in: state, incarnation: tag.incarnation, now: loop.now)
             if entry == nil { adopt(app, main, pidfd) }
-            app.tree = tree(tag, main, pidfd, cgroup(of: app), isOurs: entry.map { !$0.isAdopted } ?? false)
+            app.tree = tree(tag, main, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
             app.launchedAt = loop.now
             app.lastState = state
             note(app, .adopted, text: "was found running without a record, and is adopted")
@@ -289,6 +297,8 @@ extension Supervisor {
             if undone.contains(.endRemains) { perform(.endRemains, of: app) } else { sweep(app) }
         }
         if machine.transition == .launching, machine.hasProcess { startProbe(app) }
+        checkProfile(app)
+        watchMemory(app)
         if machine.state == .suspended {
             let id = app.id
             loop.later { [weak self] in
@@ -303,7 +313,7 @@ extension Supervisor {
         switch cause {
         case .exited(let code): .exited(code)
         case .signaled(let signal, let coreDumped): .signaled(signal, coreDumped: coreDumped)
-        case .outOfMemory: .signaled(Signal.kill, coreDumped: false)
+        case .outOfMemory, .memoryLimit: .signaled(Signal.kill, coreDumped: false)
         case .unknown: nil
         }
     }

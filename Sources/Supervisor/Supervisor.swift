@@ -63,6 +63,10 @@ public final class Supervisor {
     /// Commands that run for the supervisor, by process.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
     var sampledAt: Duration?
+    /// Apps that wait for their share of the machine.
+    let profiles = ProfileQueue()
+    /// Looks at the memory of apps that the kernel does not keep to their limits.
+    var memoryTimer: TimerSource?
     /// What a torpord before this one left running, until it is gone.
     var leftOver: [LeftOverApp] = []
 
@@ -309,6 +313,7 @@ public final class Supervisor {
         for id in touched {
             announceTransition(apps[id])
             armDeadline(apps[id])
+            checkProfile(apps[id])
             keep(apps[id])
         }
         if let governance, !touched.isEmpty { governance.touched(touched) }

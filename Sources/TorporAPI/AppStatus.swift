@@ -143,6 +143,12 @@ public struct AppStatus: Hashable, Sendable {
     public var outdated = false
     /// The path of its cgroup.
     public var cgroup: String?
+    /// The state whose share of the machine it has.
+    public var profile: String?
+    /// What of that share was given to it, such as `cpu.weight 25`.
+    public var profileDone: [String] = []
+    /// What of that, and of its limits, could not be had, and why.
+    public var profileMissing: [String] = []
     /// Parents before children.
     public var processes: [ProcessInfo] = []
     /// Its last output, where the supervisor keeps it.
@@ -173,6 +179,9 @@ public struct AppStatus: Hashable, Sendable {
         traced = try fields.optionalBool("traced") ?? false
         outdated = try fields.optionalBool("outdated") ?? false
         cgroup = try fields.optionalString("cgroup")
+        profile = try fields.optionalString("profile")
+        profileDone = try fields.strings("profile_done")
+        profileMissing = try fields.strings("profile_missing")
         processes = try fields.list("processes") { json throws(FieldError) in try ProcessInfo(json: json) }
         log = try fields.list("log") { json throws(FieldError) in try LogLine(json: json) }
         journal = try JournalPlace.optional(fields)
@@ -196,6 +205,9 @@ public struct AppStatus: Hashable, Sendable {
         object["traced"] = .bool(traced)
         object["outdated"] = .bool(outdated)
         object["cgroup"] = .optional(cgroup)
+        object["profile"] = .optional(profile)
+        object["profile_done"] = .strings(profileDone)
+        object["profile_missing"] = .strings(profileMissing)
         object["processes"] = .array(processes.map(\.json))
         object["log"] = .array(log.map(\.json))
         object["journal"] = journal?.json ?? .null

@@ -20,13 +20,14 @@ public struct MachineChecks {
                     ok: false,
                     message: "cgroup v2 is not mounted: apps are followed by session and descent instead"
                 ),
-                Self.freezer(false), Self.controllers([]),
-            ]
+                Self.freezer(false),
+            ] + Self.controllers([]) { _ in "cgroup v2 is not mounted" }
         }
         let own = (try? ProcFS.cgroup(ThisProcess.pid)).flatMap { $0 } ?? "/"
         let place = own == "/" ? mount : mount + own
         let usable = File.isWritable(place + "/cgroup.procs") || Users.isRoot
-        let names = ((try? File.readString(mount + "/cgroup.controllers")) ?? "")
+        let at = usable ? place : mount
+        let names = ((try? File.readString(at + "/cgroup.controllers")) ?? "")
             .split(whereSeparator: { $0 == " " || $0 == "\n" }).map(String.init)
         return [
             DoctorCheck(
@@ -41,8 +42,10 @@ public struct MachineChecks {
             Self.freezer(
                 usable && ((try? File.list(mount)) ?? []).contains { File.exists("\(mount)/\($0)/cgroup.freeze") }
             ),
-            Self.controllers(usable ? names : []),
         ]
+            + Self.controllers(usable ? names : []) {
+                Cgroup.obstacle(to: $0, at: at, mount: mount) ?? "it cannot be used from here"
+            }
     }
 
     /// The check on the freezer.
@@ -55,15 +58,40 @@ public struct MachineChecks {
         )
     }
 
-    /// The check on the controllers that apps' cgroups have.
-    public static func controllers(_ found: [String]) -> DoctorCheck {
-        let ok = found.contains("memory") && found.contains("cpu")
-        return DoctorCheck(
-            name: "controllers",
-            ok: ok,
-            value: found.isEmpty ? nil : found.joined(separator: " "),
-            message: ok ? nil : "memory and processor time are read from /proc, and no limits by cgroup are possible"
-        )
+    /// What a controller is for, what it is in the files of a cgroup, and what happens without it.
+    private static let purposes: [(controller: String, files: String, cost: String)] = [
+        (
+            "cpu", "cpu.weight, cpu.max",
+            "apps' shares of processors go by the nice value of their sessions, if at all, and cpu_max is not kept"
+        ),
+        (
+            "io", "io.weight",
+            "apps' shares of disks go by I/O priorities, which only the scheduler BFQ heeds"
+        ),
+        (
+            "memory", "memory.max, memory.high, memory.low",
+            "memory is read from /proc, a memory_limit is looked after once a second and not by the kernel, and "
+                + "memory_high and memory_low are not kept"
+        ),
+        ("pids", "pids.max", "limits.tasks is not kept"),
+    ]
+
+    /// The checks on the controllers that apps' cgroups have: one that names those, and one for each that is missing.
+    ///
+    /// - Parameter obstacle: why one is missing, in half a sentence.
+    public static func controllers(_ found: [String], _ obstacle: (String) -> String) -> [DoctorCheck] {
+        let had = purposes.filter { found.contains($0.controller) }
+        let missing = purposes.filter { !found.contains($0.controller) }
+        let text = had.map { "\($0.controller) (\($0.files))" }.joined(separator: ", ")
+        let summary = had.isEmpty ? [] : [DoctorCheck(name: "controllers", ok: true, value: text)]
+        return summary
+            + missing.map { purpose in
+                DoctorCheck(
+                    name: "\(purpose.controller) controller",
+                    ok: false,
+                    message: "\(obstacle(purpose.controller)): \(purpose.cost)"
+                )
+            }
     }
 
     private var pressure: DoctorCheck {

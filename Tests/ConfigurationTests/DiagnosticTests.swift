@@ -121,6 +121,21 @@ struct DiagnosticTests {
                 "limits.nofile = \"many\"",
                 "17: apps.web.limits.nofile: \"many\" is no limit: write 4096, \"unlimited\" or \"SOFT:HARD\""
             ),
+            ("limits.tasks = 0", "16: apps.web.limits.tasks: must be one number from 1, or \"unlimited\""),
+            ("limits.tasks = \"1:2\"", "16: apps.web.limits.tasks: must be one number from 1, or \"unlimited\""),
+            (
+                "resources.active.cpu_max = 50",
+                "28: apps.web.resources.active.cpu_max: expected a share of one processor like \"50%\", found an integer"
+            ),
+            (
+                "resources.active.cpu_max = \"half\"",
+                "28: apps.web.resources.active.cpu_max: \"half\" is no share of a processor: write \"50%\" for half of one, "
+                    + "\"200%\" for two, at least \"1%\", or \"none\""
+            ),
+            (
+                "resources.active = { memory_high = \"1MiB\", memory_low = \"2MiB\" }",
+                "1: apps.web.resources: active.memory_low must not be more than memory_high"
+            ),
             ("limits.core = \"2:1\"", "15: apps.web.limits.core: the soft limit of \"2:1\" is above the hard one"),
             (
                 "environment.\"A=B\" = \"\"",

@@ -127,6 +127,15 @@ struct DiffTests {
             try shown("limits", "{ nofile = 10 }", "{ nofile = \"10:unlimited\", core = 0 }")
                 == "limits.core none → 0, limits.nofile 10 → 10:unlimited"
         )
+        #expect(try shown("limits", nil, "{ tasks = 9 }") == "limits.tasks none → 9")
+        let tasks = try Self.changes(["limits": "{ tasks = 9 }"], ["limits": "{ tasks = 8 }"])
+        #expect(tasks.map(\.effect) == [.live])
+        let both = try Self.changes(["limits": "{ tasks = 9 }"], ["limits": "{ tasks = 8, nofile = 7 }"])
+        #expect(both.map(\.effect) == [.restart, .restart])
+        #expect(
+            try shown("resources", "{ active = { cpu_max = \"50%\" } }", "{ active = { memory_high = \"1MiB\" } }")
+                == "resources.active.cpu_max 50% → none, resources.active.memory_high none → 1MiB"
+        )
         #expect(
             try shown("restart_backoff", nil, "{ limit = 3, initial = \"1s\" }")
                 == "restart_backoff.initial 100ms → 1s, restart_backoff.limit 10 → 3"

@@ -14,12 +14,16 @@ struct LoaderTests {
         "evict": "\"kill\"", "exec": "[\"/bin/a\", \"\"]", "exits_on_suspend": "true", "expiry_warning": "\"1s\"",
         "extension_limit": "\"2min\"", "grace": "\"0s\"", "group": "\"video\"", "instances": "2",
         "kill_mode": "\"main\"", "last_resort": "true", "launch": "\"on-demand\"", "launch_deadline": "\"none\"",
-        "limits": "{ nofile = 4096, core = \"0:1GiB\", as = \"unlimited\", rttime = \"5ms\" }", "log": "\"null\"",
+        "limits": "{ nofile = 4096, core = \"0:1GiB\", as = \"unlimited\", rttime = \"5ms\", tasks = 512 }",
+        "log": "\"null\"",
         "log_max_age": "\"7d\"", "log_max_files": "0", "log_max_size": "\"none\"", "memory_limit": "\"64MiB\"",
         "memory_needed": "\"1MB\"", "nice": "-5", "notify_access": "\"main\"", "on_lock": "\"ignore\"",
         "on_missed_transition": "\"end\"", "page_out_after": "\"1h30m\"", "priority": "-7",
         "ready": "{ http = \"http://[::1]:80/h?x\", interval = \"1s\", timeout = \"3s\" }", "requires": "[\"c\"]",
-        "resources": "{ background = { cpu_weight = 2, io_weight = 3, oom_score_adj = 4, timer_slack = \"5us\" } }",
+        "resources": """
+        { background = { cpu_weight = 2, io_weight = 3, oom_score_adj = 4, timer_slack = "5us", cpu_max = "12.5%", \
+        memory_high = "32MiB", memory_low = "1MiB" } }
+        """,
         "restart": "\"always\"",
         "restart_backoff":
             "{ initial = \"1s\", factor = 3, cap = \"2s\", limit = 4, window = \"5s\", jitter = 0.5 }",
@@ -68,6 +72,7 @@ struct LoaderTests {
             ResourceLimit(name: "core", resource: 4, soft: 0, hard: 1 << 30),
             ResourceLimit(name: "nofile", resource: 7, soft: 4_096, hard: 4_096),
             ResourceLimit(name: "rttime", resource: 15, soft: 5_000, hard: 5_000),
+            ResourceLimit(name: "tasks", resource: ResourceLimit.tasks, soft: 512, hard: 512),
         ]
         app.log = .null
         app.logMaxAge = .seconds(7 * 86_400)
@@ -92,6 +97,9 @@ struct LoaderTests {
         profile.ioWeight = 3
         profile.oomScoreAdjust = 4
         profile.timerSlack = .microseconds(5)
+        profile.cpuMaximum = 12_500
+        profile.memoryHigh = 32 << 20
+        profile.memoryLow = 1 << 20
         app.resources = [.background: profile]
         rules.restart = .always
         rules.backoff.initial = .seconds(1)

@@ -332,7 +332,7 @@ import Testing
     func cgroup() throws {
         guard let cgroups = tree() else { return }
         defer { cgroups.removeAll() }
-        let (path, _) = try cgroups.create("web@1")
+        let (path, _, _) = try cgroups.create("web@1")
         // The escape is complete: the program waits until it is in its cgroup, then clears its environment.
         let app = try TestApp(
             """
@@ -360,12 +360,12 @@ import Testing
             $0
         }
         #expect(!app.states().contains("T"), "the freezer does not show there")
-        #expect(throws: Errno.self) { try cgroups.remove("web@1") }
+        #expect(throws: Errno.self) { try cgroups.remove(path) }
         #expect(app.tree.usage().processorTime > .zero)
         #expect(try app.kill() == .gone)
         #expect(try !File.readString(path + "/cgroup.freeze").contains("1"), "thawed for the next launch")
         _ = try repeated {
-            try? cgroups.remove("web@1")
+            try? cgroups.remove(path)
         } until: {
             $0 != nil
         }

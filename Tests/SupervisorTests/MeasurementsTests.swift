@@ -159,7 +159,7 @@ extension Measurements {
             return print("skipped: \(error)")
         }
         defer { cgroups.removeAll() }
-        let (path, _) = try cgroups.create("web")
+        let (path, _, _) = try cgroups.create("web")
         let program = try MeasuredProgram(cgroup: path)
         defer { program.end() }
         // A process that somebody puts there takes no processor time of the app's as long as it sleeps.

@@ -125,6 +125,8 @@ extern const uint32_t tlx_epollin, tlx_epollout, tlx_epollhup, tlx_epollrdhup, t
 /// ioprio_get and ioprio_set have no wrapper in libc: of one thread by its number.
 int tlx_io_priority(int thread);
 int tlx_set_io_priority(int thread, int priority);
+/// Extended attributes are not in Swift's Glibc. The bytes of one, at most `size`; -1 with errno.
+long tlx_attribute(const char *path, const char *name, void *value, unsigned long size);
 /// The function flock is hidden behind the struct of that name. Kind: 0 unlock, 1 shared, 2 exclusive; never blocks.
 int tlx_flock(int fd, int kind);
 /// prctl is variadic.

@@ -96,6 +96,9 @@ struct PlainStatus {
         add("exec", status.exec.joined(separator: " "))
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("cgroup", status.cgroup)
+        let given = status.profileDone.joined(separator: ", ")
+        add("share", status.profile.map { "that of \($0) apps" + (given.isEmpty ? "" : ": \(given)") })
+        add("not had", status.profileMissing.joined(separator: "; "))
         return facts
     }
 

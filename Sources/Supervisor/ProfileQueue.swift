@@ -1,0 +1,207 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// Apps that wait for the share of the machine that their state gives them.
+///
+/// It is given when the loop has nothing more urgent, for about a millisecond a turn, and as the app is then: what it
+/// was in between does not count. An app whose profile is the one that it has, or was born with, costs nothing.
+final class ProfileQueue {
+    private var waiting: [AppID] = []
+    private var isWorking = false
+    /// Apps whose profile an ordinary user has to give a little later.
+    private var again: [AppID] = []
+    private var againTimer: TimerSource?
+    /// What could not be had was said, by kind.
+    private var told: Set<ProfileFailure.Kind> = []
+
+    /// How long a turn may take.
+    private static let portion = Duration.milliseconds(1)
+    /// Autogroups may be changed ten times a second.
+    private static let pause = Duration.milliseconds(110)
+
+    /// Has `work` done for the app, once however often it is added meanwhile.
+    func add(_ app: AppRuntime, _ loop: EventLoop, _ work: @escaping (AppID) -> Void) {
+        guard !app.isInProfileQueue else { return }
+        app.isInProfileQueue = true
+        waiting.append(app.id)
+        guard !isWorking else { return }
+        isWorking = true
+        loop.later { [weak self] in self?.turn(loop, work) }
+    }
+
+    private func turn(_ loop: EventLoop, _ work: @escaping (AppID) -> Void) {
+        let end = loop.now + Self.portion
+        var count = 0
+        while count < waiting.count, loop.now < end {
+            work(waiting[count])
+            count += 1
+        }
+        waiting.removeFirst(count)
+        isWorking = !waiting.isEmpty
+        if isWorking { loop.later { [weak self] in self?.turn(loop, work) } }
+    }
+
+    /// Has `work` done for the app a little later, and again as long as it says so. One `.alone` ends the turn: others
+    /// would fare no better.
+    func addLater(_ app: AppID, _ loop: EventLoop, _ work: @escaping (AppID) -> Repeat) {
+        again.append(app)
+        if againTimer == nil {
+            againTimer = try? loop.timer { [weak self] in self?.turnAgain(loop, work) }
+            againTimer?.arm(after: Self.pause)
+        }
+    }
+
+    /// What is left to do for an app.
+    enum Repeat {
+        case nothing
+        case again
+        case alone
+    }
+
+    private func turnAgain(_ loop: EventLoop, _ work: (AppID) -> Repeat) {
+        let end = loop.now + Self.portion
+        let apps = again
+        var count = 0
+        var unfinished: [AppID] = []
+        turn: while count < apps.count, loop.now < end {
+            switch work(apps[count]) {
+            case .nothing: count += 1
+            case .again:
+                unfinished.append(apps[count])
+                count += 1
+            case .alone: break turn
+            }
+        }
+        again = apps[count...] + unfinished
+        if again.isEmpty { againTimer = nil } else { againTimer?.arm(after: Self.pause) }
+    }
+
+    /// Whether what failed is said now: each kind is once.
+    func tells(_ failure: ProfileFailure) -> Bool { failure.kind != .ownChoice && told.insert(failure.kind).inserted }
+}
+
+extension Supervisor {
+    /// What an app has been given is to be what it should have now; called for each app that the core touched.
+    func checkProfile(_ app: AppRuntime) {
+        guard !app.isInProfileQueue, let tree = app.tree, let state = wantedProfile(app) else { return }
+        if state == app.profileState { return }
+        guard app.specification.profile(in: state) != tree.profile else {
+            if app.profileState != nil || state != .active { setProfileState(app, state) }
+            return
+        }
+        queueProfile(app)
+    }
+
+    /// What profiles say has changed.
+    func profilesChanged(_ app: AppRuntime) {
+        guard let tree = app.tree, let state = app.profileState ?? wantedProfile(app),
+            app.specification.profile(in: state) != tree.profile
+        else { return }
+        queueProfile(app)
+    }
+
+    private func queueProfile(_ app: AppRuntime) {
+        profiles.add(app, loop) { [weak self] id in self?.giveProfile(id) }
+    }
+
+    /// The state whose share the app should have; nil: what it has, until the edge that it walks is over.
+    ///
+    /// What slows it down is given after it has stopped, or has answered that it is in the background, and to one that is
+    /// being launched not before it is ready; a oneshot is at its work as soon as it runs.
+    private func wantedProfile(_ app: AppRuntime) -> AppState? {
+        let machine = coordinator.machine(app.id)
+        guard app.exitRecord == nil else { return nil }
+        switch machine.transition {
+        case nil:
+            if let advised = app.advisedProfile, advised.state == machine.state { return advised.profile }
+            return machine.state == .notRunning ? nil : machine.state
+        case .launching:
+            guard app.specification.rules.isOneshot else { return nil }
+            return machine.state == .inactive ? .active : machine.state
+        case .activating, .deactivating, .enteringBackground, .enteringForeground, .suspending, .resuming,
+            .terminating:
+            return nil
+        }
+    }
+
+    private func giveProfile(_ id: AppID) {
+        let app = apps[id]
+        app.isInProfileQueue = false
+        guard app.tree != nil, let state = wantedProfile(app) else { return }
+        give(app, state)
+    }
+
+    /// An app that is about to be continued, or told that it comes to the foreground, has its share first.
+    func raiseProfile(_ app: AppRuntime) {
+        guard app.tree != nil, let present = app.profileState, app.exitRecord == nil else { return }
+        let machine = coordinator.machine(app.id)
+        let wanted: AppState =
+            switch machine.goal {
+            case .active: .active
+            case .inactive: .inactive
+            case .background, .suspended, .notRunning: .background
+            }
+        if wanted.share > present.share { give(app, wanted) }
+    }
+
+    /// Gives an app a state's share of the machine, as far as that can be had; says what became of it.
+    @discardableResult
+    func give(_ app: AppRuntime, _ state: AppState) -> ProfileReport {
+        guard let tree = app.tree else { return ProfileReport() }
+        let profile = app.specification.profile(in: state)
+        var report = ProfileReport()
+        if profile != tree.profile { report = tree.apply(profile) }
+        setProfileState(app, state)
+        for failure in report.failures where profiles.tells(failure) {
+            log.info(
+                "\(app.name), like others, does not have all that its state gives it: not \(failure.text); ‘torpor doctor’ "
+                    + "says what is missing"
+            )
+        }
+        if report.isWorthRepeating || report.isUnfinished {
+            profiles.addLater(app.id, loop) { [weak self] id in self?.repeatProfile(id) ?? .nothing }
+        }
+        return report
+    }
+
+    private func repeatProfile(_ id: AppID) -> ProfileQueue.Repeat {
+        guard let tree = apps[id].tree else { return .nothing }
+        let report = tree.apply(tree.profile)
+        if report.isWorthRepeating { return .alone }
+        return report.isUnfinished ? .again : .nothing
+    }
+
+    /// What the app has now of what its state gives it, in words, and what it has not.
+    func profileText(_ app: AppRuntime) -> (state: AppState?, done: [String], missing: [String]) {
+        guard let tree = app.tree else { return (nil, [], []) }
+        let missing = missingLimits(app)
+        guard let state = app.profileState else {
+            return (tree.profile == .ordinary ? .active : nil, [], missing)
+        }
+        // What is so already is only looked at.
+        let report = tree.apply(tree.profile)
+        return (state, report.done, report.failed + missing)
+    }
+
+    private func setProfileState(_ app: AppRuntime, _ state: AppState) {
+        guard app.profileState != state else { return }
+        app.profileState = state
+        record(app)
+    }
+}
+
+extension AppState {
+    /// A state with more of the machine has the higher one.
+    fileprivate var share: Int {
+        switch self {
+        case .notRunning: 0
+        case .suspended: 1
+        case .background: 2
+        case .inactive: 3
+        case .active: 4
+        }
+    }
+}
