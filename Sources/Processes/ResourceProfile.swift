@@ -184,6 +184,7 @@ extension ProcessTree {
             if wish != nil { report.fail(kind, "\(file) \(text) (no memory controller)") }
         }
         let before = given.profile
+        if before?.memoryHigh != profile.memoryHigh { given.loweredFrom = nil }
         apply("memory.high", profile.memoryHigh, before?.memoryHigh, none: "max", .memoryHigh, &report)
         apply("memory.low", profile.memoryLow, before?.memoryLow, none: "0", .memoryLow, &report)
     }

@@ -27,6 +27,7 @@ enum Happening: String, CaseIterable {
     case outlivedGrace = "97700f5ce7dd4478bd7239eb1ca05919"
     case notStopped = "87dfb01a311041f29dab954723a3623c"
     case continuedByOthers = "2b99c41c4130422dbf68fd719d9ed23c"
+    case overLimit = "3853a36f0ed6423abd5532aedf306d99"
     case noStateDirectory = "761e4867751f4b3a8e671fc20cad4163"
 
     // It speaks.
@@ -67,8 +68,8 @@ enum Happening: String, CaseIterable {
         case .told: "message"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
-        case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .noStateDirectory, .said,
-            .mainChanged, .unheard, .descriptorClosed, .chatty:
+        case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory,
+            .said, .mainChanged, .unheard, .descriptorClosed, .chatty:
             "notice"
         case .asked, .refused: "request"
         case .keptDown: "goal"
@@ -89,7 +90,7 @@ enum Happening: String, CaseIterable {
             .info
         case .unheard, .descriptorClosed, .refused, .chatty: .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
-            .outlivedGrace, .notStopped, .continuedByOthers, .noStateDirectory:
+            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -100,7 +101,7 @@ enum Happening: String, CaseIterable {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
-            .noStateDirectory, .said, .asked, .keptDown, .advised, .removed, .chatty:
+            .overLimit, .noStateDirectory, .said, .asked, .keptDown, .advised, .removed, .chatty:
             " "
         case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,

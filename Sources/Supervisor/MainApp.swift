@@ -85,7 +85,7 @@ enum MainStatus {
         switch ending.cause {
         case .exited(let code): status = code & 0xff
         case .signaled(let number, _): status = signal + number
-        case .outOfMemory: status = signal + Signal.kill
+        case .outOfMemory, .memoryLimit: status = signal + Signal.kill
         case .unknown: status = failure
         case nil:
             if ending.reason.wasAskedFor { return signal + Signal.terminate }

@@ -87,7 +87,6 @@ extension Supervisor {
     /// What an app has been given is to be what it should have now; called for each app that the core touched.
     func checkProfile(_ app: AppRuntime) {
         guard !app.isInProfileQueue, let tree = app.tree, let state = wantedProfile(app) else { return }
-        if state == app.profileState { return }
         guard app.specification.profile(in: state) != tree.profile else {
             if app.profileState != nil || state != .active { setProfileState(app, state) }
             return

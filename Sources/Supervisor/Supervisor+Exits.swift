@@ -247,7 +247,7 @@ enum EndingText {
         case .exited(let code): fields += [("EXIT_CODE", "exited"), ("EXIT_STATUS", "\(code)")]
         case .signaled(let signal, let coreDumped):
             fields += [("EXIT_CODE", coreDumped ? "dumped" : "killed"), ("EXIT_STATUS", "\(signal)")]
-        case .outOfMemory: fields += [("EXIT_CODE", "killed"), ("EXIT_STATUS", "\(Signal.kill)")]
+        case .outOfMemory, .memoryLimit: fields += [("EXIT_CODE", "killed"), ("EXIT_STATUS", "\(Signal.kill)")]
         case .unknown, nil: break
         }
         if let errno, ending.reason == .launchFailed { fields.append(("ERRNO", "\(errno.rawValue)")) }

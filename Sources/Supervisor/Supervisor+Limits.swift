@@ -107,8 +107,7 @@ extension Supervisor {
             let (isOver, bytes) = tree.exceeds(limit, usage)
             guard isOver else { continue }
             let text = "has \(bytes >> 10) KiB of memory, more than its memory_limit of \(limit >> 10) KiB: it is ended"
-            log.warning("\(app.name) \(text)")
-            note(app, kind: "notice", text: text)
+            note(app, .overLimit, text: text)
             let id = app.id
             uninterrupted { [weak self] in try? self?.request(.stop(.memoryLimit), of: id) }
         }
