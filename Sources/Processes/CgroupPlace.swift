@@ -58,7 +58,6 @@ struct CgroupPlace {
             pid == ThisProcess.pid || pid == keeper || (try? ProcFS.stat(pid).parent) == keeper
         }
         guard isOurs, !processes.isEmpty else { return false }
-        let own = path + "/" + Self.ownPart + CgroupTree.fileName(instance)
         do throws(Errno) {
             try Cgroup.create(own)
             // The keeper first: what it starts meanwhile is born there.
@@ -69,6 +68,17 @@ struct CgroupPlace {
             return false
         }
         return direct.isEmpty
+    }
+
+    private var own: String { path + "/" + Self.ownPart + CgroupTree.fileName(instance) }
+
+    /// At the end, when no app's cgroup is left: the supervisor is where it was, and nothing is left of it.
+    func moveBack() {
+        guard File.exists(own) else { return }
+        // Who hands controllers down can have no processes.
+        for name in words("cgroup.subtree_control", of: path) { write("-\(name)", path) }
+        for pid in (try? Cgroup.procs(own)) ?? [] { try? Cgroup.add(path, pid: pid) }
+        try? Cgroup.remove(own)
     }
 
     private var isDelegated: Bool {

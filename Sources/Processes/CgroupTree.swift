@@ -12,6 +12,7 @@ public final class CgroupTree {
     public let base: String
     /// Where `base` is, an absolute path.
     public let place: String
+    private let instance: String
     /// Controllers that the apps' cgroups have, such as `memory`.
     public private(set) var controllers: [String] = []
 
@@ -42,6 +43,7 @@ public final class CgroupTree {
                 try Cgroup.freeze(path, false)
                 base = path
                 self.place = place
+                self.instance = instance
                 controllers = CgroupPlace(place, instance: instance).handDown(to: path)
                 return
             } catch {
@@ -88,7 +90,8 @@ public final class CgroupTree {
     /// Removes what is empty, at the end. What still has processes stays.
     public func removeAll() {
         for child in Cgroup.children(base) { try? Cgroup.removeTree(child) }
-        try? Cgroup.remove(base)
+        guard (try? Cgroup.remove(base)) != nil else { return }
+        CgroupPlace(place, instance: instance).moveBack()
     }
 
     /// Cgroups of apps, by their paths, that have processes and are not among the `known` ones: what an earlier

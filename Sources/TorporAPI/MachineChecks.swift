@@ -89,7 +89,7 @@ public struct MachineChecks {
                 DoctorCheck(
                     name: "\(purpose.controller) controller",
                     ok: false,
-                    message: "\(obstacle(purpose.controller)): \(purpose.cost)"
+                    message: "\(obstacle(purpose.controller)). Without it \(purpose.cost)"
                 )
             }
     }

@@ -125,7 +125,7 @@ import Varlink
                 let check = checks.first { $0.name == "\(name) controller" }
                 let had = checks.first { $0.name == "controllers" }?.value ?? ""
                 #expect((check == nil) == had.contains("\(name) ("), "\(name)")
-                if let check { #expect(!check.ok && (check.message ?? "").contains(": ")) }
+                if let check { #expect(!check.ok && (check.message ?? "").contains(". Without it ")) }
             }
         }
     }
