@@ -87,8 +87,9 @@ extension Supervisor {
         return fields
     }
 
-    /// Whether there is room for one more entry of an app, else it is for those who look closely. One that is suspended and resumed every few seconds would
-    /// fill the journal, or use up what it takes of a service in a time; all is in the history all the same.
+    /// Whether there is room for one more entry of an app, else it is for those who look closely. One that is suspended
+    /// and resumed every few seconds would fill the journal, or use up what it takes of a service in a time; all is in
+    /// the history all the same.
     private func hasRoom(_ app: AppRuntime, _ level: LogLevel) -> Bool {
         guard level < .warning, level > .debug else { return true }
         switch app.room.take(now: loop.now) {

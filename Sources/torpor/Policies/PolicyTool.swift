@@ -67,7 +67,8 @@ struct PolicyTool {
         if let path = HostProcess.findProgram() { return path }
         throw Failure(
             status: .failed,
-            message: "torpor-policy-host, which policies run in, is neither beside torpor nor in ../libexec/torpor: name "
+            message:
+                "torpor-policy-host, which policies run in, is neither beside torpor nor in ../libexec/torpor: name "
                 + "it with --host"
         )
     }
