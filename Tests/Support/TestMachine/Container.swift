@@ -8,15 +8,13 @@ package final class Container: Machine {
 
     package let slowness = 1
     private let script: Program
-    private let output: String
     /// The container's PID 1, as this machine counts.
     private var systemd: pid_t = 0
     private var boots = 0
 
     package init() throws {
         guard let tree = Container.tree else { throw Trouble("TORPOR_SYSTEMD_ROOT is not set") }
-        output = NSTemporaryDirectory() + "container-\(UUID().uuidString.prefix(8))"
-        script = try Program([Sources.path("scripts/systemd-container"), "run", tree], output: output)
+        script = try Program([Sources.path("scripts/systemd-container"), "run", tree])
         try waitForBoot()
     }
 
@@ -27,7 +25,6 @@ package final class Container: Machine {
         script.closeInput()
         let limit = Date() + 60
         while script.ended() == nil, Date() < limit { usleep(10_000) }
-        try? FileManager.default.removeItem(atPath: output)
     }
 
     package var console: String { "" }

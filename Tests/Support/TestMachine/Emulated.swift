@@ -18,7 +18,7 @@ package final class Emulated: Machine {
         guard let folder = Emulated.folder else { throw Trouble("TORPOR_VM is not set") }
         self.folder = folder
         path = NSTemporaryDirectory() + "vm-\(UUID().uuidString.prefix(8))"
-        script = try Program([Sources.path("scripts/emulated-machine"), "run", folder, path], output: path + ".out")
+        script = try Program([Sources.path("scripts/emulated-machine"), "run", folder, path])
         port = try Emulated.connect(path, script)
         while try line(within: 240) != "ready" {}
     }
@@ -31,7 +31,6 @@ package final class Emulated: Machine {
         script.closeInput()
         let limit = Date() + 20
         while script.ended() == nil, Date() < limit { usleep(10_000) }
-        try? FileManager.default.removeItem(atPath: path + ".out")
     }
 
     package var console: String {

@@ -1,15 +1,20 @@
 import Foundation
 
-/// A program of this machine, started with a pipe to its standard input; its output goes to a file.
+/// A program of this machine, started with a pipe to its standard input; its output goes to a file without a name.
 final class Program {
     let pid: pid_t
     /// Closed, it tells the program to end. No other child inherits it.
     private var input: Int32
-    private let output: String
+    private let output: Int32
     private var status: Int32?
 
-    init(_ words: [String], output: String) throws {
-        self.output = output
+    init(_ words: [String]) throws {
+        var name = Array((NSTemporaryDirectory() + "output-XXXXXX").utf8CString)
+        let file = mkstemp(&name)
+        guard file >= 0 else { throw Trouble("no temporary file: \(errno)") }
+        unlink(name)
+        _ = fcntl(file, F_SETFD, FD_CLOEXEC)
+        output = file
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw Trouble("no pipe: \(errno)") }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -18,8 +23,8 @@ final class Program {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, ends[0], 0)
-        posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-        posix_spawn_file_actions_adddup2(&actions, 1, 2)
+        posix_spawn_file_actions_adddup2(&actions, output, 1)
+        posix_spawn_file_actions_adddup2(&actions, output, 2)
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -40,14 +45,26 @@ final class Program {
         self.pid = pid
     }
 
-    deinit { closeInput() }
+    deinit {
+        closeInput()
+        close(output)
+    }
 
     func closeInput() {
         if input >= 0 { close(input) }
         input = -1
     }
 
-    var text: String { (try? String(contentsOfFile: output, encoding: .utf8)) ?? "" }
+    /// What it has written so far.
+    var text: String {
+        var all: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 65536)
+        while true {
+            let count = pread(output, &piece, piece.count, off_t(all.count))
+            guard count > 0 else { return String(decoding: all, as: UTF8.self) }
+            all += piece[..<count]
+        }
+    }
 
     /// Exit status, or minus the signal that ended it, once it has ended.
     func ended() -> Int32? {
@@ -60,9 +77,7 @@ final class Program {
 
     /// Runs a program to its end; it is killed after so many seconds.
     static func run(_ words: [String], within seconds: Int) throws -> Answer {
-        let folder = NSTemporaryDirectory() + "tm-\(UUID().uuidString.prefix(8))"
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let program = try Program(["timeout", "--kill-after=2", "\(seconds)"] + words, output: folder)
+        let program = try Program(["timeout", "--kill-after=2", "\(seconds)"] + words)
         program.closeInput()
         while true {
             if let status = program.ended() { return Answer(status: status, output: program.text) }
