@@ -111,7 +111,8 @@ extension Emulation {
                 syswrite($file, "some 50000 1000000") or die "write: $!";
                 my $set = "";
                 vec($set, fileno($file), 1) = 1;
-                print "fired ", select(undef, undef, $set, 60), "\\n";
+                my $fired = select(undef, undef, $set, 60);
+                print "fired $fired\\n";
                 """
             try machine.write("/run/watch.pl", watch)
             try machine.done("torpor start squeezed")

@@ -75,7 +75,7 @@ enum Emulation {
         memory_limit = "64MiB"
         resources.background = { cpu_weight = 7, io_weight = 9 }
         [apps.forks]
-        exec = ["/bin/sh", "-c", "i=0; while [ $i -lt 60 ]; do setsid sleep infinity & i=$((i+1)); done; wait; sleep infinity"]
+        exec = ["/usr/bin/perl", "-e", "for (1..60) { my $pid = fork; last if defined $pid and $pid == 0 } sleep 1 while 1"]
         limits = { tasks = 40 }
         [apps.many]
         exec = ["/bin/sh", "-c", "i=0; while [ $i -lt 60 ]; do setsid sleep infinity & i=$((i+1)); done; wait"]
