@@ -1,4 +1,4 @@
-public import Linux
+import Linux
 
 /// What an app as a whole may use at most, by its cgroup.
 public struct AppLimits: Hashable, Sendable {

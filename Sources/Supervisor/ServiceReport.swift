@@ -154,7 +154,7 @@ final class ServiceReport {
         }
         let order = ["launching", "active", "inactive", "background", "suspended", "terminating", "not-running"]
         let parts = order.compactMap { name in counts[name].map { "\($0) \(name)" } }
-        var text = supervisor.apps.count == 1 ? "1 app" : "\(supervisor.apps.count) apps"
+        var text = Supervisor.count(supervisor.apps.count, "app")
         if !parts.isEmpty { text += ": " + parts.joined(separator: ", ") }
         if !failed.isEmpty {
             text += "; failed: " + failed.prefix(3).joined(separator: ", ")

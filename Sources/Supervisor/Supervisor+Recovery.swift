@@ -93,7 +93,7 @@ extension Supervisor {
         for name in inheritance.remaining { keeper.release(name) }
         if keeper.instance > 1 || !recovered.isEmpty {
             let time = (loop.now - began).microseconds
-            let text = "a new torpord has taken over \(recovered.count) running apps"
+            let text = "a new torpord has taken over \(Self.count(recovered.count, "running app"))"
             note(.tookOver, text: "\(text) in \(time / 1000).\(time / 100 % 10) ms")
         }
         return fresh

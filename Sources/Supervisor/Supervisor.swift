@@ -247,6 +247,9 @@ public final class Supervisor {
         return status
     }
 
+    /// `1 app`, `2 apps`.
+    static func count(_ count: Int, _ what: String) -> String { count == 1 ? "1 \(what)" : "\(count) \(what)s" }
+
     private func launchAtStart(_ fresh: [AppRuntime]) {
         let first = fresh.compactMap { launchAtStart($0) } + mainAtStart
         if recovery.isShuttingDown { isFinishing = true }
@@ -255,7 +258,7 @@ public final class Supervisor {
         suspendAsBefore(first)
         note(
             .started,
-            text: "torpord \(Supervisor.version) supervises \(apps.count) apps, control socket \(runtime.socket)"
+            text: "torpord \(Supervisor.version) supervises \(Self.count(apps.count, "app")), control socket \(runtime.socket)"
         )
         settle()
         isStarted = true
