@@ -28,7 +28,7 @@ final class LeftOverApp {
         switch place {
         case .tree(let tree):
             _ = try? tree.signal(Signal.terminate, toAll: true)
-            try? tree.thaw()
+            _ = try? tree.thaw()
             try? tree.continue()
         case .cgroup(let path):
             for pid in (try? Cgroup.procs(path)) ?? [] {
