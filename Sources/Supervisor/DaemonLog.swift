@@ -15,6 +15,7 @@ final class DaemonLog {
     var isJournal: Bool { journal != nil }
     /// Standard error, but for tests.
     private let descriptor: Int32
+    private let kind: FileStatus.Kind
     /// Lines that nobody took.
     private var lost = 0
 
@@ -30,6 +31,7 @@ final class DaemonLog {
     ) {
         self.level = level
         self.descriptor = descriptor
+        kind = (try? File.status(descriptor: descriptor).kind) ?? .other
         journal = JournalSocket.isStream(descriptor, named: stream) ? JournalSocket(path: path) : nil
     }
 
@@ -64,10 +66,10 @@ final class DaemonLog {
         let bytes = Array((mark + text).utf8)
         do throws(Errno) {
             // A socket can be asked not to wait for this once; what else there is may be shared with those who do wait.
-            do throws(Errno) {
-                return try Sockets.send(descriptor, bytes) != nil
-            } catch {
-                guard error == .notSocket else { throw error }
+            switch kind {
+            case .socket: return try Sockets.send(descriptor, bytes) != nil
+            case .regular: return try Descriptor.write(descriptor, bytes) != nil
+            case .directory, .link, .fifo, .character, .block, .other: break
             }
             var rest = bytes[...]
             repeat {
