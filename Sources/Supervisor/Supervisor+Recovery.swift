@@ -326,6 +326,12 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 1 : flags & ~1 }
     }
 
+    /// Whether the next torpord is to go by the configuration on disk: who restarts a service means that too.
+    var readsConfiguration: Bool {
+        get { flags & 8 != 0 }
+        set { flags = newValue ? flags | 8 : flags & ~8 }
+    }
+
     /// Whether processes of apps that are found running were being ended by a supervisor that is gone.
     var endsWhatIsFound: Bool {
         get { flags & 4 != 0 }

@@ -258,11 +258,16 @@ public final class Supervisor {
         suspendAsBefore(first)
         note(
             .started,
-            text: "torpord \(Supervisor.version) supervises \(Self.count(apps.count, "app")), control socket \(runtime.socket)"
+            text: "torpord \(Supervisor.version) supervises \(Self.count(apps.count, "app")), control socket "
+                + runtime.socket
         )
         settle()
         isStarted = true
         service.launch(first.map(\.app))
+        if recovery.readsConfiguration {
+            apply(ApplyRequest(), by: "the start after a stop that left the apps", nil)
+            recovery.readsConfiguration = false
+        }
         for work in afterStart { work() }
         afterStart = []
         followMain()
@@ -280,6 +285,12 @@ public final class Supervisor {
     /// Asks the core for something on behalf of a person or a policy.
     func request(_ request: Request, of app: AppID) throws(RequestError) {
         perform(try coordinator.request(request, of: app, now: loop.now))
+        // A failure that somebody has seen is in the history, and no longer how the app is.
+        if request == .reset, let reason = apps[app].lastExit.flatMap({ TerminationReason(rawValue: $0.reason) }),
+            !reason.wasAskedFor
+        {
+            apps[app].lastExit = nil
+        }
         settle()
     }
 
@@ -394,6 +405,7 @@ public final class Supervisor {
         if let reason {
             note(.stopping, text: "stopping: the apps run on, and the next torpord takes them over", reason: reason)
             service.stop(leavingApps: true)
+            recovery.readsConfiguration = true
             isLeaving = true
             return loop.stop()
         }

@@ -119,7 +119,8 @@ struct PlainHealth {
     /// What is wrong with an app that nobody asks for in particular: one that is down on purpose is well.
     private static func problemOfAny(_ app: AppSummary) -> String? {
         if app.failed { return failure(app) }
-        return app.goal == "not-running" || isUp(app) ? nil : absence(app)
+        if app.goal == "not-running" || isUp(app) { return hasFailed(app) ? failure(app) : nil }
+        return absence(app)
     }
 
     private static func problem(_ app: AppSummary, _ state: String?) -> String? {
@@ -128,6 +129,18 @@ struct PlainHealth {
         guard let state, app.state != state else { return nil }
         return "\(app.name) is \(app.state), and not \(state)"
     }
+
+    /// Whether its last end was none that anybody asked for, and nothing follows (`restart = "never"`).
+    private static func hasFailed(_ app: AppSummary) -> Bool {
+        guard app.state == "not-running", app.transition == nil, app.nextRestartMilliseconds == nil,
+            let reason = app.lastExit?.reason
+        else { return false }
+        return !wasMeant.contains(reason)
+    }
+
+    private static let wasMeant: Set = [
+        "exit-success", "stopped", "exits-on-suspend", "shutdown", "force-quit", "evicted", "replaced",
+    ]
 
     private static func failure(_ app: AppSummary) -> String {
         let exit = app.lastExit.map { " (\($0.sentence))" } ?? ""

@@ -36,6 +36,26 @@ import Varlink
         }
     }
 
+    @Test("An app that ended without anybody's asking, and is not restarted, is not well until it is started again")
+    func notRestarted() throws {
+        let toml =
+            "[apps.once]\nexec = [\"/bin/sh\", \"-c\", \"test -e @D/go && exec sleep 1000; exit 7\"]\nrestart = \"never\"\n"
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitForEvent("once", "exit-failure")
+            try daemon.eventually("it is told") {
+                try self.health(daemon).output.contains("once has failed (exit-failure 7)")
+            }
+            #expect(try self.health(daemon).code == 1)
+            try daemon.done(.reset, "once")
+            #expect(try self.health(daemon).code == 0, "somebody has seen it")
+            try Daemon.write(["go": ""], in: daemon.directory)
+            try daemon.done(.start, "once")
+            #expect(try self.health(daemon).code == 0)
+            try daemon.done(.stop, "once")
+            #expect(try self.health(daemon).code == 0, "a person has stopped it")
+        }
+    }
+
     @Test("Every app that should be up and is not has a sentence, and a place in the document")
     func ill() throws {
         try withDaemon(Self.toml) { daemon throws in
