@@ -8,6 +8,7 @@ import ServiceManager
 extension Supervisor {
     /// Under systemd apps live in a scope beside the service, else below the service or wherever there is a place.
     func findCgroups() {
+        scope = nil
         if keeper.isUnderManager {
             do throws(ServiceManagerError) {
                 manager = try ServiceManager(main: keeper.pid)

@@ -439,6 +439,8 @@ public final class Supervisor {
     /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.
     private func giveUp() {
         guard keeper.leftOver.isEmpty else { return }
+        cgroups?.removeAll()
+        scope?.release()
         runtime.remove(apps: [])
         keeper.sayBye()
     }
