@@ -105,6 +105,8 @@ final class Daemon {
             if left.isEmpty, reap() != nil { break }
             usleep(10_000)
         }
+        // A supervisor that was killed with all it had leaves an empty one.
+        for path in Truth.cgroups(of: runtime) { try? Cgroup.removeTree(path) }
         try? FileManager.default.removeItem(atPath: directory)
     }
 
