@@ -158,6 +158,15 @@ public struct AppMachine: Sendable {
         }
     }
 
+    /// The message whose answer the edge in flight waits for.
+    public var awaitedMessage: Message? {
+        switch phase {
+        case .running(let running): running.edge?.awaiting
+        case .terminating(let terminating): terminating.stage == .asked ? .willTerminate : nil
+        case .notRunning, .launching: nil
+        }
+    }
+
     /// Whether it is launched and ready, or a oneshot that is done: what requires it may start.
     public var isUp: Bool {
         if rules.isOneshot { return isDone }

@@ -82,8 +82,7 @@ extension Supervisor {
         let unheard = recovered.filter { !inheritance.has(HeldName.notify($0.name)) }.map(\.id)
         for app in apps { takeOver(app) }
         keeper.deliverWaiting()
-        // The kernel had refused their heartbeats.
-        for id in unheard { deliver(.heartbeat, to: id) }
+        for id in unheard { hearAfterSilence(apps[id]) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         perform(coordinator.carryOn(shuttingDown: recovery.isShuttingDown, now: loop.now))
@@ -273,6 +272,19 @@ extension Supervisor {
         let machine = coordinator.machine(id)
         guard machine.incarnation == incarnation, machine.isAlive, !machine.hasProcess else { return }
         launched(apps[id], machine.launchOrder, .success(process), cgroupPath: cgroup(of: apps[id]))
+    }
+
+    /// What the app said waited in a socket that is gone with torpord and the keeper, or was refused by the kernel since
+    /// then, and programs say most things once: what may have been said is taken for said, or asked again.
+    private func hearAfterSilence(_ app: AppRuntime) {
+        deliver(.heartbeat, to: app.id)
+        let machine = coordinator.machine(app.id)
+        if machine.transition == .launching, machine.hasProcess, case .notify = app.specification.ready {
+            note(app, .said, text: "is taken for ready: its READY=1 would be lost with the supervisor that died")
+            deliver(.ready, to: app.id)
+        } else if let message = machine.awaitedMessage {
+            app.undone.formUnion(ActionMask(.tell(message)))
+        }
     }
 
     private func goOn(_ app: AppRuntime) {

@@ -22,16 +22,40 @@ import TorporAPI
         }
     }
 
-    @Test("A launch has only the rest of its deadline", arguments: [Loss.killed, .both])
-    func launchDeadline(loss: Loss) throws {
+    @Test("A READY=1 that may be lost with torpord and the keeper is taken for said")
+    func readyIsLost() throws {
+        try withRecovery(NotifyApps.head, files: Self.obedient, loss: .both) { daemon throws in
+            try daemon.launch()
+            let pid = try daemon.summary("web").pid
+            try daemon.lose(.both)
+            try daemon.waitFor("web", "active")
+            #expect(try daemon.summary("web").pid == pid)
+        }
+    }
+
+    @Test("An answer that may be lost with torpord and the keeper is asked for again")
+    func answerIsLost() throws {
+        let toml = Self.answering + "background_deadline = \"30s\"\n"
+        try withRecovery(toml, files: Self.answer, loss: .both) { daemon throws in
+            try daemon.waitFor("web", "active")
+            _ = try daemon.verb(.background, "web") { $0.wait = false }
+            try daemon.waitForRecord("web", "SIGUSR1")
+            try daemon.lose(.both)
+            try daemon.eventually("it is asked again") { daemon.records("web").count { $0 == "SIGUSR1" } == 2 }
+            File.touch(daemon.directory + "/answer")
+            try daemon.waitFor("web", "background")
+        }
+    }
+
+    @Test("A launch has only the rest of its deadline")
+    func launchDeadline() throws {
+        let loss = Loss.killed
         let toml = NotifyApps.head + "launch_deadline = \"2500ms\"\n"
         try withRecovery(toml, files: Self.obedient, loss: loss) { daemon throws in
             let began = Clock.monotonic()
             try daemon.launch()
             try daemon.expectClockGoesOn("launch", of: "web", over: loss)
             #expect(try daemon.summary("web").transition == "launching")
-            // The clock goes on, so one way is enough to see it come to its end.
-            guard loss == .killed else { return }
             try daemon.eventually("it is ended") {
                 try daemon.summary("web").lastExit?.reason == "launch-deadline"
             }
