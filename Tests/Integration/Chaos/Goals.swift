@@ -49,8 +49,10 @@ struct Goals {
             case .running:
                 incarnations.count == 1 && members.count == app.processes && !members.contains(where: \.isStopped)
             case .stopped:
-                // It may have been stopped before it had made its children.
-                incarnations.count == 1 && members.count <= app.processes && members.allSatisfy(\.isStopped)
+                // It may have been stopped before it had made its children, or while the one was there whose only work is
+                // to make the last of them.
+                incarnations.count == 1 && members.count <= app.processes + (app.processes > 1 ? 1 : 0)
+                    && members.allSatisfy(\.isStopped)
             }
         if isRight { return nil }
         let found = members.map { "\($0.pid) of incarnation \($0.incarnation)\($0.isStopped ? ", stopped" : "")" }

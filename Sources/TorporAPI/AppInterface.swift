@@ -1,0 +1,120 @@
+/// The interface `io.torpor.App` in Varlink's own language: what an app and its supervisor say to each other on the
+/// app's own socket (`TORPOR_APP_SOCKET`).
+public enum AppInterface {
+    /// The interface's name.
+    public static let name = "io.torpor.App"
+
+    /// The errors of the interface, by their full names.
+    public enum ErrorName {
+        /// The caller is no process of the app.
+        public static let notPermitted = name + ".NotPermitted"
+        /// Another process of the app is its delegate.
+        public static let alreadyAttached = name + ".AlreadyAttached"
+        /// The message is not the one that waits for an answer.
+        public static let notInFlight = name + ".NotInFlight"
+        /// The message has been answered before.
+        public static let alreadyAnswered = name + ".AlreadyAnswered"
+        /// There is no such task, or it has ended.
+        public static let unknownTask = name + ".UnknownTask"
+        /// The archive is larger than the app's `state_limit`.
+        public static let tooLarge = name + ".TooLarge"
+        /// It failed; the message says why.
+        public static let failed = name + ".Failed"
+    }
+
+    /// The text of the interface (https://varlink.org/Interface-Definition).
+    public static let description = """
+        # What an app hears of its lifecycle, and what it says. Only processes of the app are answered.
+        #
+        # One process of the app is its delegate: it calls Attach with "more" and keeps that connection for it; every
+        # other call goes over other connections, of any process of the app. Times in "_ms" are milliseconds, in "_s"
+        # seconds. Absent values are null.
+        interface io.torpor.App
+
+        # Something that the app is told. id counts the messages of an incarnation from 1. name is a message of the
+        # lifecycle, such as didEnterBackground. deadline_ms is the time that is left for the answer, null for no bound.
+        # parameters by name: willFinishLaunching and didFinishLaunching have options (the launch options), restoreState
+        # path (a file that the app can read) and bytes, openURL url, resumed gap_s, willTerminate reason, taskExpiring
+        # token, name and remaining_ms.
+        type Message (id: int, name: string, deadline_ms: ?int, parameters: object)
+
+        # What an answer can say. pending: the answer proper comes later.
+        type Result (done, failed, pending)
+
+        # A background task of the app.
+        type Task (token: int, name: string)
+
+        # Makes the caller the app's delegate, and streams messages to it, each as soon as the one before is answered.
+        # The first reply has no message but says how the app is. A delegate that comes back, since the supervisor was
+        # replaced or the connection broke, gives the incarnation, the id of the last message that it got (after), and
+        # the tasks that it still has (tasks, by token): it gets no message twice, and loses neither messages nor tasks.
+        method Attach(incarnation: ?int, after: ?int, tasks: ?[]int) -> (
+          message: ?Message,
+          app: ?string,
+          incarnation: ?int,
+          state: ?string,
+          transition: ?string,
+          options: ?object,
+          tasks: ?[]Task
+        )
+
+        # Answers the message in flight. text: with failed, why, with pending, what it is doing, in a sentence. expected_ms:
+        # with pending, how long it takes from now; the deadline is extended as far as extension_limit allows, that of
+        # didEnterBackground never. declines: what the app does not want of what it was offered: "url" and "restoration"
+        # in an answer to a launch message, "snapshot" in one to didEnterBackground.
+        method Answer(id: int, result: Result, text: ?string, expected_ms: ?int, declines: ?[]string) -> ()
+
+        # Begins a background task: while the app is in the background, it is not suspended before it is ended or the time
+        # is up. remaining_ms is as that of BackgroundTime. The task ends with the connection that began it.
+        method BeginTask(name: string) -> (token: int, remaining_ms: ?int)
+
+        # Ends a task.
+        method EndTask(token: int) -> ()
+
+        # Takes over tasks that were begun on a connection which broke, by token; returns those that still are.
+        method ClaimTasks(tokens: []int) -> (tasks: []Task)
+
+        # How long the app may still run for its tasks; null while that is not limited, as in the foreground.
+        method BackgroundTime() -> (remaining_ms: ?int)
+
+        # Keeps a state archive, to be given back at a launch after the app was evicted, crashed or the machine was booted
+        # anew: data (Base64, at most 512 KiB of it), or file, the name of a file in TORPOR_STATE_DIRECTORY, which is
+        # copied. Replies when it is durable. An earlier archive is replaced.
+        method SaveState(data: ?string, file: ?string) -> (bytes: int)
+
+        # Forgets the archive, if there is one.
+        method DiscardState() -> ()
+
+        # How the app is.
+        method State() -> (
+          app: string,
+          incarnation: int,
+          state: string,
+          transition: ?string,
+          options: ?object,
+          tasks: []Task
+        )
+
+        # The caller may not do that; message says why.
+        error NotPermitted (message: string)
+
+        # The app has a delegate already, the process pid.
+        error AlreadyAttached (pid: int, message: string)
+
+        # The message is not in flight; the one that is has the id expected.
+        error NotInFlight (id: int, expected: ?int, message: string)
+
+        # The message was answered before, and the first answer counts.
+        error AlreadyAnswered (id: int, message: string)
+
+        # There is no such task, or it has ended.
+        error UnknownTask (token: int, message: string)
+
+        # The archive has more bytes than the app may keep.
+        error TooLarge (limit: int, message: string)
+
+        # It failed; message says why and what to do.
+        error Failed (message: string)
+
+        """
+}

@@ -1,0 +1,91 @@
+public import Varlink
+
+/// A call of `io.torpor.App` with its parameters read: what the daemon answers and apps ask.
+public enum AppRequest: Hashable, Sendable {
+    case attach(AttachRequest)
+    case answer(AppAnswer)
+    case beginTask(name: String)
+    case endTask(token: Int64)
+    case claimTasks(tokens: [Int64])
+    case backgroundTime
+    /// Bytes in Base64, or the name of a file in the app's state directory.
+    case saveState(data: String?, file: String?)
+    case discardState
+    case state
+
+    /// Reads a call; nil when the interface has no such method.
+    ///
+    /// A parameter that is missing or of the wrong kind is thrown; its name belongs into InvalidParameter.
+    public init?(call: VarlinkCall) throws(FieldError) {
+        guard call.interface == AppInterface.name else { return nil }
+        let fields = try Fields(call.parameters)
+        switch call.member {
+        case "Attach": self = .attach(try AttachRequest(fields: fields))
+        case "Answer": self = .answer(try AppAnswer(fields: fields))
+        case "BeginTask": self = .beginTask(name: try fields.string("name"))
+        case "EndTask": self = .endTask(token: try fields.int("token"))
+        case "ClaimTasks": self = .claimTasks(tokens: try AttachRequest.tokens(fields, "tokens"))
+        case "BackgroundTime": self = .backgroundTime
+        case "SaveState":
+            self = .saveState(data: try fields.optionalString("data"), file: try fields.optionalString("file"))
+        case "DiscardState": self = .discardState
+        case "State": self = .state
+        default: return nil
+        }
+    }
+
+    /// The call that asks for it; only Attach has several replies.
+    public var call: VarlinkCall {
+        let (member, parameters): (String, JSON) =
+            switch self {
+            case .attach(let request): ("Attach", request.parameters)
+            case .answer(let answer): ("Answer", answer.parameters)
+            case .beginTask(let name): ("BeginTask", ["name": .string(name)])
+            case .endTask(let token): ("EndTask", ["token": .int(token)])
+            case .claimTasks(let tokens): ("ClaimTasks", ["tokens": .array(tokens.map { .int($0) })])
+            case .backgroundTime: ("BackgroundTime", .emptyObject)
+            case .saveState(let data, let file):
+                ("SaveState", ["data": .optional(data), "file": .optional(file)])
+            case .discardState: ("DiscardState", .emptyObject)
+            case .state: ("State", .emptyObject)
+            }
+        return VarlinkCall(
+            method: "\(AppInterface.name).\(member)",
+            parameters: parameters,
+            more: member == "Attach"
+        )
+    }
+}
+
+/// The parameters of Attach.
+public struct AttachRequest: Hashable, Sendable {
+    /// The incarnation that the delegate was attached to before, nil at the first time.
+    public var incarnation: Int64?
+    /// The last message that it got of that incarnation.
+    public var after: Int64?
+    /// The tasks that it has begun and not ended.
+    public var tasks: [Int64] = []
+
+    /// A delegate that was never attached.
+    public init() {}
+
+    init(fields: Fields) throws(FieldError) {
+        incarnation = try fields.optionalInt("incarnation")
+        after = try fields.optionalInt("after")
+        tasks = try Self.tokens(fields, "tasks")
+    }
+
+    static func tokens(_ fields: Fields, _ name: String) throws(FieldError) -> [Int64] {
+        try fields.list(name) { json throws(FieldError) in
+            guard let token = json.intValue else { throw FieldError(field: name, problem: "must have integers") }
+            return token
+        }
+    }
+
+    var parameters: JSON {
+        [
+            "incarnation": .optional(incarnation), "after": .optional(after),
+            "tasks": .array(tasks.map { .int($0) }),
+        ]
+    }
+}
