@@ -49,7 +49,9 @@ let package = Package(
             name: "Linux",
             dependencies: ["CLinux", .product(name: "SystemPackage", package: "swift-system")]
         ),
+        .target(name: "LoginManager", dependencies: ["CSystemd", "EventLoop", "Linux"]),
         .target(name: "MobilePolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Mobile"),
+        .target(name: "MockLogind", path: "Tests/Support/MockLogind"),
         .target(name: "Notify", dependencies: ["Linux"]),
         .target(name: "Output", dependencies: ["EventLoop", "Linux"]),
         .target(name: "Policies", dependencies: ["CPolicyWire", "Linux", "TorporPolicyABI"]),
@@ -73,9 +75,9 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Policies", "PolicyHost",
-                "Processes", "Recovery", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI", "Varlink",
-                "VarlinkServer",
+                "Configuration", "EventLoop", "Lifecycle", "Linux", "LoginManager", "Notify", "Output", "Policies",
+                "PolicyHost", "Processes", "Recovery", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI",
+                "Varlink", "VarlinkServer",
             ]
         ),
         .target(name: "TestMachine", path: "Tests/Support/TestMachine"),
@@ -154,9 +156,8 @@ let package = Package(
         .testTarget(
             name: "Integration",
             dependencies: [
-                "Linux", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink", "torpor", "torpor-keeper",
-                "torpor-policy-host",
-                "torpord",
+                "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink", "torpor",
+                "torpor-keeper", "torpor-policy-host", "torpord",
             ]
         ),
         .testTarget(
@@ -165,6 +166,7 @@ let package = Package(
         ),
         .testTarget(name: "LifecycleTests", dependencies: ["Lifecycle"]),
         .testTarget(name: "LinuxTests", dependencies: ["Linux"]),
+        .testTarget(name: "LoginManagerTests", dependencies: ["EventLoop", "Linux", "LoginManager", "MockLogind"]),
         .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
         .testTarget(

@@ -1,0 +1,234 @@
+import CSystemd
+import EventLoop
+import Linux
+
+/// Why something on the bus failed, in half a sentence.
+struct BusError: Error, CustomStringConvertible {
+    /// The name of a D-Bus error, such as `org.freedesktop.DBus.Error.NameHasNoOwner`; nil for an error of this side.
+    let name: String?
+    let description: String
+
+    init(_ description: String, name: String? = nil) {
+        self.description = description
+        self.name = name
+    }
+
+    init(_ what: String, _ result: Int32) {
+        self.init("\(what): \(Errno(rawValue: -result))")
+    }
+}
+
+/// A connection to a message bus (sd-bus(3)) whose descriptor and timeouts are watched by the loop, so that nothing waits:
+/// neither for the bus to be there, which the connection watches for by itself, nor for an answer.
+///
+/// It ends with the last reference, or says once that it is lost; it is of no use after that.
+final class BusConnection {
+    /// The bus has gone, or spoke nonsense.
+    var onLost: ((BusError) -> Void)?
+
+    private let loop: EventLoop
+    private let bus: OpaquePointer
+    private var watch: IOSource?
+    private var watched: (fd: Int32, events: Int32) = (-1, 0)
+    private var timer: TimerSource?
+    private var isLost = false
+
+    /// How long an answer may take: logind asks polkit before it says yes.
+    private static let patience = Duration.seconds(20)
+    /// Messages a turn: what floods this connection leaves the loop to others.
+    private static let mostMessages = 32
+
+    /// Begins to connect. `address`: a D-Bus address of a Unix socket, which need not be there yet.
+    init(_ loop: EventLoop, address: String) throws(BusError) {
+        // Others are resolved, or started, while whoever asks for them waits.
+        guard address.hasPrefix("unix:") else {
+            throw BusError("\(address) is not the address of a Unix socket")
+        }
+        self.loop = loop
+        var made: OpaquePointer?
+        try Self.check(sd_bus_new(&made), "connecting")
+        guard let made else { throw BusError("connecting: out of memory") }
+        bus = made
+        do throws(BusError) {
+            try Self.check(sd_bus_set_address(bus, address), "its address \(address)")
+            try Self.check(sd_bus_set_bus_client(bus, 1), "connecting")
+            try Self.check(sd_bus_negotiate_fds(bus, 1), "connecting")
+            try Self.check(sd_bus_set_watch_bind(bus, 1), "connecting")
+            try Self.check(
+                sd_bus_set_method_call_timeout(bus, UInt64(Self.patience.microseconds)),
+                "connecting"
+            )
+            try Self.check(sd_bus_start(bus), address)
+        } catch {
+            sd_bus_unref(made)
+            throw error
+        }
+        timer = try? loop.timer { [weak self] in self?.process() }
+        arrange()
+    }
+
+    deinit {
+        watch?.cancel()
+        timer?.cancel()
+        sd_bus_close_unref(bus)
+    }
+
+    /// Whether the bus has greeted.
+    var isReady: Bool { sd_bus_is_ready(bus) > 0 }
+
+    // MARK: On the loop
+
+    private func process() {
+        guard !isLost else { return }
+        // The descriptor of a connection that is being made is another one afterwards, of the same number perhaps.
+        if !isReady { unwatch() }
+        var result: Int32 = 1
+        var count = 0
+        while result > 0, count < Self.mostMessages {
+            result = sd_bus_process(bus, nil)
+            count += 1
+        }
+        guard result >= 0, sd_bus_is_open(bus) > 0 else {
+            return lose(result < 0 ? BusError("the bus", result) : BusError("the bus is gone"))
+        }
+        arrange()
+    }
+
+    private func lose(_ error: BusError) {
+        isLost = true
+        unwatch()
+        timer?.disarm()
+        // Whoever hears of it may let go of this object.
+        let onLost = onLost
+        self.onLost = nil
+        onLost?(error)
+    }
+
+    private func unwatch() {
+        watch?.cancel()
+        watch = nil
+        watched = (-1, 0)
+    }
+
+    /// Watches for what the connection waits for now.
+    private func arrange() {
+        guard !isLost else { return }
+        let fd = sd_bus_get_fd(bus)
+        let events = sd_bus_get_events(bus)
+        guard fd >= 0, events >= 0 else { return later(BusError("the bus", min(fd, events))) }
+        let interest = IOEvents(rawValue: UInt32(bitPattern: events))
+        if watched.fd != fd || watch == nil {
+            unwatch()
+            do throws(Errno) {
+                watch = try loop.watch(fd, interest) { [weak self] _ in self?.process() }
+            } catch {
+                return later(BusError("the bus cannot be watched: \(error)"))
+            }
+        } else if watched.events != events {
+            watch?.setEvents(interest)
+        }
+        watched = (fd, events)
+        var until = UInt64.max
+        let result = sd_bus_get_timeout(bus, &until)
+        if result > 0, until != .max {
+            timer?.arm(at: .microseconds(Int64(clamping: until)))
+        } else {
+            timer?.disarm()
+        }
+    }
+
+    /// Is lost, but not under the feet of whoever speaks just now.
+    private func later(_ error: BusError) {
+        loop.later { [weak self] in
+            guard let self, !self.isLost else { return }
+            self.lose(error)
+        }
+    }
+
+    // MARK: Speaking
+
+    /// Calls a method; the answer, or the error, is told later, unless the handle is let go before.
+    func call(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ member: String,
+        _ arguments: [BusArgument] = [],
+        _ answer: @escaping (Result<BusMessage, BusError>) -> Void
+    ) -> BusSlot? {
+        let slot = BusSlot { message in
+            if let error = message.error { answer(.failure(error)) } else { answer(.success(message)) }
+        }
+        var message: OpaquePointer?
+        defer { sd_bus_message_unref(message) }
+        var result = sd_bus_message_new_method_call(bus, &message, destination, path, interface, member)
+        // Who is not there is not started for this.
+        if result >= 0 { result = sd_bus_message_set_auto_start(message, 0) }
+        for argument in arguments where result >= 0 { result = argument.append(to: message) }
+        if result >= 0 {
+            result = slot.fill { sd_bus_call_async(bus, &$0, message, BusSlot.callback, $1, 0) }
+        }
+        guard result >= 0 else {
+            later(BusError("\(interface).\(member)", result))
+            return nil
+        }
+        arrange()
+        return slot
+    }
+
+    /// Asks for a property.
+    func get(
+        _ destination: String,
+        _ path: String,
+        _ interface: String,
+        _ property: String,
+        _ answer: @escaping (Result<BusMessage, BusError>) -> Void
+    ) -> BusSlot? {
+        call(
+            destination,
+            path,
+            "org.freedesktop.DBus.Properties",
+            "Get",
+            [.text(interface), .text(property)],
+            answer
+        )
+    }
+
+    /// Hears signals, as long as the handle is kept. Whose a signal is has to be looked at: anybody may send one to this
+    /// connection alone, and then no rule is between.
+    func hear(_ rule: String, _ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
+        let slot = BusSlot(handler)
+        let result = slot.fill { sd_bus_add_match_async(bus, &$0, rule, BusSlot.callback, nil, $1) }
+        guard result >= 0 else {
+            later(BusError(rule, result))
+            return nil
+        }
+        arrange()
+        return slot
+    }
+
+    private static func check(_ result: Int32, _ what: String) throws(BusError) {
+        if result < 0 { throw BusError(what, result) }
+    }
+}
+
+/// What is awaited of the bus, an answer or signals; nothing comes any more once it is let go.
+final class BusSlot {
+    private var slot: OpaquePointer?
+    private let handler: (BusMessage) -> Void
+
+    fileprivate init(_ handler: @escaping (BusMessage) -> Void) { self.handler = handler }
+
+    deinit { sd_bus_slot_unref(slot) }
+
+    fileprivate func fill(_ make: (inout OpaquePointer?, UnsafeMutableRawPointer) -> Int32) -> Int32 {
+        make(&slot, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    fileprivate static let callback: sd_bus_message_handler_t = { message, slot, _ in
+        guard let message, let slot else { return 0 }
+        let me = Unmanaged<BusSlot>.fromOpaque(slot).takeUnretainedValue()
+        me.handler(BusMessage(message))
+        return 0
+    }
+}

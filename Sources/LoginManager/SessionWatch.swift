@@ -1,0 +1,158 @@
+import EventLoop
+import Linux
+
+/// Finds the session that is meant, again whenever sessions come and go, and follows whether it is locked: by its
+/// `LockedHint`, which whoever draws the lock sets, and by the signals with which logind asks for locking.
+final class SessionWatch {
+    private unowned let manager: LoginManager
+    private let connection: BusConnection
+    private let choice: LoginManager.SessionChoice
+
+    /// Whether logind has said how it stands.
+    private(set) var isKnown = false
+    /// Whether the session is locked.
+    private(set) var isLocked = false
+    /// The session's identifier; nil when there is none.
+    private(set) var name: String?
+    /// Why no session is followed.
+    private(set) var trouble: String?
+
+    private var arrivals: [BusSlot?] = []
+    /// The question under way.
+    private var search: BusSlot?
+    /// The user or the seat of whom the session is.
+    private var holder: (path: String, changes: BusSlot?)?
+    /// The session, and what is heard of it.
+    private var followed: (path: String, slots: [BusSlot?])?
+    /// The question for its `LockedHint`.
+    private var hint: BusSlot?
+
+    private static let session = "org.freedesktop.login1.Session"
+
+    init(_ manager: LoginManager, _ connection: BusConnection, _ choice: LoginManager.SessionChoice) {
+        self.manager = manager
+        self.connection = connection
+        self.choice = choice
+        for member in ["SessionNew", "SessionRemoved"] {
+            let rule =
+                "type='signal',sender='\(LoginManager.service)',path='\(LoginManager.object)',"
+                + "interface='\(LoginManager.manager)',member='\(member)'"
+            let slot = connection.hear(rule) { [weak self] message in
+                guard let self, self.manager.isFromLogind(message) else { return }
+                self.find()
+            }
+            arrivals.append(slot)
+        }
+        find()
+    }
+
+    // MARK: Which session
+
+    private func find() {
+        switch choice {
+        case .user(let number):
+            find("GetUser", .number(number), "org.freedesktop.login1.User", "Display")
+        case .seat(let name):
+            find("GetSeat", .text(name), "org.freedesktop.login1.Seat", "ActiveSession")
+        case .id(let id):
+            search = call("GetSession", .text(id)) { [weak self] path in
+                self?.settle(path.map { (id, $0) })
+            }
+        }
+    }
+
+    /// The session that a property of a user or a seat names.
+    private func find(_ method: String, _ argument: BusArgument, _ interface: String, _ property: String) {
+        search = call(method, argument) { [weak self] path in
+            guard let self else { return }
+            guard let path else { return self.settle(nil) }
+            if self.holder?.path != path {
+                let changes = self.changes(of: path, interface) { [weak self] message in
+                    if message.change(of: property).isNamed { self?.find() }
+                }
+                self.holder = (path, changes)
+            }
+            self.search = self.connection.get(LoginManager.service, path, interface, property) { [weak self] answer in
+                let reference = (try? answer.get())?.reference()
+                if reference == nil { self?.trouble = "there is no session to follow now" }
+                self?.settle(reference)
+            }
+        }
+    }
+
+    private func call(_ method: String, _ argument: BusArgument, _ answer: @escaping (String?) -> Void) -> BusSlot? {
+        connection.call(
+            LoginManager.service,
+            LoginManager.object,
+            LoginManager.manager,
+            method,
+            [argument]
+        ) { [weak self] result in
+            switch result {
+            case .success(let message): answer(message.path())
+            case .failure(let error):
+                self?.trouble = "no session is followed: \(error)"
+                answer(nil)
+            }
+        }
+    }
+
+    // MARK: Its lock
+
+    private func settle(_ session: (id: String, path: String)?) {
+        guard let session else {
+            (name, isLocked, followed, hint) = (nil, false, nil, nil)
+            return known()
+        }
+        trouble = nil
+        name = session.id
+        guard followed?.path != session.path else { return known() }
+        var slots: [BusSlot?] = [
+            changes(of: session.path, Self.session) { [weak self] message in
+                let change = message.change(of: "LockedHint")
+                guard change.isNamed else { return }
+                if let value = change.value { self?.locked(value) } else { self?.askForHint(session.path) }
+            }
+        ]
+        for (member, isLocked) in [("Lock", true), ("Unlock", false)] {
+            let rule =
+                "type='signal',sender='\(LoginManager.service)',path='\(session.path)',"
+                + "interface='\(Self.session)',member='\(member)'"
+            let slot = connection.hear(rule) { [weak self] message in
+                guard let self, self.manager.isFromLogind(message) else { return }
+                self.locked(isLocked)
+            }
+            slots.append(slot)
+        }
+        followed = (session.path, slots)
+        askForHint(session.path)
+    }
+
+    private func askForHint(_ path: String) {
+        hint = connection.get(LoginManager.service, path, Self.session, "LockedHint") { [weak self] answer in
+            self?.locked((try? answer.get())?.variant("b") { $0.boolean() } ?? false)
+        }
+    }
+
+    private func locked(_ isLocked: Bool) {
+        // An answer that is on its way is older than this.
+        hint = nil
+        self.isLocked = isLocked
+        known()
+    }
+
+    private func known() {
+        isKnown = true
+        manager.changed()
+    }
+
+    private func changes(of path: String, _ interface: String, _ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
+        let rule =
+            "type='signal',sender='\(LoginManager.service)',path='\(path)',"
+            + "interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',arg0='\(interface)'"
+        return connection.hear(rule) { [weak self] message in
+            guard let self, self.manager.isFromLogind(message) else { return }
+            handler(message)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import EventLoop
+import Linux
+
+/// Whether the machine sleeps, and the lock that makes it wait for us before it does (inhibitor locks of the kind `delay`,
+/// https://systemd.io/INHIBITOR_LOCKS).
+final class SleepWatch {
+    private unowned let manager: LoginManager
+    private let connection: BusConnection
+    private var slots: [BusSlot?] = []
+    private var inhibition: BusSlot?
+
+    /// Whether logind has said how it stands.
+    private(set) var isKnown = false
+    /// Between logind's word that the machine is about to sleep and that it has woken.
+    private(set) var isAsleep = false
+    /// While this is open the machine waits, up to ``longestDelay``.
+    private(set) var inhibitor: Descriptor?
+    /// `InhibitDelayMaxUSec`.
+    private(set) var longestDelay: Duration?
+    /// Why the machine does not wait.
+    private(set) var trouble: String?
+    /// When the machine sleeps whatever is said here.
+    private(set) var sleepsAt: Duration?
+
+    /// What logind does where its configuration says nothing (logind.conf(5)).
+    private static let usualDelay = Duration.seconds(5)
+    /// Lets go before logind loses its patience, and says so in the journal.
+    private static func margin(of delay: Duration) -> Duration { min(.milliseconds(250), delay / 10) }
+
+    /// Asks logind, and hears it. `keeping`: what an earlier instance of logind waits for, kept until this one waits too.
+    init(_ manager: LoginManager, _ connection: BusConnection, keeping inhibitor: Descriptor?) {
+        self.manager = manager
+        self.connection = connection
+        self.inhibitor = inhibitor
+        let signal = connection.hear(
+            "type='signal',sender='\(LoginManager.service)',path='\(LoginManager.object)',"
+                + "interface='\(LoginManager.manager)',member='PrepareForSleep'"
+        ) { [weak self] message in
+            guard let self, self.manager.isFromLogind(message), let begins = message.boolean() else { return }
+            self.told(begins)
+        }
+        slots.append(signal)
+        ask("InhibitDelayMaxUSec") { [weak self] message in
+            self?.longestDelay = message?.variant("t") { $0.number() }.map { .microseconds(Int64(clamping: $0)) }
+        }
+        inhibit()
+        ask("PreparingForSleep") { [weak self] message in
+            guard let self else { return }
+            self.isKnown = true
+            self.told(message?.variant("b") { $0.boolean() } ?? self.isAsleep)
+        }
+    }
+
+    private func ask(_ property: String, _ answer: @escaping (BusMessage?) -> Void) {
+        let slot = connection.get(LoginManager.service, LoginManager.object, LoginManager.manager, property) {
+            answer(try? $0.get())
+        }
+        slots.append(slot)
+    }
+
+    /// Hears nothing any more, and keeps the machine waiting.
+    func stop() {
+        slots = []
+        inhibition = nil
+    }
+
+    private func told(_ begins: Bool) {
+        let isNew = begins != isAsleep
+        isAsleep = begins
+        if !begins {
+            sleepsAt = nil
+            if inhibitor == nil, inhibition == nil { inhibit() }
+        } else if isNew, inhibitor != nil {
+            let delay = longestDelay ?? Self.usualDelay
+            sleepsAt = manager.loop.now + delay - Self.margin(of: delay)
+        }
+        manager.changed()
+    }
+
+    private func inhibit() {
+        let arguments: [BusArgument] = [
+            .text("sleep"), .text("Torpor"), .text("Apps are taken to the background first"), .text("delay"),
+        ]
+        inhibition = connection.call(
+            LoginManager.service,
+            LoginManager.object,
+            LoginManager.manager,
+            "Inhibit",
+            arguments
+        ) { [weak self] answer in
+            guard let self else { return }
+            self.inhibition = nil
+            switch answer {
+            case .success(let message):
+                self.inhibitor = message.descriptor()
+                self.trouble = self.inhibitor == nil ? "logind gave no inhibitor lock: the machine does not wait" : nil
+            case .failure(let error):
+                self.inhibitor = nil
+                self.trouble = "the machine does not wait for apps before it sleeps: \(error)"
+            }
+        }
+    }
+
+    /// The machine may sleep. The next lock is taken when it has woken.
+    func letSleep() {
+        guard isAsleep else { return }
+        sleepsAt = nil
+        inhibition = nil
+        inhibitor = nil
+    }
+}
