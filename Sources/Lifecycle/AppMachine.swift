@@ -167,6 +167,14 @@ public struct AppMachine: Sendable {
         }
     }
 
+    /// Why the incarnation is being ended, as far as that is known already.
+    public var endingReason: TerminationReason? {
+        switch phase {
+        case .terminating(let terminating): terminating.reason
+        case .notRunning, .launching, .running: nil
+        }
+    }
+
     /// Whether it is launched and ready, or a oneshot that is done: what requires it may start.
     public var isUp: Bool {
         if rules.isOneshot { return isDone }

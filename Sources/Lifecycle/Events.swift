@@ -182,7 +182,7 @@ public enum Notice: Sendable, Hashable {
 }
 
 /// The deadlines that an app can be under.
-public enum DeadlineKind: String, Sendable, Hashable {
+public enum DeadlineKind: String, Sendable, Hashable, CaseIterable {
     case launch
     case transition
     case background

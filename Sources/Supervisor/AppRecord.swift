@@ -26,10 +26,13 @@ struct AppRecord {
     var times = StateTimes()
     /// The state whose share of the machine it was given last.
     var profileState: AppState?
+    var launch = LaunchMoments()
+    var missedMessage: Message?
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
-        397 + StateTimes.recordBytes + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
+        398 + StateTimes.recordBytes + LaunchMoments.recordBytes
+            + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
     init(of app: AppRuntime) {
@@ -43,11 +46,13 @@ struct AppRecord {
         isOutdated = app.isOutdated
         tokens = app.tokens
         lastExit = app.lastExit
-        missedDeadline = app.missedDeadline
+        missedDeadline = app.missed?.deadline
         goalOfPerson = app.kept.goalOfPerson
         status = app.statusText
         times = app.times
         profileState = app.profileState
+        launch = LaunchMoments(of: app.timeline)
+        missedMessage = app.missed?.message
     }
 
     func encode(into record: inout RecordWriter) {
@@ -73,9 +78,11 @@ struct AppRecord {
         record.put(missedDeadline)
         if let goalOfPerson { record.put(goalOfPerson.rawValue) }
         // The only one that may be long, cut to what room there is.
-        if let status { record.put(status, leaving: StateTimes.recordBytes + 1) }
+        if let status { record.put(status, leaving: Self.bytesBehindStatus) }
         times.encode(into: &record)
         record.put(Self.code(of: profileState))
+        launch.encode(into: &record)
+        record.put(Self.code(of: missedMessage))
     }
 
     init(from record: inout RecordReader) {
@@ -106,6 +113,17 @@ struct AppRecord {
         times = StateTimes(from: &record)
         let code = record.take(UInt8.self)
         profileState = AppState.allCases.first { code > 0 && Self.code(of: $0) == code }
+        launch = LaunchMoments(from: &record)
+        let message = record.take(UInt8.self)
+        missedMessage = Message.allCases.first { message > 0 && Self.code(of: $0) == message }
+    }
+
+    /// What comes behind the text that may be cut.
+    private static let bytesBehindStatus = StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 1
+
+    /// Messages are only ever added at the end.
+    private static func code(of message: Message?) -> UInt8 {
+        message.flatMap { Message.allCases.firstIndex(of: $0) }.map { UInt8($0) + 1 } ?? 0
     }
 
     private static func code(of state: AppState?) -> UInt8 {
@@ -126,7 +144,7 @@ struct AppRecord {
         app.foundStopped = foundStopped
         app.tokens = tokens
         app.lastExit = lastExit
-        app.missedDeadline = missedDeadline
+        app.missed = missedDeadline.map { MissedDeadline($0, at: $0.at, message: missedMessage) }
         app.kept.goalOfPerson = goalOfPerson
         app.statusText = status
         app.times = times

@@ -73,8 +73,8 @@ final class AppRuntime {
     var foundStopped = false
     /// RELOADING=1 was said, and READY=1 not yet after it.
     var isReloading = false
-    /// Where its threads stood when a deadline was missed.
-    var stacks: [ThreadStack] = []
+    /// What this incarnation went through.
+    var timeline = Timeline()
 
     var name: String { specification.name }
 
@@ -119,8 +119,12 @@ struct AppExtras {
     /// A person wants it launched whatever policies say.
     var skipsAdmission: Bool?
     var exitRecord: MainExit?
-    /// The deadline that was missed when the ending began, for the report.
-    var missedDeadline: Deadline?
+    /// The deadline that was missed last.
+    var missed: MissedDeadline?
+    /// How it was when it was about to be ended.
+    var evidence: Evidence?
+    /// Looks where its program stands before it is told to end.
+    var stackLook: StackLook?
     /// A policy has given it another share of the machine than its state's, for as long as it is in that state.
     var advisedProfile: (state: AppState, profile: AppState)?
     /// What it used when its memory was last lowered to a new limit.

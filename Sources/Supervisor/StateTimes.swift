@@ -27,6 +27,14 @@ struct StateTimes: Sendable {
         }
     }
 
+    /// Every state that it has been in, and since when, or when last.
+    var all: [(state: AppState, time: Duration)] {
+        [
+            (AppState.notRunning, since.0), (.inactive, since.1), (.active, since.2), (.background, since.3),
+            (.suspended, since.4),
+        ].filter { $0.1 != Self.never }.map { ($0.0, .microseconds($0.1)) }
+    }
+
     /// Bytes of a record.
     static let recordBytes = 49
 

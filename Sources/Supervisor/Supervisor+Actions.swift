@@ -32,13 +32,18 @@ extension Supervisor {
             if message == .willEnterForeground || message == .didBecomeActive { raiseProfile(app) }
             tell(app, message)
         case .signalStop:
+            guard !waitsForLook(app, action) else { break }
             signal(app, app.specification.stopSignal, toAll: app.specification.killMode == .all)
-        case .signalWatchdog: signal(app, app.specification.watchdogSignal, toAll: false)
+        case .signalWatchdog:
+            guard !waitsForLook(app, action) else { break }
+            signal(app, app.specification.watchdogSignal, toAll: false)
         case .stopProcesses: beginStopping(app)
         case .continueProcesses:
             raiseProfile(app)
             continueProcesses(app)
         case .killProcesses:
+            gatherEvidence(app, looking: false)
+            trace(app, .signalled(Signal.kill))
             app.passDelay = .milliseconds(1)
             sweep(app)
         case .endRemains: endRemains(app)
@@ -54,6 +59,7 @@ extension Supervisor {
         guard let tree = app.tree else { return }
         do throws(Errno) {
             let count = try tree.signal(number, toAll: toAll)
+            trace(app, .signalled(number))
             note(app, .signalled, text: "sent \(Signal.name(number)) to \(count) process\(count == 1 ? "" : "es")")
         } catch {
             if !error.isGone { log.warning("\(app.name): could not send \(Signal.name(number)): \(error)") }
@@ -63,6 +69,7 @@ extension Supervisor {
     private func tell(_ app: AppRuntime, _ message: Message) {
         guard let number = app.specification.signals[message] else { return }
         note(app, .told, text: "told \(message.rawValue) by \(Signal.name(number))")
+        trace(app, .told(message))
         _ = try? app.tree?.signal(number, toAll: false)
     }
 
@@ -181,6 +188,7 @@ extension Supervisor {
             text: "is \(state.rawValue)",
             level: isThere ? nil : .debug
         )
+        if state != .notRunning { trace(app, .entered(state)) }
         governance?.entered(app, from: app.lastState, to: state)
         app.lastState = state
         if state != .notRunning { watchMemory(app) }
@@ -193,7 +201,8 @@ extension Supervisor {
         let transition = machine.transition
         guard transition != app.announced else { return }
         app.announced = transition
-        guard let transition else { return }
+        guard let transition else { return app.timeline.rest() }
+        trace(app, .began(transition))
         // A launch that was overtaken while its commands ran has no process that a signal could end.
         if transition == .terminating { cancelHooks(app) }
         note(app, .changing, to: transition.rawValue, text: "is \(transition.rawValue)")

@@ -54,6 +54,7 @@ extension Supervisor {
     func mainExited(_ app: AppRuntime, _ record: MainExit) {
         guard app.exitRecord == nil else { return }
         app.exitRecord = record
+        trace(app, .exited)
         // What it said before it went counts before that it went.
         hear(app)
         app.capture?.drain()
@@ -120,7 +121,12 @@ extension Supervisor {
         case .unknown, nil: break
         }
         app.lastExit = exit
-        let text = EndingText.describe(ending, refusal: app.refusal, missing: missingRequirements(of: app))
+        let text = EndingText.describe(
+            ending,
+            failing: failing(of: app, ending),
+            refusal: app.refusal,
+            missing: missingRequirements(of: app)
+        )
         note(
             app,
             Happening(ending),
@@ -132,6 +138,7 @@ extension Supervisor {
         if !ending.reason.wasAskedFor, ending.reason != .exitSuccess {
             file(makeReport(app, ending, exit, text), app)
         }
+        forgetEvidence(app)
         app.tracerTimer = nil
         app.probe = nil
         app.mainSource = nil
@@ -164,48 +171,6 @@ extension Supervisor {
             return !machine.isUp && !machine.isAlive && !machine.isWaitingToLaunch
         }
     }
-
-    private func makeReport(_ app: AppRuntime, _ ending: Ending, _ exit: LastExit, _ text: String) -> Report {
-        var report = Report(
-            app: app.name,
-            incarnation: Int64(ending.incarnation),
-            at: exit.at ?? 0,
-            reason: ending.reason.rawValue,
-            state: ending.state.rawValue
-        )
-        report.code = ending.reason.code.map(Int64.init)
-        report.text = text
-        report.exitCode = exit.code
-        report.signal = exit.signal
-        report.transition = ending.transition?.rawValue
-        report.status = app.statusText
-        report.errno = app.saidErrno
-        if case .signaled(_, let coreDumped) = ending.cause { report.coreDumped = coreDumped }
-        if let failure = app.launchFailure {
-            report.stage = "\(failure.stage)"
-            report.errno = failure.errno.rawValue
-        }
-        if let deadline = app.missedDeadline {
-            report.deadline = deadline.kind.rawValue
-            report.deadlineMilliseconds = (deadline.at - deadline.started).microseconds / 1000
-            report.usedMilliseconds = report.deadlineMilliseconds
-        }
-        if let launched = app.launchedAt { report.wallSeconds = (loop.now - launched).inSeconds }
-        if let record = app.exitRecord {
-            report.pid = record.pid
-            report.cpuSeconds = record.processorTime.inSeconds
-            report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
-        }
-        report.threads = app.stacks
-        app.stacks = []
-        // What is in the journal, whoever shows the report can read, and need not wait for it in here.
-        if app.specification.log == .journal, ending.cause != nil { report.journal = JournalPlace(of: app, cgroups) }
-        // Lines of the runs before it would only mislead.
-        let began = (exit.at ?? 0) - Int64((report.wallSeconds ?? 0) * 1_000_000) - 2_000
-        let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
-        report.log = lines.map { LogLine(at: $0.time, text: $0.text) }
-        return report
-    }
 }
 
 /// How a main process ended, whether the keeper launched it or adopted it (MAINPID).
@@ -235,55 +200,5 @@ struct MainExit {
         status = record.status
         processorTime = record.userTime + record.systemTime
         maxResidentBytes = record.maxResidentBytes
-    }
-}
-
-/// Endings in words.
-enum EndingText {
-    /// For the journal, in the names that systemd uses for what it launches itself, where it has one.
-    static func fields(_ ending: Ending, _ errno: Errno?) -> [(name: String, value: String)] {
-        var fields: [(name: String, value: String)] = []
-        switch ending.cause {
-        case .exited(let code): fields += [("EXIT_CODE", "exited"), ("EXIT_STATUS", "\(code)")]
-        case .signaled(let signal, let coreDumped):
-            fields += [("EXIT_CODE", coreDumped ? "dumped" : "killed"), ("EXIT_STATUS", "\(signal)")]
-        case .outOfMemory, .memoryLimit: fields += [("EXIT_CODE", "killed"), ("EXIT_STATUS", "\(Signal.kill)")]
-        case .unknown, nil: break
-        }
-        if let errno, ending.reason == .launchFailed { fields.append(("ERRNO", "\(errno.rawValue)")) }
-        switch ending.next {
-        case .rest: fields.append(("TORPOR_NEXT", "rest"))
-        case .relaunch: fields.append(("TORPOR_NEXT", "launch"))
-        case .restart(let delay):
-            fields.append(("TORPOR_NEXT", "restart"))
-            fields.append(("TORPOR_RESTART_USEC", "\(max(0, delay.microseconds))"))
-        case .gaveUp: fields.append(("TORPOR_NEXT", "give-up"))
-        }
-        return fields
-    }
-
-    static func describe(_ ending: Ending, refusal: String?, missing: [String]) -> String {
-        var text: String
-        switch ending.cause {
-        case .exited(let code): text = "exited with status \(code)"
-        case .signaled(let signal, let coreDumped):
-            text = "was ended by \(Signal.name(signal))" + (coreDumped ? " and left a core" : "")
-        case .outOfMemory: text = "was ended by the kernel for want of memory"
-        case .memoryLimit: text = "was ended by the kernel at its memory_limit"
-        case .unknown: text = "ended, nobody saw how"
-        case nil:
-            let which = missing.isEmpty ? "" : ": \(missing.joined(separator: ", "))"
-            let isFailedDependency = ending.reason == .dependencyFailed
-            text = "was not launched" + (isFailedDependency ? ": what it requires failed\(which)" : "")
-        }
-        if let refusal, ending.cause == nil { text = refusal }
-        text += " (\(ending.reason.rawValue))"
-        switch ending.next {
-        case .rest: break
-        case .relaunch: text += "; launched again at once"
-        case .restart(let delay): text += "; starts again in \(max(0, delay.microseconds / 1000)) ms"
-        case .gaveUp: text += "; it was restarted too often and is given up until somebody starts or resets it"
-        }
-        return text
     }
 }

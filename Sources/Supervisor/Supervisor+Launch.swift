@@ -12,7 +12,7 @@ extension Supervisor {
     func launch(_ app: AppRuntime, _ order: LaunchOrder) {
         app.launchFailure = nil
         app.exitRecord = nil
-        app.missedDeadline = nil
+        forgetEvidence(app)
         app.statusText = nil
         app.saidErrno = nil
         app.launchedAt = loop.now
@@ -56,6 +56,7 @@ extension Supervisor {
             }
             plan.cgroup = cgroup?.directory.raw
             let (path, isFresh) = (cgroup?.path, cgroup?.isFresh ?? true)
+            trace(app, .planned)
             keeper.launch(plan) { [weak self] result in
                 self?.launched(app, order, result, cgroupPath: path, isFresh: isFresh)
             }
@@ -91,6 +92,7 @@ extension Supervisor {
             let main = Identity(pid: launched.pid, startTime: launched.startTime)
             app.tree = tree(tag, main, launched.pidfd, cgroupPath, isOurs: isOurs)
             if isFresh { app.tree?.born = Self.birthScore(app, order) }
+            trace(app, .executed)
             watchMemory(app)
             note(app, .launched, text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
             deliver(.launched, to: app.id)
@@ -181,7 +183,7 @@ extension Supervisor {
     }
 
     /// Whom it runs as; nil for the supervisor's own user.
-    private func credentials(of app: AppRuntime, _ user: User?) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
+    func credentials(of app: AppRuntime, _ user: User?) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
         let specification = app.specification
         guard specification.user != nil || specification.group != nil || specification.supplementaryGroups != nil
         else { return nil }

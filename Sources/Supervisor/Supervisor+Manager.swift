@@ -195,6 +195,7 @@ extension Supervisor {
         case .inherit, .null: break
         }
         status.reports = app.reports.reversed()
+        if app.tree != nil { status.launch = LaunchTimes(app.timeline) }
         return status
     }
 

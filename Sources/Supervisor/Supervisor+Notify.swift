@@ -48,6 +48,7 @@ extension Supervisor {
 
     private func take(_ received: NotifySocket.Received, _ app: AppRuntime) {
         let id = app.id
+        trace(app, .contact)
         for field in received.message.fields {
             switch field {
             case .ready:
@@ -63,6 +64,7 @@ extension Supervisor {
                 note(app, .said, text: "is reloading")
             case .stopping:
                 note(app, .said, text: "says that it is stopping")
+                trace(app, .saidStopping)
                 deliver(.stopping, to: id)
             case .status(let text):
                 app.statusText = text
@@ -86,6 +88,7 @@ extension Supervisor {
                     note(app, .unheard, text: "answered \(name), which is no message")
                     continue
                 }
+                traceAnswer(app, message)
                 deliver(.answered(message), to: id)
             case .fdStore, .fdStoreRemove: store(received, app)
             case .barrier, .monotonicUsec, .busError, .fdName, .fdPoll, .taskBegin, .taskEnd, .unknown: break
@@ -100,6 +103,7 @@ extension Supervisor {
             try tree.changeMain(to: pid)
             record(app)
             watchMain(app)
+            trace(app, .mainChanged)
             note(app, .mainChanged, text: "its main process is \(pid) now")
         } catch {
             note(app, .unheard, text: "named process \(pid) as its main one, which is not a process of it")

@@ -15,7 +15,8 @@ extension Supervisor {
     func recordDone(_ outputs: [AppAction]) {
         for output in outputs {
             let app = apps[output.app]
-            let left = app.undone.subtracting(ActionMask(output.action))
+            // What waits for a look at the app's program is not done yet.
+            let left = app.undone.subtracting(ActionMask(output.action)).union(app.stackLook?.owed ?? [])
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {

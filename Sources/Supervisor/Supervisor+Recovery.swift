@@ -113,6 +113,7 @@ extension Supervisor {
         app.announced = machine.transition
         app.lastState = machine.state
         guard machine.isAlive else { return nil }
+        restoreTimeline(app, launch: record.launch, states: record.times)
         app.isOutdatedSinceRecovery = record.isOutdated
         let tag = AppTag(app: app.name, incarnation: machine.incarnation)
         let entry = left.removeValue(forKey: tag)

@@ -63,6 +63,8 @@ public final class Supervisor {
     /// Commands that run for the supervisor, by process.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
     var sampledAt: Duration?
+    /// How many apps' programs are being looked into (``StackLook``).
+    var looks = 0
     /// Apps that wait for their share of the machine.
     let profiles = ProfileQueue()
     /// Looks at the memory of apps that the kernel does not keep to their limits.
@@ -310,7 +312,9 @@ public final class Supervisor {
             switch fact {
             case .event(let event, let app):
                 rememberMissedDeadline(event, app)
-                perform(coordinator.handle(event, of: app, now: loop.now))
+                let actions = coordinator.handle(event, of: app, now: loop.now)
+                traceReady(apps[app], after: event)
+                perform(actions)
             case .work(let work): work()
             }
         }
@@ -381,13 +385,9 @@ public final class Supervisor {
     private func rememberMissedDeadline(_ event: AppEvent, _ id: AppID) {
         guard event == .deadline else { return }
         let now = loop.now
-        guard let missed = coordinator.machine(id).deadlines.first(where: { $0.at <= now }) else { return }
-        switch missed.kind {
-        case .launch, .transition, .background, .watchdog:
-            apps[id].missedDeadline = missed
-            apps[id].stacks = apps[id].tree.map { KernelStacks.read($0.main.pid) } ?? []
-        case .suspend, .willTerminate, .grace, .kill, .restart, .backgroundTime: break
-        }
+        let machine = coordinator.machine(id)
+        guard let missed = machine.deadlines.first(where: { $0.at <= now }) else { return }
+        missedDeadline(missed, apps[id], awaiting: machine.awaitedMessage)
     }
 
     // MARK: The end

@@ -2,7 +2,6 @@ import EventLoop
 import Lifecycle
 import Linux
 import Processes
-import TorporAPI
 
 /// Debuggers: while one holds an app, its deadlines rest.
 extension Supervisor {
@@ -25,21 +24,8 @@ extension Supervisor {
 
     func isTraced(_ app: AppRuntime) -> Bool {
         guard let tree = app.tree else { return false }
-        return ((try? ProcFS.tracerPid(tree.main.pid)) ?? 0) != 0
-    }
-}
-
-/// Where the threads of a process stand in the kernel; only root may read that.
-enum KernelStacks {
-    static func read(_ pid: Int32) -> [ThreadStack] {
-        let tasks = ((try? ProcFS.tasks(pid)) ?? []).prefix(32)
-        return tasks.compactMap { task in
-            guard let stat = try? ProcFS.taskStat(pid, task) else { return nil }
-            let text = (try? File.readString("/proc/\(pid)/task/\(task)/stack")) ?? ""
-            let frames = text.split(separator: "\n").map { line in
-                line.split(separator: " ").last.map(String.init) ?? String(line)
-            }
-            return ThreadStack(tid: task, name: stat.comm, state: String(stat.state), stack: frames)
-        }
+        let tracer = (try? ProcFS.tracerPid(tree.main.pid)) ?? 0
+        // Whom torpord itself has sent to look is no debugger.
+        return tracer != 0 && tracer != app.stackLook?.tool
     }
 }

@@ -157,6 +157,8 @@ public struct AppStatus: Hashable, Sendable {
     public var journal: JournalPlace?
     /// Its last termination reports, the newest first.
     public var reports: [Report] = []
+    /// How the launch of its incarnation went.
+    public var launch: LaunchTimes?
 
     /// A status of which only the summary is known so far.
     public init(summary: AppSummary) { self.summary = summary }
@@ -186,6 +188,7 @@ public struct AppStatus: Hashable, Sendable {
         log = try fields.list("log") { json throws(FieldError) in try LogLine(json: json) }
         journal = try JournalPlace.optional(fields)
         reports = try fields.list("reports") { json throws(FieldError) in try Report(json: json) }
+        launch = try LaunchTimes.optional(fields, "launch")
     }
 
     /// It as an object.
@@ -212,6 +215,7 @@ public struct AppStatus: Hashable, Sendable {
         object["log"] = .array(log.map(\.json))
         object["journal"] = journal?.json ?? .null
         object["reports"] = .array(reports.map(\.json))
+        object["launch"] = launch?.json ?? .null
         return .object(object)
     }
 }

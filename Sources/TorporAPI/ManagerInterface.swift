@@ -50,10 +50,32 @@ public enum ManagerInterface {
         # A file lock that an app held, and a process that waited for it.
         type Lock (file: string, kind: string, waiter: ?int)
 
-        # Where a thread stood in the kernel, innermost first.
-        type ThreadStack (tid: int, name: string, state: string, stack: []string)
+        # Where a thread stood: what it waits for in the kernel, and the functions of the kernel and of the program,
+        # innermost first. Null and empty is what cannot be read here.
+        type ThreadStack (
+          pid: ?int,
+          tid: int,
+          name: string,
+          state: string,
+          wait_channel: ?string,
+          cpu_s: ?float,
+          stack: []string,
+          user_stack: []string
+        )
 
-        # Why an app ended when nobody had asked for it. With journal, its last output is there, and log is empty.
+        # How long the parts of a launch took, since it began: until its process was made, its program ran, it gave a sign
+        # of life, it was told something, it was ready.
+        type LaunchTimes (fork_ms: ?float, exec_ms: ?float, contact_ms: ?float, message_ms: ?float, ready_ms: ?float)
+
+        # Something in the life of an incarnation, so long after its launch began. kind is launch (name: fork, exec,
+        # contact, ready), state, transition, message, answer, failed-answer, pending-answer, missed (a deadline), signal
+        # (one that was sent), task-begin, task-end, stopping (it said so), supervisor (another one took over), main (another
+        # process is), exit, or gap (name: how many entries are left out; without a time).
+        type TimelineEntry (after_s: ?float, kind: string, name: ?string)
+
+        # Why an app ended when nobody had asked for it. With journal, its last output is there, and log is empty. due is
+        # what was to come by the deadline, ready, heartbeat or the message to be answered; late_ms how long after it that
+        # came (answered), or the app was gone. threads are as they were when it was about to be ended.
         type Report (
           app: string,
           incarnation: int,
@@ -68,8 +90,12 @@ public enum ManagerInterface {
           stage: ?string,
           errno: ?int,
           deadline: ?string,
+          due: ?string,
           deadline_ms: ?int,
+          extended_ms: ?int,
           used_ms: ?int,
+          late_ms: ?int,
+          answered: bool,
           wall_s: ?float,
           cpu_s: ?float,
           state: string,
@@ -81,7 +107,9 @@ public enum ManagerInterface {
           locks: []Lock,
           log: []LogLine,
           journal: ?JournalPlace,
-          threads: []ThreadStack
+          threads: []ThreadStack,
+          launch: ?LaunchTimes,
+          timeline: []TimelineEntry
         )
 
         # Everything about one app: the fields of App, and more. With journal, its output is there, and log is empty.
@@ -121,7 +149,8 @@ public enum ManagerInterface {
           processes: []Process,
           log: []LogLine,
           journal: ?JournalPlace,
-          reports: []Report
+          reports: []Report,
+          launch: ?LaunchTimes
         )
 
         # Something that happened, and why. "sequence" grows with every event, over instances and boots too.

@@ -28,19 +28,28 @@ public struct LockInfo: Hashable, Sendable {
     public var json: JSON { ["file": .string(file), "kind": .string(kind), "waiter": .optional(waiter)] }
 }
 
-/// Where a thread stood in the kernel.
+/// Where a thread stood.
 public struct ThreadStack: Hashable, Sendable {
+    /// The number of its process.
+    public var pid: Int32?
     /// The number of the thread.
     public var tid: Int32
     /// The name of the thread.
     public var name: String
     /// The letter of /proc/PID/task/TID/stat.
     public var state: String
-    /// Innermost first; empty where the kernel does not show it.
+    /// What it waits for in the kernel, as the name of a function of it; nil when it runs, or that is not shown.
+    public var waitChannel: String?
+    /// Processor time so far, in seconds.
+    public var cpuSeconds: Double?
+    /// The kernel's functions, innermost first; empty where it does not show them.
     public var stack: [String]
+    /// The program's functions, innermost first, each with its file behind it; empty without a tool that finds them.
+    public var userStack: [String] = []
 
     /// Makes one from its parts.
-    public init(tid: Int32, name: String, state: String, stack: [String]) {
+    public init(pid: Int32? = nil, tid: Int32, name: String, state: String, stack: [String]) {
+        self.pid = pid
         self.tid = tid
         self.name = name
         self.state = state
@@ -50,15 +59,23 @@ public struct ThreadStack: Hashable, Sendable {
     /// Reads it from its object.
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
+        pid = try fields.optionalInt32("pid")
         tid = try fields.optionalInt32("tid") ?? 0
         name = try fields.string("name")
         state = try fields.string("state")
+        waitChannel = try fields.optionalString("wait_channel")
+        cpuSeconds = try fields.optionalDouble("cpu_s")
         stack = try fields.strings("stack")
+        userStack = try fields.strings("user_stack")
     }
 
     /// It as an object.
     public var json: JSON {
-        ["tid": .int(Int64(tid)), "name": .string(name), "state": .string(state), "stack": .strings(stack)]
+        [
+            "pid": .optional(pid), "tid": .int(Int64(tid)), "name": .string(name), "state": .string(state),
+            "wait_channel": .optional(waitChannel), "cpu_s": .optional(cpuSeconds), "stack": .strings(stack),
+            "user_stack": .strings(userStack),
+        ]
     }
 }
 
@@ -90,10 +107,18 @@ public struct Report: Hashable, Sendable {
     public var errno: Int32?
     /// The name of the deadline that was missed.
     public var deadline: String?
+    /// What was due by then: `ready`, `heartbeat`, or the message that was to be answered.
+    public var due: String?
     /// How long that deadline was, in milliseconds.
     public var deadlineMilliseconds: Int64?
-    /// Running time that was used of it, in milliseconds.
+    /// By how much the app had it extended, in milliseconds.
+    public var extendedMilliseconds: Int64?
+    /// Running time that was used of it when it was found to be missed, in milliseconds.
     public var usedMilliseconds: Int64?
+    /// How long after the deadline what was due came, or the app was gone, in milliseconds.
+    public var lateMilliseconds: Int64?
+    /// Whether what was due came after all.
+    public var answered = false
     /// Seconds from launch to end.
     public var wallSeconds: Double?
     /// Processor time in seconds.
@@ -116,8 +141,12 @@ public struct Report: Hashable, Sendable {
     public var log: [LogLine] = []
     /// Where its output is, if that is the journal.
     public var journal: JournalPlace?
-    /// Where its threads stood.
+    /// Where its threads stood when it was about to be ended.
     public var threads: [ThreadStack] = []
+    /// How its launch went.
+    public var launch: LaunchTimes?
+    /// What it went through; of a long life the launch and the end.
+    public var timeline: [TimelineEntry] = []
 
     /// Makes one from its parts.
     public init(app: String, incarnation: Int64, at: Int64, reason: String, state: String) {
@@ -144,8 +173,12 @@ public struct Report: Hashable, Sendable {
         stage = try fields.optionalString("stage")
         errno = try fields.optionalInt32("errno")
         deadline = try fields.optionalString("deadline")
+        due = try fields.optionalString("due")
         deadlineMilliseconds = try fields.optionalInt("deadline_ms")
+        extendedMilliseconds = try fields.optionalInt("extended_ms")
         usedMilliseconds = try fields.optionalInt("used_ms")
+        lateMilliseconds = try fields.optionalInt("late_ms")
+        answered = try fields.optionalBool("answered") ?? false
         wallSeconds = try fields.optionalDouble("wall_s")
         cpuSeconds = try fields.optionalDouble("cpu_s")
         state = try fields.string("state")
@@ -158,6 +191,8 @@ public struct Report: Hashable, Sendable {
         log = try fields.list("log") { json throws(FieldError) in try LogLine(json: json) }
         journal = try JournalPlace.optional(fields)
         threads = try fields.list("threads") { json throws(FieldError) in try ThreadStack(json: json) }
+        launch = try LaunchTimes.optional(fields, "launch")
+        timeline = try fields.list("timeline") { json throws(FieldError) in try TimelineEntry(json: json) }
     }
 
     /// It as an object.
@@ -167,12 +202,15 @@ public struct Report: Hashable, Sendable {
             "reason": .string(reason), "code": .optional(code), "text": .optional(text),
             "exit_code": .optional(exitCode), "signal": .optional(signal), "core_dumped": .bool(coreDumped),
             "stage": .optional(stage), "errno": .optional(errno), "deadline": .optional(deadline),
-            "deadline_ms": .optional(deadlineMilliseconds), "used_ms": .optional(usedMilliseconds),
+            "due": .optional(due), "deadline_ms": .optional(deadlineMilliseconds),
+            "extended_ms": .optional(extendedMilliseconds), "used_ms": .optional(usedMilliseconds),
+            "late_ms": .optional(lateMilliseconds), "answered": .bool(answered),
             "wall_s": .optional(wallSeconds), "cpu_s": .optional(cpuSeconds), "state": .string(state),
             "transition": .optional(transition), "status": .optional(status),
             "memory_bytes": .optional(memoryBytes), "max_memory_bytes": .optional(maxMemoryBytes),
             "tasks": .strings(tasks), "locks": .array(locks.map(\.json)), "log": .array(log.map(\.json)),
             "journal": journal?.json ?? .null, "threads": .array(threads.map(\.json)),
+            "launch": launch?.json ?? .null, "timeline": .array(timeline.map(\.json)),
         ]
     }
 }

@@ -87,6 +87,7 @@ struct PlainStatus {
             let limit = deadline.limitMilliseconds.map { " of " + Times.duration(milliseconds: $0) } ?? ""
             add("deadline", "\(deadline.name), \(left)\(limit)")
         }
+        add("launch", status.launch.flatMap { ReportPage.launch($0, isOver: app.transition != "launching") })
         add("watchdog", status.watchdogMilliseconds.map { "every " + Times.duration(milliseconds: $0) })
         add("ready", status.ready)
         add("requires", status.requires.joined(separator: ", "))

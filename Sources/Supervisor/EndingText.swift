@@ -1,0 +1,55 @@
+import Lifecycle
+import Linux
+import SystemPackage
+
+/// Endings in words.
+enum EndingText {
+    /// For the journal, in the names that systemd uses for what it launches itself, where it has one.
+    static func fields(_ ending: Ending, _ errno: Errno?) -> [(name: String, value: String)] {
+        var fields: [(name: String, value: String)] = []
+        switch ending.cause {
+        case .exited(let code): fields += [("EXIT_CODE", "exited"), ("EXIT_STATUS", "\(code)")]
+        case .signaled(let signal, let coreDumped):
+            fields += [("EXIT_CODE", coreDumped ? "dumped" : "killed"), ("EXIT_STATUS", "\(signal)")]
+        case .outOfMemory, .memoryLimit: fields += [("EXIT_CODE", "killed"), ("EXIT_STATUS", "\(Signal.kill)")]
+        case .unknown, nil: break
+        }
+        if let errno, ending.reason == .launchFailed { fields.append(("ERRNO", "\(errno.rawValue)")) }
+        switch ending.next {
+        case .rest: fields.append(("TORPOR_NEXT", "rest"))
+        case .relaunch: fields.append(("TORPOR_NEXT", "launch"))
+        case .restart(let delay):
+            fields.append(("TORPOR_NEXT", "restart"))
+            fields.append(("TORPOR_RESTART_USEC", "\(max(0, delay.microseconds))"))
+        case .gaveUp: fields.append(("TORPOR_NEXT", "give-up"))
+        }
+        return fields
+    }
+
+    /// What the log, history and the report say of it. `failing`: what it failed to do, so that it was ended.
+    static func describe(_ ending: Ending, failing: String?, refusal: String?, missing: [String]) -> String {
+        var text: String
+        switch ending.cause {
+        case .exited(let code): text = "exited with status \(code)"
+        case .signaled(let signal, let coreDumped):
+            text = "was ended by \(Signal.name(signal))" + (coreDumped ? " and left a core" : "")
+        case .outOfMemory: text = "was ended by the kernel for want of memory"
+        case .memoryLimit: text = "was ended by the kernel at its memory_limit"
+        case .unknown: text = "ended, nobody saw how"
+        case nil:
+            let which = missing.isEmpty ? "" : ": \(missing.joined(separator: ", "))"
+            let isFailedDependency = ending.reason == .dependencyFailed
+            text = "was not launched" + (isFailedDependency ? ": what it requires failed\(which)" : "")
+        }
+        if let refusal, ending.cause == nil { text = refusal }
+        if let failing, ending.cause != nil { text = "\(failing), and \(text)" }
+        text += " (\(ending.reason.rawValue))"
+        switch ending.next {
+        case .rest: break
+        case .relaunch: text += "; launched again at once"
+        case .restart(let delay): text += "; starts again in \(max(0, delay.microseconds / 1000)) ms"
+        case .gaveUp: text += "; it was restarted too often and is given up until somebody starts or resets it"
+        }
+        return text
+    }
+}

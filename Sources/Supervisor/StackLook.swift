@@ -1,0 +1,186 @@
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// Has `eu-stack` (elfutils) look where the threads of a program stand, where it is installed: in the same moment the
+/// app is to be ended, and the signal for that waits until the tool is through, some ten milliseconds. It runs as the
+/// app's user, since what it reads is the app's, is bounded in time and memory, and ends with the last reference.
+final class StackLook {
+    /// How many look at a time, for all apps: where a hundred fail at once, two stacks tell enough.
+    static let most = 2
+    /// How long it may take.
+    private static let patience = Duration.milliseconds(500)
+    private static let mostFrames = 48
+    private static let mostBytes = 256 << 10
+
+    private weak var supervisor: Supervisor?
+    private weak var app: AppRuntime?
+    private let target: Int32
+    /// What waits until it is over.
+    var waiting: [Action] = []
+    private(set) var isOver = false
+    /// The process that looks.
+    private(set) var tool: Int32?
+    /// What it found: the functions of each thread, innermost first.
+    private(set) var stacks: [Int32: [String]] = [:]
+    private var pidfd: Descriptor?
+    private var output: Descriptor?
+    private var source: IOSource?
+    private var timer: TimerSource?
+    private var bytes: [UInt8] = []
+
+    /// What of ``waiting`` a later torpord would have to do.
+    var owed: ActionMask { waiting.reduce(into: []) { $0.formUnion(ActionMask($1)) } }
+
+    /// Begins to look; nil where there is no such tool.
+    init?(_ app: AppRuntime, _ pid: Int32, _ supervisor: Supervisor) {
+        self.app = app
+        self.supervisor = supervisor
+        target = pid
+        guard let (plan, ends) = supervisor.lookPlan(app, pid), let read = try? Self.nonBlocking(ends.read) else {
+            isOver = true
+            return nil
+        }
+        supervisor.looks += 1
+        output = read
+        source = try? supervisor.loop.watch(read.raw, .readable) { [weak self] _ in self?.read() }
+        timer = try? supervisor.loop.timer { [weak self] in self?.finish() }
+        timer?.arm(after: Self.patience)
+        let keeper = supervisor.keeper
+        keeper.launch(plan) { [weak self, weak supervisor, weak app] result in
+            guard case .success(let launched) = result else {
+                self?.finish()
+                return
+            }
+            // Killed in the middle it may leave the app stopped.
+            supervisor?.helpers[launched.pid] = { [weak app] _ in
+                if let app { Self.release(app, pid) }
+            }
+            guard let self, !self.isOver else {
+                try? Pidfd.sendSignal(launched.pidfd.raw, Signal.kill)
+                return
+            }
+            self.tool = launched.pid
+            self.pidfd = launched.pidfd
+        }
+        withExtendedLifetime(ends) {}
+    }
+
+    deinit { stop() }
+
+    private static func nonBlocking(_ descriptor: Descriptor) throws(Errno) -> Descriptor {
+        try Descriptor.setNonBlocking(descriptor.raw)
+        return descriptor
+    }
+
+    private static func release(_ app: AppRuntime, _ pid: Int32) {
+        guard let tree = app.tree, tree.main.pid == pid, let pidfd = tree.pidfd,
+            let stat = try? ProcFS.stat(pid), stat.startTime == tree.main.startTime, stat.state == "T"
+        else { return }
+        try? Pidfd.sendSignal(pidfd.raw, Signal.continue)
+    }
+
+    private func read() {
+        while let output, bytes.count < Self.mostBytes {
+            guard let more = try? Descriptor.read(output.raw, maximum: 16 << 10) else { return }
+            guard !more.isEmpty else { break }
+            bytes += more
+        }
+        finish()
+    }
+
+    private func finish() {
+        guard !isOver else { return }
+        stop()
+        stacks = Self.parse(String(decoding: bytes, as: UTF8.self))
+        bytes = []
+        if let supervisor, let app { supervisor.lookIsOver(self, app) }
+    }
+
+    private func stop() {
+        guard !isOver else { return }
+        isOver = true
+        supervisor?.looks -= 1
+        timer?.cancel()
+        source?.cancel()
+        source = nil
+        output = nil
+        if let pidfd { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
+    }
+
+    /// Reads what it writes: `TID 12:`, then `#0  0x00007f… function - /path/of/file` for each frame.
+    static func parse(_ text: String) -> [Int32: [String]] {
+        var stacks: [Int32: [String]] = [:]
+        var thread: Int32?
+        for line in text.split(separator: "\n") {
+            if line.hasPrefix("TID "), line.hasSuffix(":") {
+                thread = Int32(line.dropFirst(4).dropLast())
+            } else if line.hasPrefix("#"), let thread, stacks[thread, default: []].count < mostFrames {
+                stacks[thread, default: []].append(frame(line))
+            }
+        }
+        return stacks
+    }
+
+    private static func frame(_ line: Substring) -> String {
+        let halves = line.components(around: " - ")
+        let words = halves.0.split(separator: " ", maxSplits: 2)
+        // A function of C++ has blanks in its name; one without a name goes by its address.
+        let name = words.count > 2 ? String(words[2]) : String(words.last ?? "")
+        let file = halves.1.flatMap { $0.split(separator: "/").last }
+        let trimmed = name.split(separator: " ").joined(separator: " ")
+        return file.map { "\(trimmed) (\($0))" } ?? trimmed
+    }
+}
+
+extension Substring {
+    /// What is before and behind the last of a separator.
+    fileprivate func components(around separator: String) -> (Substring, Substring?) {
+        let pattern = Array(separator.utf8)
+        let bytes = utf8
+        var start = bytes.endIndex
+        while let index = bytes.index(start, offsetBy: -1, limitedBy: bytes.startIndex) {
+            start = index
+            if bytes[index...].starts(with: pattern) {
+                return (self[..<index], self[bytes.index(index, offsetBy: pattern.count)...])
+            }
+        }
+        return (self, nil)
+    }
+}
+
+extension Supervisor {
+    /// How the tool is run, and the pipe that it writes into; nil where it is not installed.
+    fileprivate func lookPlan(
+        _ app: AppRuntime,
+        _ pid: Int32
+    ) -> (plan: LaunchPlan, ends: (read: Descriptor, write: Descriptor))? {
+        guard let path = Self.stackTool, let ends = try? Descriptor.pipe() else { return nil }
+        let variables = [
+            AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": runtime.socket, "TORPOR_APP": app.name,
+            // It is not to ask the network.
+            "DEBUGINFOD_URLS": "",
+        ]
+        var plan = LaunchPlan(
+            app: app.name,
+            incarnation: coordinator.machine(app.id).incarnation,
+            executable: path,
+            arguments: [path, "-m", "-n", "48", "-p", "\(pid)"],
+            environment: LaunchEnvironment.inherited.entries(adding: variables)
+        )
+        plan.directory = "/"
+        plan.isHelper = true
+        plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
+        plan.user = credentials(of: app, identity(of: app))
+        let addressSpace: Int32 = 9
+        plan.limits = [(addressSpace, 1 << 30, 1 << 30)]
+        plan.standardOutput = ends.write.raw
+        return (plan, ends)
+    }
+
+    /// The tool, where it is installed.
+    static var stackTool: String? {
+        try? Executable.find("eu-stack", path: LaunchEnvironment.inherited["PATH"], directory: nil)
+    }
+}

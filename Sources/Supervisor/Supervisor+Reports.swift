@@ -1,0 +1,205 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Output
+import Processes
+import Recovery
+import TorporAPI
+
+/// Termination reports: what is gathered while an app fails to do something, and what is made of it when it has ended.
+extension Supervisor {
+    /// A deadline is missed. What the app was to do by then is known only now.
+    func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
+        switch missed.kind {
+        case .launch, .transition, .background, .watchdog:
+            app.missed = MissedDeadline(missed, at: loop.now, message: missed.kind == .watchdog ? nil : message)
+        case .suspend, .willTerminate, .grace: break
+        case .kill, .restart, .backgroundTime: return
+        }
+        trace(app, .missed(missed.kind))
+    }
+
+    /// Nothing of an earlier incarnation is in the report of the next.
+    func forgetEvidence(_ app: AppRuntime) {
+        app.timeline = Timeline()
+        app.missed = nil
+        app.evidence = nil
+        app.stackLook = nil
+    }
+
+    // MARK: While it is being ended
+
+    /// Looks how an app is that is about to be ended and did not ask for that, once. With `looking`, and where that tells
+    /// anything, also where its program stands; that takes some ten milliseconds, and ``AppExtras/stackLook`` is there
+    /// as long.
+    func gatherEvidence(_ app: AppRuntime, looking: Bool = true) {
+        guard app.evidence == nil, let tree = app.tree, !tree.mainHasEnded,
+            let reason = coordinator.machine(app.id).endingReason
+        else { return }
+        let isStuck: Bool
+        switch reason {
+        case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: isStuck = true
+        case .lockWhileSuspending, .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground: isStuck = false
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
+            .noPurposeString, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
+            return
+        }
+        app.evidence = Evidence(of: tree)
+        guard looking, isStuck, looks < StackLook.most else { return }
+        app.stackLook = StackLook(app, tree.main.pid, self)
+    }
+
+    /// Whether a signal that ends the app has to wait for a look at its program, which is begun if need be: it comes
+    /// when that is over, half a second later at most. The grace runs meanwhile.
+    func waitsForLook(_ app: AppRuntime, _ action: Action) -> Bool {
+        gatherEvidence(app)
+        guard let look = app.stackLook, !look.isOver else { return false }
+        look.waiting.append(action)
+        return true
+    }
+
+    /// The look is over: what waited for it is done.
+    func lookIsOver(_ look: StackLook, _ app: AppRuntime) {
+        guard app.stackLook === look else { return }
+        app.evidence?.take(look.stacks)
+        let waiting = look.waiting
+        app.stackLook = nil
+        for action in waiting {
+            perform(action, of: app)
+            app.undone.subtract(ActionMask(action))
+        }
+        if !waiting.isEmpty, let slot = app.slot { recovery.setUndone(slot, app.undone.rawValue) }
+    }
+
+    // MARK: When it has ended
+
+    /// What an app failed to do, in words that go on behind its name; nil when it just ended.
+    func failing(of app: AppRuntime, _ ending: Ending) -> String? {
+        let rules = app.specification.rules
+        func within(_ key: String, _ rule: Duration?) -> String {
+            let time = app.missed.map(\.granted) ?? rule
+            let extended = time != rule ? ", extended," : ""
+            return "within its \(key)" + (time.map { extended + " of " + Quantity.text($0) } ?? "")
+        }
+        switch ending.reason {
+        case .launchDeadline: return "was not ready " + within("launch_deadline", rules.launchDeadline)
+        case .backgroundDeadline:
+            let message = app.missed?.message ?? .didEnterBackground
+            return "did not answer \(message.rawValue) " + within("background_deadline", rules.backgroundDeadline)
+        case .watchdog:
+            guard let missed = app.missed, missed.deadline.kind == .watchdog else { return "set off its own watchdog" }
+            return "gave no heartbeat within its watchdog of \(Quantity.text(missed.granted))"
+        case .unresponsive:
+            guard let message = app.missed?.message else {
+                return "said that it was stopping and did not end within its grace"
+            }
+            return "did not answer \(message.rawValue) " + within("transition_deadline", rules.transitionDeadline)
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .taskExpired, .lockWhileSuspending, .oomKill, .unknown,
+            .dependencyFailed, .replaced, .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString,
+            .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
+            return nil
+        }
+    }
+
+    func makeReport(_ app: AppRuntime, _ ending: Ending, _ exit: LastExit, _ text: String) -> Report {
+        var report = Report(
+            app: app.name,
+            incarnation: Int64(ending.incarnation),
+            at: exit.at ?? 0,
+            reason: ending.reason.rawValue,
+            state: ending.state.rawValue
+        )
+        report.code = ending.reason.code.map(Int64.init)
+        report.text = text
+        report.exitCode = exit.code
+        report.signal = exit.signal
+        report.transition = ending.transition?.rawValue
+        report.status = app.statusText
+        report.errno = app.saidErrno
+        if case .signaled(_, let coreDumped) = ending.cause { report.coreDumped = coreDumped }
+        if let failure = app.launchFailure {
+            report.stage = "\(failure.stage)"
+            report.errno = failure.errno.rawValue
+        }
+        addDeadline(app, ending, to: &report)
+        if let launched = app.launchedAt { report.wallSeconds = (loop.now - launched).inSeconds }
+        addUsage(app, to: &report)
+        report.threads = app.evidence?.threads ?? []
+        report.launch = LaunchTimes(app.timeline)
+        report.timeline = app.timeline.all.map(TimelineEntry.init)
+        // What is in the journal, whoever shows the report can read, and need not wait for it in here.
+        if app.specification.log == .journal, ending.cause != nil { report.journal = JournalPlace(of: app, cgroups) }
+        // Lines of the runs before it would only mislead.
+        let began = (exit.at ?? 0) - Int64((report.wallSeconds ?? 0) * 1_000_000) - 2_000
+        let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
+        report.log = lines.map { LogLine(at: $0.time, text: $0.text) }
+        return report
+    }
+
+    /// What was due, what was granted for it, and how late it was: only if that is why it was ended.
+    private func addDeadline(_ app: AppRuntime, _ ending: Ending, to report: inout Report) {
+        guard let missed = app.missed else { return }
+        let rules = app.specification.rules
+        let rule: Duration?
+        switch (missed.deadline.kind, ending.reason) {
+        case (.launch, .launchDeadline):
+            report.due = "ready"
+            rule = rules.launchDeadline
+        case (.background, .backgroundDeadline): rule = rules.backgroundDeadline
+        case (.transition, .unresponsive): rule = rules.transitionDeadline
+        case (.watchdog, .watchdog):
+            report.due = "heartbeat"
+            rule = nil
+        default: return
+        }
+        report.due = report.due ?? missed.message?.rawValue
+        report.deadline = missed.deadline.kind.rawValue
+        report.deadlineMilliseconds = missed.granted.microseconds / 1000
+        if let rule, missed.granted > rule {
+            report.extendedMilliseconds = (missed.granted - rule).microseconds / 1000
+        }
+        report.usedMilliseconds = (missed.at - missed.deadline.started).microseconds / 1000
+        let end = missed.answeredAt ?? loop.now
+        report.lateMilliseconds = max(0, (end - missed.deadline.at).microseconds / 1000)
+        report.answered = missed.answeredAt != nil
+    }
+
+    private func addUsage(_ app: AppRuntime, to report: inout Report) {
+        if let record = app.exitRecord {
+            report.pid = record.pid
+            report.cpuSeconds = record.processorTime.inSeconds
+            report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
+        }
+        report.memoryBytes = app.evidence?.memoryBytes
+        // The cgroup knows of all its processes, also of those that are gone; the kernel of the main one, and of whom it
+        // waited for.
+        if let time = app.tree?.processorTime(), app.exitRecord != nil {
+            report.cpuSeconds = max(report.cpuSeconds ?? 0, time.inSeconds)
+        }
+        if let path = app.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
+            report.maxMemoryBytes = Int64(clamping: peak)
+        }
+        report.maxMemoryBytes = report.maxMemoryBytes.map { max($0, report.memoryBytes ?? 0) }
+    }
+}
+
+/// A deadline that was missed.
+final class MissedDeadline {
+    let deadline: Deadline
+    /// When that was found.
+    let at: Duration
+    /// What was to be answered by then.
+    let message: Message?
+    /// When that was answered after all.
+    var answeredAt: Duration?
+
+    init(_ deadline: Deadline, at: Duration, message: Message?) {
+        self.deadline = deadline
+        self.at = at
+        self.message = message
+    }
+
+    /// How long it was.
+    var granted: Duration { deadline.at - deadline.started }
+}
