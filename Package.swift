@@ -23,6 +23,8 @@ let package = Package(
         .library(name: "Notify", targets: ["Notify"]),
         .library(name: "PolicyHost", targets: ["Policies", "PolicyHost", "TorporPolicyABI"]),
         .library(name: "Recovery", targets: ["Recovery"]),
+        // For programs that want to know their lifecycle: docs/apps.md.
+        .library(name: "TorporApp", targets: ["TorporApp"]),
         .library(name: "TorporAPI", targets: ["TorporAPI", "Varlink"]),
         .library(name: "Varlink", targets: ["Varlink"]),
         .library(name: "VarlinkServer", targets: ["VarlinkServer"]),
@@ -32,6 +34,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
     ],
     targets: [
+        .target(name: "AppConnection", dependencies: ["Linux", "TorporAPI", "Varlink"]),
         .target(name: "CKeeperProtocol"),
         .target(name: "CLinux"),
         .target(name: "CPolicyWire", dependencies: ["TorporPolicyABI"]),
@@ -82,6 +85,7 @@ let package = Package(
         ),
         .target(name: "TestMachine", path: "Tests/Support/TestMachine"),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),
+        .target(name: "TorporApp", dependencies: ["AppConnection", "Linux", "TorporAPI", "Varlink"]),
         .target(name: "TorporPolicyABI"),
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
         .target(name: "Varlink", dependencies: ["Linux"]),
@@ -95,7 +99,7 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "Configuration", "Linux", "Policies", "TorporAPI", "TorporPolicyABI", "Varlink",
+                "AppConnection", "Configuration", "Linux", "Policies", "TorporAPI", "TorporPolicyABI", "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             linkerSettings: [
@@ -195,6 +199,10 @@ let package = Package(
             ]
         ),
         .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),
+        .testTarget(
+            name: "TorporAppTests",
+            dependencies: ["AppConnection", "Linux", "TorporAPI", "TorporApp", "Varlink"]
+        ),
         .testTarget(name: "VMTests", dependencies: ["TestMachine"]),
         .testTarget(
             name: "VarlinkTests",

@@ -77,6 +77,23 @@ int tlx_signal_disposition(int signo, int ignore) {
     return sigaction(signo, &action, NULL);
 }
 
+static volatile int signal_counter = -1;
+
+static void count_signal(int signo) {
+    (void)signo;
+    int before = errno;
+    uint64_t one = 1;
+    ssize_t written = write(signal_counter, &one, sizeof one);
+    (void)written;
+    errno = before;
+}
+
+int tlx_signal_count(int signo, int eventfd) {
+    signal_counter = eventfd;
+    struct sigaction action = {.sa_handler = count_signal, .sa_flags = SA_RESTART};
+    return sigaction(signo, &action, NULL);
+}
+
 int tlx_sigrtmin(void) { return SIGRTMIN; }
 int tlx_sigrtmax(void) { return SIGRTMAX; }
 

@@ -94,6 +94,12 @@ public struct Signal: Hashable, Sendable, CustomStringConvertible {
         try call { tlx_signal_disposition(number, on ? 1 : 0) }
     }
 
+    /// Has a signal, on whichever thread it comes, make a counter readable instead of what it does by default. One counter
+    /// for all signals of the process; it must not be closed before they have their defaults again (`ignore(_:false)`).
+    public static func count(_ number: Int32, with counter: EventCounter) throws(Errno) {
+        try call { tlx_signal_count(number, counter.raw) }
+    }
+
     /// Sends to a bare number: only for this process's own children that are not reaped yet, and tests.
     public static func send(_ number: Int32, to pid: Int32) throws(Errno) { try call { Glibc.kill(pid, number) } }
 }

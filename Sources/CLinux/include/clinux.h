@@ -135,6 +135,8 @@ int tlx_prctl(int option, unsigned long argument);
 int tlx_signal_block(int signo, int block);
 /// sigaction's handler is an anonymous union: sets SIG_DFL (0) or SIG_IGN (1).
 int tlx_signal_disposition(int signo, int ignore);
+/// Adds 1 to an eventfd whenever the signal comes: what a handler may do is for C to keep to. One eventfd for all signals.
+int tlx_signal_count(int signo, int eventfd);
 /// SIGRTMIN and SIGRTMAX are function calls behind macros.
 int tlx_sigrtmin(void);
 int tlx_sigrtmax(void);

@@ -1,0 +1,275 @@
+public import Linux
+public import TorporAPI
+public import Varlink
+
+/// The app's side of its own socket (`TORPOR_APP_SOCKET`), over replacements of the supervisor.
+///
+/// It has two connections: one that streams messages, if the process is to be the app's delegate, and one for calls.
+/// When one ends it connects again, says what it had, and asks again what was not answered. It never waits and has no
+/// thread: `work()` is to be called when `poller` is readable and at `wakeTime`, always on the same thread.
+public final class AppLink {
+    /// What happened.
+    public enum Event: Sendable {
+        /// It is the delegate, for the first time or again.
+        case attached(AppSituation)
+        /// The app is told something.
+        case message(AppMessage)
+        /// Tasks of this process ended while nobody was there to hold them.
+        case tasksLost([Int64])
+        /// Nobody answers at the socket; it goes on trying.
+        case lost
+        /// It cannot be the delegate; it does not try again.
+        case refused(VarlinkClientError)
+    }
+
+    /// What becomes of a call.
+    public typealias Completion = (Result<JSON, VarlinkClientError>) -> Void
+
+    private struct Pending {
+        var request: AppRequest
+        var isSent = false
+        var completion: Completion
+    }
+
+    /// Readable when there is something to do.
+    public let poller: Poller
+    /// The socket.
+    public let path: String
+    /// Whether it is the delegate at the moment.
+    public private(set) var isAttached = false
+    /// Whether it wants to be the delegate.
+    public let isDelegate: Bool
+
+    private var stream: LinkChannel?
+    private var calls: LinkChannel?
+    private var streamRetry = Retry()
+    private var callsRetry = Retry()
+    private var isRefused = false
+    private var isLost = false
+    private var wasAttached = false
+    private var attachRefusedSince: Duration?
+    private var pending: [Pending] = []
+    private var incarnation: Int64?
+    private var lastMessage: Int64?
+    private var tasks: [Int64] = []
+    private var events: [Event] = []
+
+    private static let streamTag: UInt64 = 1
+    private static let callsTag: UInt64 = 2
+    /// How long a supervisor that has just come may refuse what its predecessor had granted.
+    private static let patience = Duration.seconds(10)
+
+    /// Connects at the first `work()`. `isDelegate` false: only for calls.
+    public init(path: String, isDelegate: Bool) throws(Errno) {
+        self.path = path
+        self.isDelegate = isDelegate
+        poller = try Poller()
+    }
+
+    /// When to call `work()` at the latest, on the monotonic clock; nil: only when `poller` is readable.
+    public var wakeTime: Duration? {
+        var time: Duration?
+        if isDelegate, stream == nil, !isRefused { time = streamRetry.at }
+        if wantsCalls, calls == nil { time = min(time ?? callsRetry.at, callsRetry.at) }
+        return time
+    }
+
+    /// Asks; the completion runs within `work()`.
+    ///
+    /// When the connection is lost before the reply it is asked again: an answer that was heard before and a task that
+    /// was ended before count as done.
+    public func call(_ request: AppRequest, then completion: @escaping Completion) {
+        pending.append(Pending(request: request, completion: completion))
+        sendPending()
+    }
+
+    /// Gives up what is not answered yet.
+    public func giveUp() {
+        let given = pending
+        pending = []
+        for call in given { call.completion(.failure(.disconnected)) }
+    }
+
+    /// How many calls wait for their replies.
+    public var pendingCount: Int { pending.count }
+
+    /// Does what there is to do without waiting, and says what happened.
+    public func work() -> [Event] {
+        var ready: Set<UInt64> = []
+        _ = try? poller.drain { tag, _ in ready.insert(tag) }
+        if ready.contains(Self.streamTag) { readStream() }
+        connectStream()
+        if ready.contains(Self.callsTag) { readCalls() }
+        sendPending()
+        defer { events = [] }
+        return events
+    }
+
+    // MARK: Messages
+
+    private func connectStream() {
+        guard isDelegate, stream == nil, !isRefused, Clock.monotonic() >= streamRetry.at else { return }
+        var request = AttachRequest()
+        request.incarnation = incarnation
+        request.after = lastMessage
+        request.tasks = tasks
+        do {
+            let channel = try LinkChannel(path: path, poller: poller, tag: Self.streamTag)
+            stream = channel
+            try channel.send(AppRequest.attach(request).call)
+        } catch {
+            loseStream()
+        }
+    }
+
+    private func loseStream() {
+        stream = nil
+        isAttached = false
+        streamRetry.failed(now: Clock.monotonic())
+        if !isLost {
+            isLost = true
+            events.append(.lost)
+        }
+    }
+
+    private func readStream() {
+        guard let stream else { return }
+        do throws(LinkChannel.Lost) {
+            try stream.flush()
+            try stream.receive { take($0) }
+        } catch {
+            loseStream()
+        }
+    }
+
+    /// False when the connection is not read any further.
+    private func take(_ response: VarlinkResponse) -> Bool {
+        if let error = response.error {
+            refuse(.service(name: error, parameters: response.parameters))
+            return false
+        }
+        do throws(FieldError) {
+            if !isAttached { try attached(response.parameters) }
+            if let message = response.parameters["message"], !message.isNull {
+                let message = try AppMessage(json: message)
+                if message.id > lastMessage ?? 0 {
+                    lastMessage = message.id
+                    events.append(.message(message))
+                }
+            }
+        } catch {
+            loseStream()
+            return false
+        }
+        if !response.continues { loseStream() }
+        return response.continues
+    }
+
+    private func attached(_ parameters: JSON) throws(FieldError) {
+        let situation = try AppSituation(json: parameters)
+        if incarnation != situation.incarnation { lastMessage = nil }
+        incarnation = situation.incarnation
+        isAttached = true
+        wasAttached = true
+        isLost = false
+        attachRefusedSince = nil
+        streamRetry.succeeded()
+        callsRetry.succeeded()
+        let held = Set(situation.tasks.map(\.token))
+        lose(tasks: tasks.filter { !held.contains($0) })
+        events.append(.attached(situation))
+    }
+
+    private func lose(tasks lost: [Int64]) {
+        guard !lost.isEmpty else { return }
+        tasks.removeAll { lost.contains($0) }
+        events.append(.tasksLost(lost))
+    }
+
+    private func refuse(_ error: VarlinkClientError) {
+        let now = Clock.monotonic()
+        let since = attachRefusedSince ?? now
+        attachRefusedSince = since
+        loseStream()
+        // Who was the delegate before is so again, as soon as the supervisor knows its processes.
+        if wasAttached, now - since < Self.patience { return }
+        isRefused = true
+        events.append(.refused(error))
+    }
+
+    // MARK: Calls
+
+    /// Before the supervisor has been told who the delegate is and what it has got, it could not place an answer.
+    private var mayCall: Bool { !isDelegate || isAttached }
+    private var wantsCalls: Bool { mayCall && !(pending.isEmpty && tasks.isEmpty) }
+
+    private func sendPending() {
+        guard mayCall else { return }
+        do {
+            if calls == nil {
+                guard wantsCalls, Clock.monotonic() >= callsRetry.at else { return }
+                calls = try LinkChannel(path: path, poller: poller, tag: Self.callsTag)
+                if !tasks.isEmpty { pending.insert(claim(), at: 0) }
+            }
+            for index in pending.indices where !pending[index].isSent {
+                try calls?.send(pending[index].request.call)
+                pending[index].isSent = true
+            }
+        } catch {
+            loseCalls()
+        }
+    }
+
+    private func loseCalls() {
+        calls = nil
+        callsRetry.failed(now: Clock.monotonic())
+        pending.removeAll { if case .claimTasks = $0.request { true } else { false } }
+        for index in pending.indices { pending[index].isSent = false }
+        if !isLost, !isDelegate {
+            isLost = true
+            events.append(.lost)
+        }
+    }
+
+    private func claim() -> Pending {
+        let claimed = tasks
+        return Pending(request: .claimTasks(tokens: claimed)) { [weak self] result in
+            guard let self, case .success(let reply) = result, let list = reply["tasks"]?.arrayValue else { return }
+            let held = Set(list.compactMap { $0["token"]?.intValue })
+            lose(tasks: claimed.filter { !held.contains($0) })
+        }
+    }
+
+    private func readCalls() {
+        guard let calls else { return }
+        do throws(LinkChannel.Lost) {
+            try calls.flush()
+            try calls.receive { response in
+                guard !pending.isEmpty, pending[0].isSent else { return true }
+                isLost = isLost && isDelegate
+                callsRetry.succeeded()
+                complete(pending.removeFirst(), response)
+                return true
+            }
+        } catch {
+            loseCalls()
+        }
+    }
+
+    private func complete(_ call: Pending, _ response: VarlinkResponse) {
+        switch (call.request, response.error) {
+        case (.beginTask, nil):
+            if let token = response.parameters["token"]?.intValue { tasks.append(token) }
+        case (.endTask(let token), nil), (.endTask(let token), AppInterface.ErrorName.unknownTask):
+            tasks.removeAll { $0 == token }
+        default: break
+        }
+        switch (call.request, response.error) {
+        case (_, nil), (.answer, AppInterface.ErrorName.alreadyAnswered),
+            (.endTask, AppInterface.ErrorName.unknownTask):
+            call.completion(.success(response.parameters))
+        case (_, let error?):
+            call.completion(.failure(.service(name: error, parameters: response.parameters)))
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Linux
+import Varlink
+
+/// One connection to the app's socket that never waits: what is to be sent is kept, what came is taken apart.
+final class LinkChannel {
+    /// The connection ended, or what came over it is no Varlink.
+    struct Lost: Error {}
+
+    let socket: Descriptor
+    private let poller: Poller
+    private let tag: UInt64
+    private var framer = MessageFramer()
+    private var outbound: [UInt8] = []
+    private var waitsForRoom = false
+
+    /// Connects. EAGAIN: the service has as many waiting as it takes.
+    init(path: String, poller: Poller, tag: UInt64) throws(Errno) {
+        socket = try Sockets.connect(path: path, nonBlocking: true)
+        self.poller = poller
+        self.tag = tag
+        try poller.add(socket.raw, .readable, tag: tag)
+    }
+
+    deinit { try? poller.remove(socket.raw) }
+
+    func send(_ call: VarlinkCall) throws(Lost) {
+        outbound += call.json.serialised()
+        outbound.append(0)
+        try flush()
+    }
+
+    /// Sends what there is room for.
+    func flush() throws(Lost) {
+        var sent = 0
+        defer { outbound.removeFirst(sent) }
+        while sent < outbound.count {
+            do throws(Errno) {
+                guard let count = try Sockets.send(socket.raw, Array(outbound[sent...])) else { break }
+                sent += count
+            } catch {
+                throw Lost()
+            }
+        }
+        let waits = sent < outbound.count
+        if waits != waitsForRoom {
+            waitsForRoom = waits
+            try? poller.modify(socket.raw, waits ? [.readable, .writable] : .readable, tag: tag)
+        }
+    }
+
+    /// Hands over every reply that has come whole; `body` says whether it wants the next one.
+    func receive(_ body: (VarlinkResponse) -> Bool) throws(Lost) {
+        while true {
+            while let response = try next() {
+                guard body(response) else { return }
+            }
+            let bytes: [UInt8]?
+            do throws(Errno) { bytes = try Descriptor.read(socket.raw, maximum: 1 << 14) } catch { throw Lost() }
+            guard let bytes else { return }
+            if bytes.isEmpty { throw Lost() }
+            framer.append(bytes[...])
+        }
+    }
+
+    private func next() throws(Lost) -> VarlinkResponse? {
+        do {
+            guard let message = try framer.next() else { return nil }
+            return try VarlinkResponse(json: JSON.parse(message))
+        } catch {
+            throw Lost()
+        }
+    }
+}
+
+/// When to connect again: at once, then after pauses that double.
+struct Retry {
+    private(set) var at: Duration = .zero
+    private var pause = Duration.zero
+
+    private static let first = Duration.milliseconds(2)
+    private static let longest = Duration.milliseconds(500)
+
+    mutating func failed(now: Duration) {
+        at = now + pause
+        pause = min(max(pause * 2, Self.first), Self.longest)
+    }
+
+    mutating func succeeded() { self = Retry() }
+}

@@ -1,0 +1,135 @@
+import AppConnection
+import Linux
+import TorporAPI
+import Varlink
+
+/// Tells the delegate what the supervisor tells the app, one message after the other, and answers.
+struct Conductor<Delegate: AppDelegate> {
+    let app: TorporApp
+    let delegate: Delegate
+
+    /// Returns when the app is to end.
+    func run() async throws(AppError) {
+        var isLaunched = false
+        var isAttached = false
+        for await item in app.engine.items {
+            switch item {
+            case .signal: return
+            case .link(.refused(let error)): throw AppError(error)
+            case .link(.lost): if isAttached { await delegate.supervisorLost(app) }
+            case .link(.tasksLost(let tokens)):
+                app.state.withLock { state in for token in tokens { state.tasks[token] = nil } }
+            case .link(.attached(let situation)):
+                // Who is attached when the launch is over was not waited for: its supervisor has nothing to say of that.
+                if !isAttached, situation.transition != "launching" {
+                    isLaunched = true
+                    await launch(LaunchOptions(situation.options), isActive: situation.state == "active")
+                }
+                isAttached = true
+            case .link(.message(let message)):
+                if !isLaunched, !Self.launchMessages.contains(message.name) {
+                    await launch(app.launchOptions, isActive: false)
+                }
+                isLaunched = true
+                await tell(message)
+            }
+        }
+    }
+
+    private static var launchMessages: Set<String> { ["willFinishLaunching", "restoreState", "didFinishLaunching"] }
+
+    /// The launch of an app that is ready without its delegate (`ready` is not `"delegate"`).
+    private func launch(_ options: LaunchOptions, isActive: Bool) async {
+        for name in ["willFinishLaunching", "didFinishLaunching"] + (isActive ? ["didBecomeActive"] : []) {
+            do {
+                try await delegate.hear(name, ["options": options.json], app)
+            } catch {
+                ThisProcess.complain("\(name) failed: \(error)")
+            }
+        }
+    }
+
+    private func tell(_ message: AppMessage) async {
+        app.state.withLock { state in
+            state.inFlight = TorporApp.InFlight(
+                id: message.id,
+                answerBy: message.deadlineMilliseconds.map { Clock.monotonic() + .milliseconds($0) }
+            )
+        }
+        var answer = AppAnswer(id: message.id)
+        do {
+            try await delegate.hear(message.name, message.parameters, app)
+        } catch {
+            answer.result = .failed
+            answer.text = "\(error)"
+        }
+        let declined = app.state.withLock { state in
+            defer { state.inFlight = nil }
+            return state.inFlight?.declined ?? []
+        }
+        answer.declines = declined.compactMap { AppAnswer.Declined(rawValue: $0.name) }
+        // An answer that nobody waits for any more came too late, and that is all.
+        _ = await app.engine.call(.answer(answer))
+    }
+}
+
+/// A program without a supervisor: its delegate hears of a launch into the foreground, and of the end.
+struct Solo<Delegate: AppDelegate> {
+    let app: TorporApp
+    let delegate: Delegate
+
+    /// Returns when the app is to end.
+    func run() async {
+        let options: JSON = ["options": app.launchOptions.json]
+        for name in ["willFinishLaunching", "didFinishLaunching", "didBecomeActive"] { await tell(name, options) }
+        for await item in app.engine.items {
+            if case .signal = item {
+                await tell("willResignActive", .emptyObject)
+                await tell("willTerminate", ["reason": "stopped"])
+                return
+            }
+        }
+    }
+
+    private func tell(_ name: String, _ parameters: JSON) async {
+        do {
+            try await delegate.hear(name, parameters, app)
+        } catch {
+            ThisProcess.complain("\(name) failed: \(error)")
+        }
+    }
+}
+
+extension AppDelegate {
+    /// Calls the method of a message.
+    func hear(_ name: String, _ parameters: JSON, _ app: TorporApp) async throws {
+        func milliseconds(_ name: String) -> Duration { .milliseconds(parameters[name]?.intValue ?? 0) }
+        func text(_ name: String) -> String { parameters[name]?.stringValue ?? "" }
+        switch name {
+        case "willFinishLaunching", "didFinishLaunching":
+            let options = parameters["options"].map { LaunchOptions($0) } ?? app.launchOptions
+            if name == "willFinishLaunching" {
+                try await willFinishLaunching(app, options: options)
+            } else {
+                try await didFinishLaunching(app, options: options)
+            }
+        case "restoreState": try await restoreState(app, state: SavedState(path: text("path")))
+        case "openURL": try await openURL(app, url: text("url"))
+        case "didBecomeActive": try await didBecomeActive(app)
+        case "willResignActive": try await willResignActive(app)
+        case "didEnterBackground": try await didEnterBackground(app)
+        case "willEnterForeground": try await willEnterForeground(app)
+        case "resumed":
+            try await resumed(app, after: .seconds(parameters["gap_s"]?.doubleValue ?? 0))
+        case "didReceiveMemoryWarning": try await didReceiveMemoryWarning(app)
+        case "taskExpiring":
+            let remaining = milliseconds("remaining_ms")
+            if let token = parameters["token"]?.intValue, await app.expire(token: token, remaining: remaining) {
+                return
+            }
+            try await taskExpiring(app, task: text("name"), remaining: remaining)
+        case "willTerminate": try await willTerminate(app, reason: text("reason"))
+        default: try await received(app, message: OtherMessage(name: name, parameters: parameters))
+        }
+    }
+}

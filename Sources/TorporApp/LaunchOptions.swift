@@ -1,0 +1,65 @@
+import Linux
+
+// What LaunchOptions and OtherMessage have: so that its members need no second import.
+@_exported public import enum Varlink.JSON
+@_exported public import struct Varlink.JSONObject
+
+/// Why the app was launched.
+public struct LaunchOptions: Sendable {
+    /// All of it, as in TORPOR_LAUNCH_OPTIONS: an object.
+    public let json: JSON
+
+    init(_ json: JSON) { self.json = json }
+
+    /// Without a supervisor: by a person, into the foreground.
+    static let unsupervised = LaunchOptions(["reason": "user", "foreground": true])
+
+    /// `user`, `boot`, `restart`, `dependency`, `event` or `policy`.
+    public var reason: String { json["reason"]?.stringValue ?? "user" }
+    /// Whether it is launched into the foreground; false: it gets didEnterBackground next.
+    public var isForeground: Bool { json["foreground"]?.boolValue ?? true }
+    /// The event that it was launched for.
+    public var event: String? { json["event"]?.stringValue }
+    /// What belongs to the event.
+    public var payload: JSON? { json["payload"].flatMap { $0.isNull ? nil : $0 } }
+    /// How the run before this one ended, such as `evicted`.
+    public var previousTermination: String? { json["previous_termination"]?.stringValue }
+    /// The file with the state that can be restored, if there is one.
+    public var restoredState: SavedState? {
+        json["restored_state"]?.stringValue.map { SavedState(path: $0) }
+    }
+}
+
+/// What the app saved in an earlier run.
+public struct SavedState: Hashable, Sendable {
+    /// A file that the app can read.
+    public let path: String
+
+    /// Its content. An error is one of the file system; `limit` in bytes.
+    public func read(limit: Int = 1 << 30) throws(AppError) -> [UInt8] {
+        do throws(Errno) {
+            return try File.read(path, limit: limit)
+        } catch {
+            throw AppError(code: .failed, "the saved state \(path) cannot be read: \(error)")
+        }
+    }
+}
+
+/// A message that the library knows nothing of.
+public struct OtherMessage: Hashable, Sendable {
+    /// Its name.
+    public let name: String
+    /// What belongs to it: an object.
+    public let parameters: JSON
+}
+
+/// What an app may decline.
+public struct Declined: Hashable, Sendable {
+    let name: String
+    /// The URL that it would be asked to open.
+    public static let url = Declined(name: "url")
+    /// The state that it would be asked to restore; it is kept for the next launch.
+    public static let restoration = Declined(name: "restoration")
+    /// That a picture of it is kept.
+    public static let snapshot = Declined(name: "snapshot")
+}

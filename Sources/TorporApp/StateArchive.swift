@@ -1,0 +1,48 @@
+import AppConnection
+import Linux
+import TorporAPI
+import Varlink
+
+extension TorporApp {
+    /// The most bytes that are sent as such; more goes through a file.
+    static let mostSentBytes = 512 << 10
+
+    /// Saves the app's state, to be given back at the launch after it was evicted, crashed or the machine was booted
+    /// anew. Returns when it is durable; what was saved before is replaced. Without a supervisor nothing is kept.
+    ///
+    /// - Throws: ``AppError/Code/tooLarge`` when it has more bytes than `state_limit`.
+    public func saveState(_ bytes: [UInt8]) async throws(AppError) {
+        guard isSupervised else { return }
+        if bytes.count <= Self.mostSentBytes {
+            _ = try await call(.saveState(data: Base64.encode(bytes), file: nil))
+            return
+        }
+        guard let stateDirectory else {
+            throw AppError(
+                code: .failed,
+                "there is no TORPOR_STATE_DIRECTORY to write \(bytes.count) bytes of state to"
+            )
+        }
+        let name = ".state-\(ThisProcess.pid)-\(UInt32.random(in: 0...(.max)))"
+        let path = stateDirectory + "/" + name
+        defer { try? File.remove(path) }
+        do throws(Errno) {
+            try File.write(path, bytes, mode: 0o600)
+        } catch {
+            throw AppError(code: .failed, "the state cannot be written to \(path): \(error)")
+        }
+        _ = try await call(.saveState(data: nil, file: name))
+    }
+
+    /// Saves a file in the app's state directory likewise; it is copied, and can be removed after this.
+    public func saveState(file name: String) async throws(AppError) {
+        guard isSupervised else { return }
+        _ = try await call(.saveState(data: nil, file: name))
+    }
+
+    /// Forgets what was saved.
+    public func discardState() async throws(AppError) {
+        guard isSupervised else { return }
+        _ = try await call(.discardState)
+    }
+}

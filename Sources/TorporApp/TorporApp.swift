@@ -1,0 +1,153 @@
+import AppConnection
+import Linux
+import TorporAPI
+import Varlink
+
+/// This process as an app of a Torpor supervisor.
+///
+///     @main struct Notes: AppDelegate {
+///         static func main() async throws { try await TorporApp.run(Notes()) }
+///         func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws { … }
+///         func didEnterBackground(_ app: TorporApp) async throws { try await app.saveState(…) }
+///     }
+///
+/// The app has `ready = "delegate"` in its configuration. All members can be used from every task and thread.
+public final class TorporApp: Sendable {
+    /// Whether a supervisor started this. Without one an app gets the messages of its launch and of its end, runs its
+    /// background tasks, and saves nothing.
+    public var isSupervised: Bool { environment.socket != nil }
+    /// The app's name; nil without a supervisor.
+    public var name: String? { environment.app }
+    /// Why it was launched.
+    public let launchOptions: LaunchOptions
+    /// The folder for what it keeps (TORPOR_STATE_DIRECTORY).
+    public var stateDirectory: String? { environment.stateDirectory }
+
+    let environment: AppEnvironment
+    let engine: Engine
+    let state = Monitor(State())
+
+    struct State {
+        var inFlight: InFlight?
+        var tasks: [Int64: ExpiringTask] = [:]
+    }
+
+    /// The message that the delegate works on.
+    struct InFlight {
+        var id: Int64
+        var answerBy: Duration?
+        var declined: [Declined] = []
+    }
+
+    init(environment: AppEnvironment, isDelegate: Bool, takesSignals: Bool) throws(AppError) {
+        self.environment = environment
+        launchOptions =
+            environment.socket == nil && environment.options == .emptyObject
+            ? .unsupervised : LaunchOptions(environment.options)
+        do throws(Errno) {
+            engine = try Engine(path: environment.socket, isDelegate: isDelegate, takesSignals: takesSignals)
+        } catch {
+            throw AppError(code: .failed, "the app cannot listen to its supervisor: \(error)")
+        }
+    }
+
+    deinit { engine.finish() }
+
+    /// Runs the app: attaches to the supervisor, tells the delegate what happens, and returns when the app is to end
+    /// (SIGTERM, or Ctrl-C without a supervisor), or after ``finish()``.
+    ///
+    /// When the supervisor is replaced it attaches again; no message is lost or told twice. Without a supervisor (no
+    /// TORPOR_APP_SOCKET) the delegate is told of a launch into the foreground, and of the end.
+    ///
+    /// - Parameters:
+    ///   - delegate: what hears the messages.
+    ///   - takesSignals: false leaves SIGTERM and SIGINT to the program, which then calls ``finish()``.
+    ///   - sendsHeartbeats: whether it sends the heartbeats that `watchdog` asks for. Each is sent by a task, so that they
+    ///     stop when no task of the program gets its turn any more.
+    /// - Throws: ``AppError`` when it cannot be the app's delegate.
+    public static func run(
+        _ delegate: some AppDelegate,
+        takesSignals: Bool = true,
+        sendsHeartbeats: Bool = true
+    ) async throws(AppError) {
+        try await run(
+            delegate,
+            environment: AppEnvironment(),
+            takesSignals: takesSignals,
+            sendsHeartbeats: sendsHeartbeats
+        )
+    }
+
+    static func run(
+        _ delegate: some AppDelegate,
+        environment: AppEnvironment,
+        takesSignals: Bool,
+        sendsHeartbeats: Bool
+    ) async throws(AppError) {
+        let app = try TorporApp(environment: environment, isDelegate: true, takesSignals: takesSignals)
+        let heartbeats = sendsHeartbeats ? app.startHeartbeats() : nil
+        defer {
+            heartbeats?.cancel()
+            app.engine.finish()
+        }
+        if app.isSupervised {
+            try await Conductor(app: app, delegate: delegate).run()
+        } else {
+            await Solo(app: app, delegate: delegate).run()
+        }
+    }
+
+    /// This process as one of an app whose delegate is another process: it can hold background tasks, save state and ask.
+    public static func withoutDelegate() throws(AppError) -> TorporApp {
+        try TorporApp(environment: AppEnvironment(), isDelegate: false, takesSignals: false)
+    }
+
+    /// Has ``run(_:takesSignals:sendsHeartbeats:)`` return, once the message in flight is answered.
+    public func finish() { engine.end() }
+
+    // MARK: While a message is in flight
+
+    /// How long the message in flight may still be worked on; nil when there is none, or it has no bound.
+    public var timeToAnswer: Duration? {
+        state.withLock { $0.inFlight?.answerBy }.map { max(.zero, $0 - Clock.monotonic()) }
+    }
+
+    /// Says that the message in flight takes longer, and why: the deadline is put off as far as `extension_limit` allows,
+    /// that of didEnterBackground never. Nothing happens when none is in flight.
+    public func pending(_ text: String, expected: Duration) async throws(AppError) {
+        guard isSupervised, let id = state.withLock({ $0.inFlight?.id }) else { return }
+        var answer = AppAnswer(id: id, result: .pending, text: text)
+        answer.expectedMilliseconds = max(0, expected.microseconds / 1000)
+        _ = try await call(.answer(answer))
+        state.withLock { $0.inFlight?.answerBy = Clock.monotonic() + expected }
+    }
+
+    /// Says what the app does not want of what it is offered, as part of the answer to the message in flight.
+    public func decline(_ what: Declined) {
+        state.withLock { state in
+            if state.inFlight?.declined.contains(what) == false { state.inFlight?.declined.append(what) }
+        }
+    }
+
+    // MARK: Asking
+
+    /// Asks; what fails is an ``AppError``.
+    func call(_ request: AppRequest) async throws(AppError) -> JSON {
+        switch await engine.call(request) {
+        case .success(let reply): return reply
+        case .failure(let error): throw AppError(error)
+        }
+    }
+
+    /// The app's state, such as `background`; `active` without a supervisor.
+    public func currentState() async throws(AppError) -> String {
+        guard isSupervised else { return "active" }
+        return try await call(.state)["state"]?.stringValue ?? "active"
+    }
+
+    /// How long the app may still run for its background tasks; nil while that is not limited, as in the foreground.
+    public func backgroundTimeRemaining() async throws(AppError) -> Duration? {
+        guard isSupervised else { return nil }
+        return try await call(.backgroundTime)["remaining_ms"]?.intValue.map { .milliseconds($0) }
+    }
+}

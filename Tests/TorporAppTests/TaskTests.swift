@@ -1,0 +1,99 @@
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@testable import AppConnection
+@testable import TorporApp
+
+struct TaskTests {
+    @Test func aTaskThatRunsOverIsWarnedCancelledAndEnded() async throws {
+        let supervisor = try FakeSupervisor()
+        let told = Monitor<[Duration]>([])
+        let delegate = Recorder([
+            "didEnterBackground": { app in
+                Task {
+                    try? await app.withBackgroundTask("upload") { remaining in
+                        told.withLock { $0.append(remaining) }
+                    } _: {
+                        try await Task.sleep(for: .seconds(60))
+                    }
+                }
+            }
+        ])
+        try await running(delegate, under: supervisor) {
+            supervisor.tell("didEnterBackground")
+            try await supervisor.wait(for: "a task") { _, calls in calls.contains(.beginTask(name: "upload")) }
+            // Its token is known when the next question is answered.
+            try await supervisor.waitForAnswers(1)
+            supervisor.tell("taskExpiring", ["token": 1, "name": "upload", "remaining_ms": 4000])
+            try await supervisor.wait(for: "its end") { _, calls in calls.contains(.endTask(token: 1)) }
+        }
+        #expect(told.withLock { $0 } == [.seconds(4)])
+        #expect(await delegate.heard.contains("taskExpiring upload") == false)
+    }
+
+    @Test func anErrorEndsTheTaskAndGoesOn() async throws {
+        struct Broken: Error {}
+        let supervisor = try FakeSupervisor()
+        let delegate = Recorder([
+            "didFinishLaunching": { app in
+                await #expect(throws: Broken.self) {
+                    try await app.withBackgroundTask("sync") { throw Broken() }
+                }
+                let remaining = try await app.backgroundTimeRemaining()
+                #expect(remaining == .milliseconds(1500))
+            }
+        ])
+        try await running(delegate, under: supervisor) {
+            supervisor.tell("didFinishLaunching")
+            try await supervisor.waitForAnswers(1)
+        }
+        let members = supervisor.calls.map(\.call.member)
+        #expect(members == ["Attach", "BeginTask", "EndTask", "BackgroundTime", "Answer"])
+    }
+
+    @Test func aTaskThatNobodyHereHasIsTheDelegates() async throws {
+        let supervisor = try FakeSupervisor()
+        let delegate = Recorder()
+        try await running(delegate, under: supervisor) {
+            supervisor.tell("didFinishLaunching")
+            supervisor.tell("taskExpiring", ["token": 99, "name": "of a child", "remaining_ms": 10])
+            try await supervisor.waitForAnswers(2)
+        }
+        #expect(await delegate.heard.last == "taskExpiring of a child")
+    }
+
+    @Test func stateIsSentAsBytesOrThroughAFileThatIsGoneAfterwards() async throws {
+        let supervisor = try FakeSupervisor()
+        let large = [UInt8](repeating: 7, count: TorporApp.mostSentBytes + 1)
+        let delegate = Recorder([
+            "didEnterBackground": { app in
+                try await app.saveState(Array("notes".utf8))
+                try await app.saveState(large)
+                try await app.saveState(file: "db")
+                try await app.discardState()
+            }
+        ])
+        try await running(delegate, under: supervisor) {
+            supervisor.tell("didEnterBackground")
+            try await supervisor.waitForAnswers(1)
+            #expect(supervisor.answers[0].result == .done)
+            #expect(supervisor.calls.contains(.saveState(data: "bm90ZXM=", file: nil)))
+            let names = supervisor.calls.compactMap { call -> String? in
+                if case .saveState(nil, let file) = call { file } else { nil }
+            }
+            #expect(names.count == 2)
+            #expect(names.last == "db")
+            let files = try File.list(supervisor.folder)
+            #expect(files == ["app"])
+        }
+    }
+
+    @Test func base64IsWhatOthersMakeOfTheSameBytes() {
+        for count in 0..<70 {
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 89 &+ count) }
+            #expect(Base64.encode(bytes) == Data(bytes).base64EncodedString())
+        }
+    }
+}
