@@ -1,0 +1,175 @@
+/* An app for tests: does what lines of its standard input say, and writes what it hears on its standard output.
+ *
+ * probe [--thread] [--worker]. Lines: "later NAME", "fails NAME", "declines NAME BITS" say how messages are answered from
+ * now on; "answer ID", "failed ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
+ * "save-file NAME", "discard", "notify TEXT", "quit" call the function. */
+#define _POSIX_C_SOURCE 200809L
+#include "../torpor_app.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char later[64], fails[64], declines[64];
+static unsigned declined;
+
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    if (length > (int)sizeof line - 2)
+        length = (int)sizeof line - 2;
+    line[length] = '\n';
+    if (write(1, line, (size_t)length + 1) < 0)
+        exit(1);
+}
+
+static torpor_result hear(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    say("message %lld %s", (long long)message->id, message->name);
+    if (strcmp(message->name, "restoreState") == 0) {
+        size_t size = 0;
+        char *state = torpor_app_read_state(message, &size);
+        say("state %s", state != NULL ? state : strerror(errno));
+        free(state);
+    }
+    if (strcmp(message->name, "openURL") == 0)
+        say("url %s", torpor_json_string(torpor_json_get(message->parameters, "url"), NULL));
+    if (strcmp(message->name, "resumed") == 0)
+        say("gap %.2f", torpor_json_double(torpor_json_get(message->parameters, "gap_s"), -1));
+    if (strcmp(message->name, later) == 0)
+        return TORPOR_LATER;
+    if (strcmp(message->name, declines) == 0)
+        message->declines = declined;
+    if (strcmp(message->name, fails) == 0) {
+        message->text = "It \"failed\".";
+        return TORPOR_FAILED;
+    }
+    return TORPOR_DONE;
+}
+
+static void problem(torpor_app *app, const char *sentence, void *context)
+{
+    (void)app;
+    (void)context;
+    say("problem %s", sentence);
+}
+
+static void report(torpor_app *app, const char *what, long long result)
+{
+    char text[256] = "";
+    if (result < 0)
+        torpor_app_last_error(app, text, sizeof text);
+    say("%s %lld %s", what, result, text);
+}
+
+/* False when it is time to go. */
+static bool obey(torpor_app *app, char *line)
+{
+    char *rest = strchr(line, ' ');
+    if (rest != NULL)
+        *rest++ = '\0';
+    else
+        rest = line + strlen(line);
+    int64_t left = 0;
+    if (strcmp(line, "later") == 0)
+        snprintf(later, sizeof later, "%s", rest);
+    else if (strcmp(line, "fails") == 0)
+        snprintf(fails, sizeof fails, "%s", rest);
+    else if (strcmp(line, "declines") == 0)
+        sscanf(rest, "%63s %u", declines, &declined);
+    else if (strcmp(line, "answer") == 0)
+        torpor_app_answer(app, atoll(rest), TORPOR_DONE, NULL, 0);
+    else if (strcmp(line, "failed") == 0)
+        torpor_app_answer(app, atoll(rest), TORPOR_FAILED, "Later it failed.", 0);
+    else if (strcmp(line, "pending") == 0) {
+        char *end;
+        long long id = strtoll(rest, &end, 10);
+        torpor_app_pending(app, id, atoll(end), "It \xff takes.");
+    } else if (strcmp(line, "begin") == 0) {
+        long long token = torpor_app_begin_task(app, rest, &left);
+        report(app, "begun", token);
+        say("remaining %lld", (long long)left);
+    } else if (strcmp(line, "end") == 0)
+        report(app, "ended", torpor_app_end_task(app, atoll(rest)));
+    else if (strcmp(line, "time") == 0) {
+        report(app, "asked", torpor_app_background_time(app, &left));
+        say("remaining %lld", (long long)left);
+    } else if (strcmp(line, "save") == 0)
+        report(app, "saved", torpor_app_save_state(app, rest, strlen(rest)));
+    else if (strcmp(line, "save-size") == 0) {
+        size_t size = (size_t)atoll(rest);
+        char *bytes = malloc(size + 1);
+        for (size_t index = 0; index < size; index++)
+            bytes[index] = (char)(index % 251);
+        report(app, "saved", torpor_app_save_state(app, bytes, size));
+        free(bytes);
+    } else if (strcmp(line, "save-file") == 0)
+        report(app, "saved", torpor_app_save_state_file(app, rest));
+    else if (strcmp(line, "discard") == 0)
+        report(app, "discarded", torpor_app_discard_state(app));
+    else if (strcmp(line, "notify") == 0)
+        report(app, "notified", torpor_app_notify(rest));
+    else if (strcmp(line, "quit") == 0)
+        return false;
+    say("did %s", line);
+    return true;
+}
+
+/* Reads lines of standard input as they come; false at the end. */
+static bool read_lines(torpor_app *app)
+{
+    static char buffer[65536];
+    static size_t used;
+    ssize_t count = read(0, buffer + used, sizeof buffer - 1 - used);
+    if (count <= 0)
+        return false;
+    used += (size_t)count;
+    char *end;
+    while ((end = memchr(buffer, '\n', used)) != NULL) {
+        *end = '\0';
+        if (!obey(app, buffer))
+            return false;
+        used -= (size_t)(end + 1 - buffer);
+        memmove(buffer, end + 1, used);
+    }
+    return true;
+}
+
+int main(int count, char **arguments)
+{
+    bool thread = false;
+    unsigned flags = 0;
+    for (int index = 1; index < count; index++) {
+        thread = thread || strcmp(arguments[index], "--thread") == 0;
+        if (strcmp(arguments[index], "--worker") == 0)
+            flags = TORPOR_NO_MESSAGES;
+    }
+    torpor_delegate delegate = {.open_url = hear, .other = hear, .problem = problem};
+    torpor_app *app = torpor_app_open(&delegate, NULL, flags);
+    if (app == NULL)
+        return 1;
+    say("supervised %d", torpor_app_supervised(app));
+    if (thread && torpor_app_start(app) != 0)
+        return 1;
+    for (;;) {
+        struct pollfd watched[2] = {{0, POLLIN, 0}, {thread ? -1 : torpor_app_fd(app), POLLIN, 0}};
+        poll(watched, 2, -1);
+        if (watched[1].revents != 0)
+            torpor_app_dispatch(app);
+        if (watched[0].revents != 0 && !read_lines(app))
+            break;
+    }
+    torpor_app_close(app);
+    say("closed");
+    return 0;
+}

@@ -1,0 +1,1663 @@
+/* torpor_app.c: see torpor_app.h. In order: JSON that is read, text that is written, connections, answers, messages,
+ * calls that wait for their reply, tasks and state, and the app itself.
+ *
+ * Three connections, each made when it is needed: Attach streams the messages; Answer goes over the second, without
+ * waiting for replies; calls whose reply the caller waits for go over the third, which the app's tasks belong to.
+ *
+ * Two locks. `lock` guards the structure and is never held while one of the delegate's functions runs or anything
+ * waits. `call_lock` is held by the one who waits on the third connection. Who wants both takes call_lock first.
+ */
+#define _GNU_SOURCE
+#include "torpor_app.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <locale.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The longest reply that is taken from a supervisor, in bytes. */
+#define LONGEST_REPLY ((size_t)4 << 20)
+/* How deep JSON may be nested. */
+#define DEEPEST 64
+/* How long calls wait for a supervisor, in milliseconds: being replaced takes it far less. */
+#define CALL_MS 10000
+/* A state is stored on a disk first, which may be slow. */
+#define SAVE_MS 60000
+/* Between two attempts to connect, in milliseconds: doubled from the first to the last. */
+#define FIRST_RETRY_MS 10
+#define LAST_RETRY_MS 1000
+/* What SaveState takes as data: 512 KiB of Base64. */
+#define LONGEST_DATA ((size_t)384 << 10)
+
+/* ---- JSON that is read ------------------------------------------------------------------------------------------- */
+
+enum kind { KIND_NULL, KIND_BOOL, KIND_INT, KIND_DOUBLE, KIND_STRING, KIND_ARRAY, KIND_OBJECT };
+
+struct torpor_json {
+    enum kind kind;
+    const char *key;    /* In an object. */
+    const char *string; /* Into the document's text. */
+    size_t length;      /* Of the string, or how many elements there are. */
+    int64_t integer;
+    double number;
+    torpor_json *first, *next;
+};
+
+/* What torpor_json_read allocates: the value on top, and the text that its strings are in. */
+struct document {
+    torpor_json top;
+    char *text;
+};
+
+struct reader {
+    char *at;
+    char *end; /* A NUL is there. */
+    int depth;
+};
+
+static void free_below(torpor_json *json)
+{
+    torpor_json *child = json->first;
+    while (child != NULL) {
+        torpor_json *next = child->next;
+        free_below(child);
+        free(child);
+        child = next;
+    }
+}
+
+void torpor_json_free(torpor_json *json)
+{
+    if (json == NULL)
+        return;
+    struct document *document = (struct document *)(void *)json;
+    free_below(json);
+    free(document->text);
+    free(document);
+}
+
+/* The bytes of the UTF-8 sequence at `text`, 0 for an invalid one (RFC 3629: no surrogates, no longer form). */
+static int sequence_length(const char *text, const char *end)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    ptrdiff_t left = end - text;
+    if (at[0] < 0x80)
+        return 1;
+    int length = at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
+    if (at[0] < 0xc2 || at[0] > 0xf4 || left < length)
+        return 0;
+    for (int index = 1; index < length; index++)
+        if ((at[index] & 0xc0) != 0x80)
+            return 0;
+    if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf0 && at[1] < 0x90)
+        || (at[0] == 0xf4 && at[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+static void skip_space(struct reader *reader)
+{
+    while (*reader->at == ' ' || *reader->at == '\t' || *reader->at == '\n' || *reader->at == '\r')
+        reader->at++;
+}
+
+/* Four hexadecimal digits, -1 for anything else. */
+static long read_hex(struct reader *reader)
+{
+    long value = 0;
+    for (int index = 0; index < 4; index++) {
+        char digit = *reader->at;
+        int add;
+        if (digit >= '0' && digit <= '9')
+            add = digit - '0';
+        else if (digit >= 'a' && digit <= 'f')
+            add = digit - 'a' + 10;
+        else if (digit >= 'A' && digit <= 'F')
+            add = digit - 'A' + 10;
+        else
+            return -1;
+        value = value * 16 + add;
+        reader->at++;
+    }
+    return value;
+}
+
+/* After `\u`: the character's UTF-8, which is shorter than how it is written. */
+static bool read_escaped(struct reader *reader, char **out)
+{
+    long point = read_hex(reader);
+    if (point < 0 || (point >= 0xdc00 && point < 0xe000))
+        return false;
+    if (point >= 0xd800 && point < 0xdc00) {
+        if (reader->at[0] != '\\' || reader->at[1] != 'u')
+            return false;
+        reader->at += 2;
+        long low = read_hex(reader);
+        if (low < 0xdc00 || low >= 0xe000)
+            return false;
+        point = 0x10000 + ((point - 0xd800) << 10) + (low - 0xdc00);
+    }
+    if (point < 0x80) {
+        *(*out)++ = (char)point;
+        return true;
+    }
+    int more = point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+    static const int leads[] = {0, 0xc0, 0xe0, 0xf0};
+    *(*out)++ = (char)(leads[more] | (point >> (6 * more)));
+    for (int left = more - 1; left >= 0; left--)
+        *(*out)++ = (char)(0x80 | ((point >> (6 * left)) & 0x3f));
+    return true;
+}
+
+/* A string from its opening quote, decoded where it stands. */
+static bool read_string(struct reader *reader, const char **string, size_t *length)
+{
+    if (*reader->at != '"')
+        return false;
+    char *out = ++reader->at;
+    *string = out;
+    for (;;) {
+        unsigned char byte = (unsigned char)*reader->at;
+        if (byte == '"')
+            break;
+        if (byte < 0x20)
+            return false; /* The NUL at the end, too. */
+        if (byte != '\\') {
+            int size = sequence_length(reader->at, reader->end);
+            if (size == 0)
+                return false;
+            while (size-- > 0)
+                *out++ = *reader->at++;
+            continue;
+        }
+        reader->at++;
+        static const char escapes[] = "\"\\/bfnrt";
+        static const char meanings[] = "\"\\/\b\f\n\r\t";
+        char escape = *reader->at;
+        if (escape == 'u') {
+            reader->at++;
+            if (!read_escaped(reader, &out))
+                return false;
+            continue;
+        }
+        const char *found = escape == '\0' ? NULL : strchr(escapes, escape);
+        if (found == NULL)
+            return false;
+        *out++ = meanings[found - escapes];
+        reader->at++;
+    }
+    reader->at++;
+    *length = (size_t)(out - *string);
+    *out = '\0';
+    return true;
+}
+
+/* The number in digits that the C library's locale may write with another point. */
+static bool to_double(const char *start, size_t length, double *number)
+{
+    char text[400];
+    if (length >= sizeof text)
+        return false;
+    memcpy(text, start, length);
+    text[length] = '\0';
+    char *point = strchr(text, '.');
+    const char *local = localeconv()->decimal_point;
+    if (point != NULL && local != NULL && local[0] != '\0' && local[1] == '\0')
+        *point = local[0];
+    *number = strtod(text, NULL);
+    return true;
+}
+
+static bool read_digits(struct reader *reader)
+{
+    char *start = reader->at;
+    while (*reader->at >= '0' && *reader->at <= '9')
+        reader->at++;
+    return reader->at > start;
+}
+
+static bool read_number(struct reader *reader, torpor_json *json)
+{
+    char *start = reader->at;
+    bool whole = true;
+    if (*reader->at == '-')
+        reader->at++;
+    char first = *reader->at;
+    if (!read_digits(reader) || (first == '0' && reader->at - start > (*start == '-' ? 2 : 1)))
+        return false;
+    if (*reader->at == '.') {
+        whole = false;
+        reader->at++;
+        if (!read_digits(reader))
+            return false;
+    }
+    if (*reader->at == 'e' || *reader->at == 'E') {
+        whole = false;
+        reader->at++;
+        if (*reader->at == '+' || *reader->at == '-')
+            reader->at++;
+        if (!read_digits(reader))
+            return false;
+    }
+    json->kind = KIND_DOUBLE;
+    if (!to_double(start, (size_t)(reader->at - start), &json->number))
+        return false;
+    if (whole) {
+        /* What follows is no digit, and there is always something that follows. */
+        errno = 0;
+        long long value = strtoll(start, NULL, 10);
+        if (errno == 0) {
+            json->kind = KIND_INT;
+            json->integer = value;
+        }
+    }
+    return true;
+}
+
+static bool read_word(struct reader *reader, const char *word)
+{
+    size_t length = strlen(word);
+    if (strncmp(reader->at, word, length) != 0)
+        return false;
+    reader->at += length;
+    return true;
+}
+
+static bool read_value(struct reader *reader, torpor_json *json);
+
+/* The elements of an array or an object, after its bracket. */
+static bool read_elements(struct reader *reader, torpor_json *json)
+{
+    char close = json->kind == KIND_OBJECT ? '}' : ']';
+    torpor_json **last = &json->first;
+    skip_space(reader);
+    if (*reader->at == close) {
+        reader->at++;
+        return true;
+    }
+    for (;;) {
+        torpor_json *element = calloc(1, sizeof *element);
+        if (element == NULL)
+            return false;
+        *last = element;
+        last = &element->next;
+        json->length++;
+        skip_space(reader);
+        if (json->kind == KIND_OBJECT) {
+            size_t length;
+            if (!read_string(reader, &element->key, &length))
+                return false;
+            skip_space(reader);
+            if (*reader->at != ':')
+                return false;
+            reader->at++;
+        }
+        if (!read_value(reader, element))
+            return false;
+        skip_space(reader);
+        char next = *reader->at;
+        if (next != ',' && next != close)
+            return false;
+        reader->at++;
+        if (next == close)
+            return true;
+    }
+}
+
+static bool read_value(struct reader *reader, torpor_json *json)
+{
+    skip_space(reader);
+    switch (*reader->at) {
+    case 'n':
+        json->kind = KIND_NULL;
+        return read_word(reader, "null");
+    case 't':
+        json->kind = KIND_BOOL;
+        json->integer = 1;
+        return read_word(reader, "true");
+    case 'f':
+        json->kind = KIND_BOOL;
+        return read_word(reader, "false");
+    case '"':
+        json->kind = KIND_STRING;
+        return read_string(reader, &json->string, &json->length);
+    case '[':
+    case '{':
+        json->kind = *reader->at++ == '{' ? KIND_OBJECT : KIND_ARRAY;
+        if (++reader->depth > DEEPEST || !read_elements(reader, json))
+            return false;
+        reader->depth--;
+        return true;
+    default:
+        return read_number(reader, json);
+    }
+}
+
+torpor_json *torpor_json_read(const char *text, size_t size)
+{
+    struct document *document = calloc(1, sizeof *document);
+    if (document == NULL || size == SIZE_MAX || (document->text = malloc(size + 1)) == NULL) {
+        free(document);
+        return NULL;
+    }
+    if (size > 0)
+        memcpy(document->text, text, size);
+    document->text[size] = '\0';
+    struct reader reader = {document->text, document->text + size, 0};
+    bool good = read_value(&reader, &document->top);
+    if (good)
+        skip_space(&reader);
+    if (!good || reader.at != reader.end) {
+        torpor_json_free(&document->top);
+        return NULL;
+    }
+    return &document->top;
+}
+
+const torpor_json *torpor_json_get(const torpor_json *object, const char *key)
+{
+    if (object == NULL || object->kind != KIND_OBJECT)
+        return NULL;
+    for (const torpor_json *element = object->first; element != NULL; element = element->next)
+        if (strcmp(element->key, key) == 0)
+            return element;
+    return NULL;
+}
+
+size_t torpor_json_count(const torpor_json *json)
+{
+    return json != NULL && (json->kind == KIND_ARRAY || json->kind == KIND_OBJECT) ? json->length : 0;
+}
+
+const torpor_json *torpor_json_at(const torpor_json *json, size_t index)
+{
+    if (index >= torpor_json_count(json))
+        return NULL;
+    const torpor_json *element = json->first;
+    while (index-- > 0)
+        element = element->next;
+    return element;
+}
+
+const char *torpor_json_key(const torpor_json *json) { return json != NULL ? json->key : NULL; }
+
+bool torpor_json_is_null(const torpor_json *json) { return json == NULL || json->kind == KIND_NULL; }
+
+const char *torpor_json_string(const torpor_json *json, size_t *length)
+{
+    bool is_string = json != NULL && json->kind == KIND_STRING;
+    if (length != NULL)
+        *length = is_string ? json->length : 0;
+    return is_string ? json->string : NULL;
+}
+
+int64_t torpor_json_int(const torpor_json *json, int64_t otherwise)
+{
+    return json != NULL && json->kind == KIND_INT ? json->integer : otherwise;
+}
+
+double torpor_json_double(const torpor_json *json, double otherwise)
+{
+    return json != NULL && (json->kind == KIND_INT || json->kind == KIND_DOUBLE) ? json->number : otherwise;
+}
+
+bool torpor_json_bool(const torpor_json *json, bool otherwise)
+{
+    return json != NULL && json->kind == KIND_BOOL ? json->integer != 0 : otherwise;
+}
+
+/* ---- Text that is written ---------------------------------------------------------------------------------------- */
+
+/* Bytes that grow; once there was no memory, it stays broken. */
+struct text {
+    char *bytes;
+    size_t used, size;
+    bool broken;
+};
+
+static bool make_room(struct text *text, size_t more)
+{
+    if (text->broken || more > SIZE_MAX / 4 || text->used > SIZE_MAX / 4)
+        return false;
+    if (text->used + more <= text->size)
+        return true;
+    size_t size = text->size < 128 ? 128 : text->size;
+    while (size < text->used + more)
+        size *= 2;
+    char *bytes = realloc(text->bytes, size);
+    if (bytes == NULL) {
+        text->broken = true;
+        return false;
+    }
+    text->bytes = bytes;
+    text->size = size;
+    return true;
+}
+
+static void put_bytes(struct text *text, const char *bytes, size_t count)
+{
+    if (!make_room(text, count))
+        return;
+    memcpy(text->bytes + text->used, bytes, count);
+    text->used += count;
+}
+
+static void put(struct text *text, const char *bytes) { put_bytes(text, bytes, strlen(bytes)); }
+
+static void put_int(struct text *text, int64_t value)
+{
+    char digits[32];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)value);
+    put_bytes(text, digits, (size_t)length);
+}
+
+/* A JSON string; what is no UTF-8 in it becomes U+FFFD. */
+static void put_string(struct text *text, const char *string)
+{
+    const char *end = string + strlen(string);
+    put(text, "\"");
+    while (string < end) {
+        int length = sequence_length(string, end);
+        unsigned char byte = (unsigned char)*string;
+        if (length == 0) {
+            put(text, "\xef\xbf\xbd");
+            length = 1;
+        } else if (byte < 0x20 || byte == '"' || byte == '\\') {
+            char escape[8];
+            snprintf(escape, sizeof escape, "\\u%04x", byte);
+            put(text, escape);
+        } else {
+            put_bytes(text, string, (size_t)length);
+        }
+        string += length;
+    }
+    put(text, "\"");
+}
+
+static void put_base64(struct text *text, const unsigned char *bytes, size_t size)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t at = 0; at < size; at += 3) {
+        size_t left = size - at;
+        uint32_t three = (uint32_t)bytes[at] << 16;
+        if (left > 1)
+            three |= (uint32_t)bytes[at + 1] << 8;
+        if (left > 2)
+            three |= bytes[at + 2];
+        char four[4] = {digits[three >> 18], digits[(three >> 12) & 63], left > 1 ? digits[(three >> 6) & 63] : '=',
+                        left > 2 ? digits[three & 63] : '='};
+        put_bytes(text, four, 4);
+    }
+}
+
+/* The beginning of a call; its parameters and finish_call follow. */
+static struct text start_call(const char *method)
+{
+    struct text call = {NULL, 0, 0, false};
+    put(&call, "{\"method\":\"io.torpor.App.");
+    put(&call, method);
+    put(&call, "\",\"parameters\":{");
+    return call;
+}
+
+/* Its end: what comes after the parameters, and the NUL. */
+static void finish_call(struct text *call, bool more)
+{
+    put(call, more ? "},\"more\":true}" : "}}");
+    put_bytes(call, "", 1);
+}
+
+/* ---- Connections ------------------------------------------------------------------------------------------------- */
+
+struct stream {
+    int fd; /* -1: none. */
+    struct text in;
+    size_t searched; /* No NUL before this in `in`. */
+    struct text out;
+};
+
+struct answer {
+    struct answer *next;
+    int64_t id;
+    bool sent; /* Over the connection that is. */
+    size_t size;
+    char *call;
+};
+
+struct task {
+    struct task *next;
+    int64_t token;
+};
+
+/* What the epoll descriptor's events are of. */
+enum source { OF_TIMER, OF_WAKE, OF_MESSAGES, OF_ANSWERS, OF_CALLS };
+
+struct torpor_app {
+    pthread_mutex_t lock, call_lock;
+    torpor_delegate delegate;
+    void *context;
+    bool receives; /* Messages: not TORPOR_NO_MESSAGES. */
+    char *path;    /* Of the socket; NULL without a supervisor. */
+    int epoll, timer, wake;
+    pthread_t thread;
+    bool has_thread, stops;
+
+    struct stream messages, answers, calls;
+    bool attached;    /* The supervisor has taken the Attach of this connection. */
+    bool refused;     /* It said that this process may not. */
+    bool complained;  /* Since it was attached last. */
+    bool told_alone;  /* Without a supervisor: the launch messages. */
+    int retry_ms;     /* Until the next attempt. */
+    int64_t incarnation, after;
+    struct answer *first_answer;
+    struct task *tasks;
+    int64_t last_token; /* Without a supervisor. */
+    unsigned owed;      /* Replies over `calls` that nobody waits for any more. */
+    unsigned files;     /* Names of states' files that were used. */
+    char error[512];
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+static void nap(int milliseconds)
+{
+    struct timespec time = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+    nanosleep(&time, NULL);
+}
+
+static void close_stream(struct stream *stream)
+{
+    if (stream->fd >= 0)
+        close(stream->fd);
+    free(stream->in.bytes);
+    free(stream->out.bytes);
+    memset(stream, 0, sizeof *stream);
+    stream->fd = -1;
+}
+
+static void watch(torpor_app *app, int operation, int fd, uint32_t events, enum source source)
+{
+    struct epoll_event event;
+    memset(&event, 0, sizeof event);
+    event.events = events;
+    event.data.u32 = source;
+    epoll_ctl(app->epoll, operation, fd, &event);
+}
+
+/* Connects without waiting: a supervisor whose queue is full is tried again. 0 or -errno. */
+static int connect_stream(torpor_app *app, struct stream *stream, uint32_t events, enum source source)
+{
+    struct sockaddr_un address;
+    memset(&address, 0, sizeof address);
+    address.sun_family = AF_UNIX;
+    if (strlen(app->path) >= sizeof address.sun_path)
+        return -ENAMETOOLONG;
+    strcpy(address.sun_path, app->path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    stream->fd = fd;
+    watch(app, EPOLL_CTL_ADD, fd, events, source);
+    return 0;
+}
+
+/* Sends what waits, as much as goes. 0 or -errno; -EAGAIN is no error here. */
+static int flush(struct stream *stream)
+{
+    struct text *out = &stream->out;
+    if (out->broken)
+        return -ENOMEM;
+    size_t sent = 0;
+    int result = 0;
+    while (sent < out->used) {
+        ssize_t count = send(stream->fd, out->bytes + sent, out->used - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0) {
+            result = errno == EAGAIN ? 0 : -errno;
+            break;
+        }
+        sent += (size_t)count;
+    }
+    if (sent > 0 && sent < out->used)
+        memmove(out->bytes, out->bytes + sent, out->used - sent);
+    out->used -= sent;
+    return result;
+}
+
+/* Reads what is there. 0, or -errno; -EPIPE when the other side has closed. */
+static int fill(struct stream *stream)
+{
+    for (;;) {
+        if (stream->in.used > LONGEST_REPLY)
+            return -EMSGSIZE;
+        if (!make_room(&stream->in, 4096))
+            return -ENOMEM;
+        ssize_t count = recv(stream->fd, stream->in.bytes + stream->in.used, stream->in.size - stream->in.used,
+                             MSG_DONTWAIT);
+        if (count == 0)
+            return -EPIPE;
+        if (count > 0) {
+            stream->in.used += (size_t)count;
+            continue;
+        }
+        if (errno != EINTR)
+            return errno == EAGAIN ? 0 : -errno;
+    }
+}
+
+/* Takes the next whole reply: 1 with it in *reply, 0 when there is none yet, -EPROTO when it is no JSON object. */
+static int next_reply(struct stream *stream, torpor_json **reply)
+{
+    struct text *in = &stream->in;
+    if (in->used == stream->searched)
+        return 0;
+    char *end = memchr(in->bytes + stream->searched, '\0', in->used - stream->searched);
+    if (end == NULL) {
+        stream->searched = in->used;
+        return 0;
+    }
+    size_t length = (size_t)(end - in->bytes);
+    *reply = torpor_json_read(in->bytes, length);
+    in->used -= length + 1;
+    memmove(in->bytes, end + 1, in->used);
+    stream->searched = 0;
+    if (*reply != NULL && (*reply)->kind == KIND_OBJECT)
+        return 1;
+    torpor_json_free(*reply);
+    *reply = NULL;
+    return -EPROTO;
+}
+
+/* ---- Errors ------------------------------------------------------------------------------------------------------ */
+
+/* Keeps a sentence for torpor_app_last_error, and gives the code back. */
+__attribute__((format(printf, 3, 4))) static int fail(torpor_app *app, int code, const char *format, ...)
+{
+    char text[sizeof app->error];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&app->lock);
+    memcpy(app->error, text, sizeof text);
+    pthread_mutex_unlock(&app->lock);
+    return code;
+}
+
+static int no_memory(torpor_app *app) { return fail(app, -ENOMEM, "There is no memory for a call to the supervisor."); }
+
+void torpor_app_last_error(torpor_app *app, char *text, size_t size)
+{
+    pthread_mutex_lock(&app->lock);
+    snprintf(text, size, "%s", app->error);
+    pthread_mutex_unlock(&app->lock);
+}
+
+/* Tells the delegate; with `lock` held, which is let go meanwhile. */
+__attribute__((format(printf, 2, 3))) static void complain(torpor_app *app, const char *format, ...)
+{
+    if (app->delegate.problem == NULL)
+        return;
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_unlock(&app->lock);
+    app->delegate.problem(app, text, app->context);
+    pthread_mutex_lock(&app->lock);
+}
+
+/* The last part of an error's name: AlreadyAnswered of io.torpor.App.AlreadyAnswered. */
+static const char *error_of(const torpor_json *reply)
+{
+    const char *name = torpor_json_string(torpor_json_get(reply, "error"), NULL);
+    const char *dot = name != NULL ? strrchr(name, '.') : NULL;
+    return dot != NULL ? dot + 1 : name;
+}
+
+/* What it says about itself. */
+static const char *sentence_of(const torpor_json *reply)
+{
+    const torpor_json *parameters = torpor_json_get(reply, "parameters");
+    const char *message = torpor_json_string(torpor_json_get(parameters, "message"), NULL);
+    return message != NULL ? message : torpor_json_string(torpor_json_get(reply, "error"), NULL);
+}
+
+static int code_of(const char *error)
+{
+    static const struct {
+        const char *name;
+        int code;
+    } codes[] = {
+        {"NotPermitted", -EPERM},     {"UnknownTask", -ENOENT},  {"TooLarge", -EFBIG},       {"Failed", -EIO},
+        {"InvalidParameter", -EINVAL}, {"MethodNotFound", -ENOSYS}, {"InterfaceNotFound", -ENOSYS},
+        {"MethodNotImplemented", -ENOSYS},
+    };
+    for (size_t index = 0; index < sizeof codes / sizeof codes[0]; index++)
+        if (strcmp(codes[index].name, error) == 0)
+            return codes[index].code;
+    return -EPROTO;
+}
+
+/* ---- Answers ----------------------------------------------------------------------------------------------------- */
+
+static void retry_later(torpor_app *app)
+{
+    struct itimerspec when;
+    memset(&when, 0, sizeof when);
+    when.it_value.tv_sec = app->retry_ms / 1000;
+    when.it_value.tv_nsec = app->retry_ms % 1000 * 1000000L;
+    timerfd_settime(app->timer, 0, &when, NULL);
+    app->retry_ms = app->retry_ms * 2 > LAST_RETRY_MS ? LAST_RETRY_MS : app->retry_ms * 2;
+}
+
+static void drop_answers_stream(torpor_app *app)
+{
+    close_stream(&app->answers);
+    for (struct answer *answer = app->first_answer; answer != NULL; answer = answer->next)
+        answer->sent = false;
+}
+
+/* Sends the answers that wait, over a new connection where there is none. With `lock` held. */
+static void send_answers(torpor_app *app)
+{
+    if (!app->attached || app->first_answer == NULL)
+        return;
+    if (app->answers.fd < 0 && connect_stream(app, &app->answers, EPOLLIN, OF_ANSWERS) != 0) {
+        retry_later(app);
+        return;
+    }
+    for (struct answer *answer = app->first_answer; answer != NULL; answer = answer->next) {
+        if (answer->sent)
+            continue;
+        put_bytes(&app->answers.out, answer->call, answer->size);
+        answer->sent = true;
+    }
+    if (flush(&app->answers) != 0) {
+        drop_answers_stream(app);
+        retry_later(app);
+        return;
+    }
+    watch(app, EPOLL_CTL_MOD, app->answers.fd, app->answers.out.used > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN, OF_ANSWERS);
+}
+
+static void put_declined(struct text *call, unsigned declines)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } names[] = {
+        {TORPOR_DECLINES_URL, "\"url\""},
+        {TORPOR_DECLINES_RESTORATION, "\"restoration\""},
+        {TORPOR_DECLINES_SNAPSHOT, "\"snapshot\""},
+    };
+    const char *comma = "";
+    put(call, ",\"declines\":[");
+    for (size_t index = 0; index < sizeof names / sizeof names[0]; index++) {
+        if ((declines & names[index].bit) == 0)
+            continue;
+        put(call, comma);
+        put(call, names[index].name);
+        comma = ",";
+    }
+    put(call, "]");
+}
+
+/* Puts an answer into the queue; it is sent at once where that can be. With `lock` held. */
+static int queue_answer(torpor_app *app, int64_t id, const char *result, const char *text, int64_t expected_ms,
+                        unsigned declines)
+{
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("Answer");
+    put(&call, "\"id\":");
+    put_int(&call, id);
+    put(&call, ",\"result\":\"");
+    put(&call, result);
+    put(&call, "\"");
+    if (text != NULL) {
+        put(&call, ",\"text\":");
+        put_string(&call, text);
+    }
+    if (expected_ms >= 0) {
+        put(&call, ",\"expected_ms\":");
+        put_int(&call, expected_ms);
+    }
+    if (declines != 0)
+        put_declined(&call, declines);
+    finish_call(&call, false);
+    struct answer *answer = calloc(1, sizeof *answer);
+    if (answer == NULL || call.broken) {
+        free(answer);
+        free(call.bytes);
+        return -ENOMEM;
+    }
+    answer->id = id;
+    answer->call = call.bytes;
+    answer->size = call.used;
+    struct answer **last = &app->first_answer;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = answer;
+    send_answers(app);
+    return 0;
+}
+
+/* Replies come in the order of the answers: the first one that was sent is over. */
+static void read_answers(torpor_app *app)
+{
+    int state = app->answers.fd < 0 ? 0 : fill(&app->answers);
+    torpor_json *reply = NULL;
+    int got;
+    while (app->answers.fd >= 0 && (got = next_reply(&app->answers, &reply)) != 0) {
+        struct answer *answer = app->first_answer;
+        if (got < 0 || answer == NULL || !answer->sent) {
+            torpor_json_free(reply);
+            state = -EPROTO;
+            break;
+        }
+        app->first_answer = answer->next;
+        const char *error = error_of(reply);
+        if (error != NULL && strcmp(error, "AlreadyAnswered") != 0)
+            complain(app, "The answer to message %lld was not taken: %s", (long long)answer->id, sentence_of(reply));
+        free(answer->call);
+        free(answer);
+        torpor_json_free(reply);
+        reply = NULL;
+    }
+    if (state != 0) {
+        drop_answers_stream(app);
+        if (app->attached && app->first_answer != NULL)
+            retry_later(app);
+    }
+}
+
+int torpor_app_answer(torpor_app *app, int64_t id, torpor_result result, const char *text, unsigned declines)
+{
+    if (result == TORPOR_LATER)
+        return fail(app, -EINVAL, "An answer is TORPOR_DONE or TORPOR_FAILED; torpor_app_pending asks for more time.");
+    pthread_mutex_lock(&app->lock);
+    int code = queue_answer(app, id, result == TORPOR_DONE ? "done" : "failed", text, -1, declines);
+    pthread_mutex_unlock(&app->lock);
+    return code == 0 ? 0 : no_memory(app);
+}
+
+int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const char *text)
+{
+    pthread_mutex_lock(&app->lock);
+    int code = queue_answer(app, id, "pending", text, expected_ms, 0);
+    pthread_mutex_unlock(&app->lock);
+    return code == 0 ? 0 : no_memory(app);
+}
+
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
+
+static torpor_handler *handler_of(const torpor_delegate *delegate, const char *name)
+{
+    const struct {
+        const char *name;
+        torpor_handler *handler;
+    } handlers[] = {
+        {"willFinishLaunching", delegate->will_finish_launching},
+        {"restoreState", delegate->restore_state},
+        {"didFinishLaunching", delegate->did_finish_launching},
+        {"openURL", delegate->open_url},
+        {"didBecomeActive", delegate->did_become_active},
+        {"willResignActive", delegate->will_resign_active},
+        {"didEnterBackground", delegate->did_enter_background},
+        {"willEnterForeground", delegate->will_enter_foreground},
+        {"resumed", delegate->resumed},
+        {"taskExpiring", delegate->task_expiring},
+        {"didReceiveMemoryWarning", delegate->did_receive_memory_warning},
+        {"settingsDidChange", delegate->settings_did_change},
+        {"willTerminate", delegate->will_terminate},
+    };
+    for (size_t index = 0; index < sizeof handlers / sizeof handlers[0]; index++)
+        if (strcmp(handlers[index].name, name) == 0 && handlers[index].handler != NULL)
+            return handlers[index].handler;
+    return delegate->other;
+}
+
+/* Calls the app's function and answers for it. With `lock` held, which is let go meanwhile. */
+static void deliver(torpor_app *app, torpor_message *message)
+{
+    torpor_handler *handler = handler_of(&app->delegate, message->name);
+    torpor_result result = TORPOR_DONE;
+    if (handler != NULL) {
+        pthread_mutex_unlock(&app->lock);
+        result = handler(app, message, app->context);
+        pthread_mutex_lock(&app->lock);
+    }
+    if (result == TORPOR_LATER)
+        return;
+    const char *name = result == TORPOR_DONE ? "done" : "failed";
+    if (queue_answer(app, message->id, name, message->text, -1, message->declines) != 0)
+        complain(app, "There was no memory for the answer to %s.", message->name);
+}
+
+/* The launch into the foreground of a program that nobody supervises. */
+static int launch_alone(torpor_app *app)
+{
+    static const char *const names[] = {"willFinishLaunching", "didFinishLaunching", "didBecomeActive"};
+    torpor_json *parameters = torpor_json_read("{\"options\":{}}", 14);
+    app->told_alone = true;
+    for (int index = 0; index < 3; index++) {
+        torpor_message message = {index + 1, names[index], -1, parameters, NULL, 0};
+        deliver(app, &message);
+    }
+    torpor_json_free(parameters);
+    return 3;
+}
+
+/* A supervisor that is being replaced closes connections: nothing is lost by that. */
+static void drop_connections(torpor_app *app)
+{
+    close_stream(&app->messages);
+    drop_answers_stream(app);
+    app->attached = false;
+    if (!app->refused)
+        retry_later(app);
+}
+
+static void attach(torpor_app *app)
+{
+    int state = connect_stream(app, &app->messages, EPOLLIN, OF_MESSAGES);
+    if (state == 0) {
+        struct text call = start_call("Attach");
+        if (app->incarnation > 0) {
+            put(&call, "\"incarnation\":");
+            put_int(&call, app->incarnation);
+            put(&call, ",\"after\":");
+            put_int(&call, app->after);
+            put(&call, ",\"tasks\":[");
+            for (struct task *task = app->tasks; task != NULL; task = task->next) {
+                put_int(&call, task->token);
+                put(&call, task->next != NULL ? "," : "");
+            }
+            put(&call, "]");
+        }
+        finish_call(&call, true);
+        app->messages.out = call;
+        state = flush(&app->messages);
+    }
+    if (state == 0) {
+        if (app->messages.out.used > 0)
+            watch(app, EPOLL_CTL_MOD, app->messages.fd, EPOLLIN | EPOLLOUT, OF_MESSAGES);
+        return;
+    }
+    drop_connections(app);
+}
+
+static void claim_tasks(torpor_app *app);
+
+/* The first reply to Attach. */
+static void did_attach(torpor_app *app, const torpor_json *situation)
+{
+    int64_t incarnation = torpor_json_int(torpor_json_get(situation, "incarnation"), 0);
+    if (incarnation != app->incarnation) {
+        app->incarnation = incarnation;
+        app->after = 0;
+    }
+    app->attached = true;
+    app->complained = false;
+    app->retry_ms = FIRST_RETRY_MS;
+    send_answers(app);
+    claim_tasks(app);
+}
+
+/* One reply to Attach. Returns whether a message was handled, or -1 to end the connection. */
+static int take_reply(torpor_app *app, const torpor_json *reply)
+{
+    const char *error = error_of(reply);
+    if (error != NULL) {
+        app->refused = strcmp(error, "NotPermitted") == 0;
+        if (!app->complained) {
+            app->complained = true;
+            complain(app, "The supervisor does not take this process as the app's delegate: %s", sentence_of(reply));
+        }
+        return -1;
+    }
+    const torpor_json *parameters = torpor_json_get(reply, "parameters");
+    const torpor_json *message = torpor_json_get(parameters, "message");
+    bool ends = !torpor_json_bool(torpor_json_get(reply, "continues"), false);
+    if (torpor_json_is_null(message)) {
+        if (!app->attached)
+            did_attach(app, parameters);
+        return ends ? -1 : 0;
+    }
+    torpor_message given;
+    memset(&given, 0, sizeof given);
+    given.id = torpor_json_int(torpor_json_get(message, "id"), 0);
+    given.name = torpor_json_string(torpor_json_get(message, "name"), NULL);
+    given.deadline_ms = torpor_json_int(torpor_json_get(message, "deadline_ms"), -1);
+    given.parameters = torpor_json_get(message, "parameters");
+    if (!app->attached || given.name == NULL || given.id <= 0) {
+        complain(app, "The supervisor sent a message that cannot be read; the connection is made anew.");
+        return -1;
+    }
+    if (given.id <= app->after)
+        return ends ? -1 : 0;
+    app->after = given.id;
+    deliver(app, &given);
+    return ends ? -1 : 1;
+}
+
+static int read_messages(torpor_app *app)
+{
+    int handled = 0;
+    /* Told of twice in one dispatch, it may be gone. */
+    if (app->messages.fd < 0)
+        return 0;
+    int state = app->messages.out.used > 0 ? flush(&app->messages) : 0;
+    if (state == 0) {
+        watch(app, EPOLL_CTL_MOD, app->messages.fd, app->messages.out.used > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN,
+              OF_MESSAGES);
+        state = fill(&app->messages);
+    }
+    torpor_json *reply = NULL;
+    int got;
+    while ((got = next_reply(&app->messages, &reply)) == 1) {
+        int result = take_reply(app, reply);
+        torpor_json_free(reply);
+        if (result < 0) {
+            state = -EPIPE;
+            break;
+        }
+        handled += result;
+    }
+    if (got < 0 && !app->complained) {
+        app->complained = true;
+        complain(app, "The supervisor sent what is no JSON; the connection is made anew.");
+    }
+    if (got < 0 || state != 0)
+        drop_connections(app);
+    return handled;
+}
+
+/* ---- Calls that wait for their reply ----------------------------------------------------------------------------- */
+
+/* Waits until the connection can be read or written: 0, -ETIMEDOUT. */
+static int wait_for(int fd, short events, int64_t until)
+{
+    for (;;) {
+        int64_t left = until - now_ms();
+        struct pollfd watched = {fd, events, 0};
+        int count = poll(&watched, 1, left > 0 ? (int)(left > INT_MAX ? INT_MAX : left) : 0);
+        if (count > 0)
+            return 0;
+        if (count < 0 && errno != EINTR)
+            return -errno;
+        if (count == 0)
+            return -ETIMEDOUT;
+    }
+}
+
+/* Sends a call and takes its reply, with call_lock held. A call that was sent and is not answered in time leaves its
+ * reply to whoever comes next. */
+static int transact(torpor_app *app, const struct text *call, int64_t until, torpor_json **reply)
+{
+    size_t sent = 0;
+    while (sent < call->used) {
+        ssize_t count = send(app->calls.fd, call->bytes + sent, call->used - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count >= 0) {
+            sent += (size_t)count;
+            continue;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno != EAGAIN)
+            return -errno;
+        int state = wait_for(app->calls.fd, POLLOUT, until);
+        /* Half a call cannot be taken back. */
+        if (state != 0)
+            return sent > 0 ? -EPIPE : state;
+    }
+    for (;;) {
+        int got = next_reply(&app->calls, reply);
+        if (got < 0)
+            return got;
+        if (got > 0 && app->owed == 0)
+            return 0;
+        if (got > 0) {
+            app->owed--;
+            torpor_json_free(*reply);
+            *reply = NULL;
+            continue;
+        }
+        int state = wait_for(app->calls.fd, POLLIN, until);
+        if (state == -ETIMEDOUT)
+            app->owed++;
+        if (state != 0)
+            return state;
+        state = fill(&app->calls);
+        if (state != 0
+            && (app->calls.in.used == 0 || memchr(app->calls.in.bytes, '\0', app->calls.in.used) == NULL))
+            return state;
+    }
+}
+
+static bool is_broken(struct stream *stream)
+{
+    char byte;
+    ssize_t count = recv(stream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static struct text claim_call(torpor_app *app)
+{
+    struct text call = start_call("ClaimTasks");
+    put(&call, "\"tokens\":[");
+    pthread_mutex_lock(&app->lock);
+    for (struct task *task = app->tasks; task != NULL; task = task->next) {
+        put_int(&call, task->token);
+        put(&call, task->next != NULL ? "," : "");
+    }
+    bool any = app->tasks != NULL;
+    pthread_mutex_unlock(&app->lock);
+    put(&call, "]");
+    finish_call(&call, false);
+    if (!any)
+        call.used = 0;
+    return call;
+}
+
+/* Makes the third connection where there is none, and takes the tasks over to it. With call_lock held. */
+static int prepare_calls(torpor_app *app, int64_t until)
+{
+    if (app->calls.fd >= 0 && is_broken(&app->calls))
+        close_stream(&app->calls);
+    if (app->calls.fd >= 0)
+        return 0;
+    app->owed = 0;
+    int state = connect_stream(app, &app->calls, EPOLLRDHUP | EPOLLONESHOT, OF_CALLS);
+    if (state != 0)
+        return state;
+    struct text call = claim_call(app);
+    torpor_json *reply = NULL;
+    if (call.broken)
+        state = -ENOMEM;
+    else if (call.used > 0)
+        state = transact(app, &call, until, &reply);
+    torpor_json_free(reply);
+    free(call.bytes);
+    if (state != 0)
+        close_stream(&app->calls);
+    return state;
+}
+
+/* Sees to it that tasks outlive the connection that they were begun on. With `lock` held, which is let go meanwhile. */
+static void claim_tasks(torpor_app *app)
+{
+    if (app->tasks == NULL)
+        return;
+    pthread_mutex_unlock(&app->lock);
+    /* Who waits for a reply over it notices by itself that it is broken. */
+    int state = pthread_mutex_trylock(&app->call_lock);
+    if (state == 0) {
+        state = prepare_calls(app, now_ms() + 1000);
+        pthread_mutex_unlock(&app->call_lock);
+    }
+    pthread_mutex_lock(&app->lock);
+    if (state != 0)
+        retry_later(app);
+    else
+        app->retry_ms = FIRST_RETRY_MS;
+}
+
+/* Calls, again over a new connection where one breaks: every call here may be repeated. Ends `call`. On success the
+ * reply's parameters are below *reply, to be freed; reply may be NULL. With call_lock held. */
+static int call_held(torpor_app *app, struct text *call, int milliseconds, torpor_json **reply)
+{
+    int64_t until = now_ms() + milliseconds;
+    torpor_json *got = NULL;
+    finish_call(call, false);
+    int state = call->broken ? -ENOMEM : -EPIPE;
+    while (state != 0 && state != -ENOMEM) {
+        state = prepare_calls(app, until);
+        if (state == 0) {
+            state = transact(app, call, until, &got);
+            if (state != 0 && state != -ETIMEDOUT)
+                close_stream(&app->calls);
+        }
+        if (state == 0 || now_ms() >= until)
+            break;
+        nap(FIRST_RETRY_MS);
+    }
+    free(call->bytes);
+    if (state == -ENOMEM)
+        return no_memory(app);
+    if (state != 0)
+        return fail(app, state, "The supervisor at %s does not answer: %s.", app->path, strerror(-state));
+    const char *error = error_of(got);
+    if (error != NULL) {
+        state = fail(app, code_of(error), "%s", sentence_of(got));
+        torpor_json_free(got);
+        return state;
+    }
+    if (reply != NULL)
+        *reply = got;
+    else
+        torpor_json_free(got);
+    return 0;
+}
+
+static int call_and_wait(torpor_app *app, struct text *call, int milliseconds, torpor_json **reply)
+{
+    pthread_mutex_lock(&app->call_lock);
+    int state = call_held(app, call, milliseconds, reply);
+    pthread_mutex_unlock(&app->call_lock);
+    return state;
+}
+
+/* ---- Tasks ------------------------------------------------------------------------------------------------------- */
+
+static int64_t remaining_of(const torpor_json *reply)
+{
+    return torpor_json_int(torpor_json_get(torpor_json_get(reply, "parameters"), "remaining_ms"), -1);
+}
+
+/* Notes a task, with call_lock held where there is a supervisor: so that no new connection misses it. */
+static void note_task(torpor_app *app, struct task *task)
+{
+    pthread_mutex_lock(&app->lock);
+    if (task->token == 0)
+        task->token = ++app->last_token;
+    task->next = app->tasks;
+    app->tasks = task;
+    pthread_mutex_unlock(&app->lock);
+}
+
+int64_t torpor_app_begin_task(torpor_app *app, const char *name, int64_t *remaining_ms)
+{
+    struct task *task = calloc(1, sizeof *task);
+    if (task == NULL)
+        return no_memory(app);
+    if (remaining_ms != NULL)
+        *remaining_ms = -1;
+    if (app->path == NULL) {
+        note_task(app, task);
+        return task->token;
+    }
+    struct text call = start_call("BeginTask");
+    put(&call, "\"name\":");
+    put_string(&call, name);
+    torpor_json *reply = NULL;
+    pthread_mutex_lock(&app->call_lock);
+    int64_t state = call_held(app, &call, CALL_MS, &reply);
+    if (state == 0) {
+        task->token = torpor_json_int(torpor_json_get(torpor_json_get(reply, "parameters"), "token"), 0);
+        if (remaining_ms != NULL)
+            *remaining_ms = remaining_of(reply);
+        torpor_json_free(reply);
+        state = task->token > 0 ? task->token : fail(app, -EPROTO, "The supervisor gave the task no token.");
+    }
+    if (state > 0)
+        note_task(app, task);
+    else
+        free(task);
+    pthread_mutex_unlock(&app->call_lock);
+    return state;
+}
+
+int torpor_app_end_task(torpor_app *app, int64_t token)
+{
+    pthread_mutex_lock(&app->lock);
+    struct task **at = &app->tasks;
+    while (*at != NULL && (*at)->token != token)
+        at = &(*at)->next;
+    struct task *found = *at;
+    if (found != NULL)
+        *at = found->next;
+    pthread_mutex_unlock(&app->lock);
+    if (found == NULL)
+        return fail(app, -ENOENT, "There is no task %lld of this process.", (long long)token);
+    free(found);
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("EndTask");
+    put(&call, "\"token\":");
+    put_int(&call, token);
+    int state = call_and_wait(app, &call, CALL_MS, NULL);
+    return state == -ENOENT ? 0 : state;
+}
+
+int torpor_app_background_time(torpor_app *app, int64_t *remaining_ms)
+{
+    *remaining_ms = -1;
+    if (app->path == NULL)
+        return 0;
+    struct text call = start_call("BackgroundTime");
+    torpor_json *reply = NULL;
+    int state = call_and_wait(app, &call, CALL_MS, &reply);
+    if (state == 0)
+        *remaining_ms = remaining_of(reply);
+    torpor_json_free(reply);
+    return state;
+}
+
+/* ---- State ------------------------------------------------------------------------------------------------------- */
+
+static int no_supervisor(torpor_app *app)
+{
+    return fail(app, -ENOTCONN, "The program runs without a supervisor, who would keep its state.");
+}
+
+int torpor_app_save_state_file(torpor_app *app, const char *name)
+{
+    if (app->path == NULL)
+        return no_supervisor(app);
+    struct text call = start_call("SaveState");
+    put(&call, "\"file\":");
+    put_string(&call, name);
+    return call_and_wait(app, &call, SAVE_MS, NULL);
+}
+
+/* Writes all of it and closes: 0 or -errno. */
+static int write_out(int fd, const char *bytes, size_t size)
+{
+    int state = 0;
+    while (size > 0 && state == 0) {
+        ssize_t count = write(fd, bytes, size);
+        if (count >= 0) {
+            bytes += count;
+            size -= (size_t)count;
+        } else if (errno != EINTR) {
+            state = -errno;
+        }
+    }
+    if (close(fd) != 0 && state == 0)
+        state = -errno;
+    return state;
+}
+
+static int save_large(torpor_app *app, const void *bytes, size_t size)
+{
+    const char *directory = getenv("TORPOR_STATE_DIRECTORY");
+    if (directory == NULL)
+        return fail(app, -EFBIG, "A state of %zu bytes goes through a file: TORPOR_STATE_DIRECTORY is not set.", size);
+    pthread_mutex_lock(&app->lock);
+    unsigned number = app->files++;
+    pthread_mutex_unlock(&app->lock);
+    char name[64], path[PATH_MAX];
+    snprintf(name, sizeof name, ".torpor-state-%ld-%u", (long)getpid(), number);
+    if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
+        return fail(app, -ENAMETOOLONG, "TORPOR_STATE_DIRECTORY is too long a path.");
+    /* One that an earlier process of the same number has left is in nobody's way. */
+    unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int state = fd < 0 ? -errno : write_out(fd, bytes, size);
+    if (state != 0)
+        fail(app, state, "The state cannot be written to %s: %s.", path, strerror(-state));
+    else
+        state = torpor_app_save_state_file(app, name);
+    unlink(path);
+    return state;
+}
+
+int torpor_app_save_state(torpor_app *app, const void *bytes, size_t size)
+{
+    if (app->path == NULL)
+        return no_supervisor(app);
+    if (size > LONGEST_DATA)
+        return save_large(app, bytes, size);
+    struct text call = start_call("SaveState");
+    put(&call, "\"data\":\"");
+    put_base64(&call, bytes, size);
+    put(&call, "\"");
+    return call_and_wait(app, &call, SAVE_MS, NULL);
+}
+
+int torpor_app_discard_state(torpor_app *app)
+{
+    if (app->path == NULL)
+        return no_supervisor(app);
+    struct text call = start_call("DiscardState");
+    return call_and_wait(app, &call, SAVE_MS, NULL);
+}
+
+void *torpor_app_read_state(const torpor_message *message, size_t *size)
+{
+    const char *path = torpor_json_string(torpor_json_get(message->parameters, "path"), NULL);
+    if (path == NULL) {
+        errno = EINVAL;
+        return NULL;
+    }
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    struct text text = {NULL, 0, 0, false};
+    for (;;) {
+        /* One byte more for the NUL. */
+        if (!make_room(&text, 65537)) {
+            errno = ENOMEM;
+            break;
+        }
+        ssize_t count = read(fd, text.bytes + text.used, text.size - text.used - 1);
+        if (count == 0) {
+            text.bytes[text.used] = '\0';
+            *size = text.used;
+            close(fd);
+            return text.bytes;
+        }
+        if (count > 0)
+            text.used += (size_t)count;
+        else if (errno != EINTR)
+            break;
+    }
+    int error = errno;
+    free(text.bytes);
+    close(fd);
+    errno = error;
+    return NULL;
+}
+
+/* ---- The app ----------------------------------------------------------------------------------------------------- */
+
+torpor_app *torpor_app_open(const torpor_delegate *delegate, void *context, unsigned flags)
+{
+    torpor_app *app = calloc(1, sizeof *app);
+    if (app == NULL)
+        return NULL;
+    const char *path = getenv("TORPOR_APP_SOCKET");
+    if (path != NULL && path[0] != '\0' && (app->path = strdup(path)) == NULL) {
+        free(app);
+        return NULL;
+    }
+    app->delegate = *delegate;
+    app->context = context;
+    app->receives = (flags & TORPOR_NO_MESSAGES) == 0;
+    app->messages.fd = app->answers.fd = app->calls.fd = -1;
+    app->retry_ms = FIRST_RETRY_MS;
+    pthread_mutex_init(&app->lock, NULL);
+    pthread_mutex_init(&app->call_lock, NULL);
+    app->epoll = epoll_create1(EPOLL_CLOEXEC);
+    app->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    app->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (app->epoll < 0 || app->timer < 0 || app->wake < 0) {
+        int error = errno;
+        torpor_app_close(app);
+        errno = error;
+        return NULL;
+    }
+    watch(app, EPOLL_CTL_ADD, app->timer, EPOLLIN, OF_TIMER);
+    watch(app, EPOLL_CTL_ADD, app->wake, EPOLLIN, OF_WAKE);
+    /* The first dispatch has something to do: at once. */
+    struct itimerspec soon;
+    memset(&soon, 0, sizeof soon);
+    soon.it_value.tv_nsec = 1;
+    timerfd_settime(app->timer, 0, &soon, NULL);
+    return app;
+}
+
+void torpor_app_close(torpor_app *app)
+{
+    if (app == NULL)
+        return;
+    if (app->has_thread) {
+        pthread_mutex_lock(&app->lock);
+        app->stops = true;
+        pthread_mutex_unlock(&app->lock);
+        uint64_t one = 1;
+        while (write(app->wake, &one, sizeof one) < 0 && errno == EINTR) {
+        }
+        pthread_join(app->thread, NULL);
+    }
+    close_stream(&app->messages);
+    close_stream(&app->answers);
+    close_stream(&app->calls);
+    while (app->first_answer != NULL) {
+        struct answer *answer = app->first_answer;
+        app->first_answer = answer->next;
+        free(answer->call);
+        free(answer);
+    }
+    while (app->tasks != NULL) {
+        struct task *task = app->tasks;
+        app->tasks = task->next;
+        free(task);
+    }
+    const int descriptors[] = {app->epoll, app->timer, app->wake};
+    for (int index = 0; index < 3; index++)
+        if (descriptors[index] >= 0)
+            close(descriptors[index]);
+    pthread_mutex_destroy(&app->lock);
+    pthread_mutex_destroy(&app->call_lock);
+    free(app->path);
+    free(app);
+}
+
+bool torpor_app_supervised(const torpor_app *app) { return app->path != NULL; }
+
+int torpor_app_fd(const torpor_app *app) { return app->epoll; }
+
+/* Time for another attempt at what did not work. */
+static int try_again(torpor_app *app)
+{
+    uint64_t count;
+    if (read(app->timer, &count, sizeof count) < 0)
+        return 0;
+    if (app->path == NULL)
+        return app->told_alone || !app->receives ? 0 : launch_alone(app);
+    if (app->receives && !app->refused && app->messages.fd < 0) {
+        attach(app);
+        return 0;
+    }
+    send_answers(app);
+    claim_tasks(app);
+    return 0;
+}
+
+int torpor_app_dispatch(torpor_app *app)
+{
+    struct epoll_event events[8];
+    int handled = 0;
+    int count = epoll_wait(app->epoll, events, 8, 0);
+    pthread_mutex_lock(&app->lock);
+    for (int index = 0; index < count; index++) {
+        switch ((enum source)events[index].data.u32) {
+        case OF_TIMER:
+            handled += try_again(app);
+            break;
+        case OF_WAKE:
+            break;
+        case OF_MESSAGES:
+            handled += read_messages(app);
+            break;
+        case OF_ANSWERS:
+            read_answers(app);
+            if ((events[index].events & EPOLLOUT) != 0)
+                send_answers(app);
+            break;
+        case OF_CALLS:
+            retry_later(app);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&app->lock);
+    return handled;
+}
+
+static void *run(void *argument)
+{
+    torpor_app *app = argument;
+    for (;;) {
+        pthread_mutex_lock(&app->lock);
+        bool stops = app->stops;
+        pthread_mutex_unlock(&app->lock);
+        if (stops)
+            return NULL;
+        struct pollfd watched = {app->epoll, POLLIN, 0};
+        poll(&watched, 1, -1);
+        torpor_app_dispatch(app);
+    }
+}
+
+int torpor_app_start(torpor_app *app)
+{
+    if (app->has_thread)
+        return fail(app, -EBUSY, "The library's thread has been started before.");
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&app->thread, NULL, run, app);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error != 0)
+        return fail(app, -error, "No thread can be started for the supervisor's messages: %s.", strerror(error));
+    app->has_thread = true;
+    return 0;
+}
+
+int torpor_app_notify(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    if (path == NULL || path[0] == '\0')
+        return 0;
+    struct sockaddr_un address;
+    memset(&address, 0, sizeof address);
+    address.sun_family = AF_UNIX;
+    size_t length = strlen(path);
+    if (length >= sizeof address.sun_path)
+        return -ENAMETOOLONG;
+    memcpy(address.sun_path, path, length);
+    /* An abstract name. */
+    if (path[0] == '@')
+        address.sun_path[0] = '\0';
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (path[0] == '@' ? 0 : 1));
+    ssize_t sent;
+    do
+        sent = sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&address, size);
+    while (sent < 0 && errno == EINTR);
+    int result = sent < 0 ? -errno : 0;
+    close(fd);
+    return result;
+}

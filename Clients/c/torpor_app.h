@@ -1,0 +1,180 @@
+/* torpor_app.h: what a program in C needs to know its lifecycle under Torpor.
+ *
+ * Put torpor_app.h and torpor_app.c into your sources and compile them with C99 or later (-pthread where the C library
+ * wants it); nothing else is needed. An app opens one torpor_app, and then either lets a thread of the library call its
+ * functions (torpor_app_start), or waits for torpor_app_fd in a poll loop of its own and calls torpor_app_dispatch:
+ *
+ *     static torpor_result did_enter_background(torpor_app *app, torpor_message *message, void *context)
+ *     {
+ *         return save_everything(context) ? TORPOR_DONE : TORPOR_FAILED;
+ *     }
+ *     ...
+ *     static const torpor_delegate delegate = {.did_enter_background = did_enter_background};
+ *     torpor_app *app = torpor_app_open(&delegate, &my_things, 0);
+ *     struct pollfd watched = {.fd = torpor_app_fd(app), .events = POLLIN};
+ *     while (poll(&watched, 1, -1) >= 0)
+ *         torpor_app_dispatch(app);
+ *
+ * Messages come one at a time, in order, each once: also when the supervisor is replaced or restarted meanwhile. A
+ * function that a delegate does not have counts as done at once. Where a program runs without a supervisor, since
+ * somebody started it in a shell, it hears will_finish_launching, did_finish_launching and did_become_active as at a
+ * launch into the foreground, tasks are not limited, and saving a state is an error (-ENOTCONN).
+ *
+ * Functions that can fail return 0 or more, or -errno; torpor_app_last_error has the sentence. All may be called from
+ * any thread, except torpor_app_dispatch, torpor_app_start and torpor_app_close, which belong to the thread that opened.
+ * After a fork without exec a child must not use its parent's torpor_app: it opens one of its own.
+ */
+#ifndef TORPOR_APP_H
+#define TORPOR_APP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct torpor_app torpor_app;
+
+/* ---- JSON, as far as messages need it ---------------------------------------------------------------------------- */
+
+/* A value of a message's parameters. Every function below takes NULL for an absent value and gives what it gives for
+ * one of another kind, so that questions can be nested. */
+typedef struct torpor_json torpor_json;
+
+/* Reads a text of `size` bytes; NULL for what is no JSON (RFC 8259), is nested deeper than 64, has an unpaired
+ * surrogate or invalid UTF-8, or when there is no memory. Free it with torpor_json_free, which frees all below it. */
+torpor_json *torpor_json_read(const char *text, size_t size);
+void torpor_json_free(torpor_json *json);
+
+/* The value of a key of an object, of two equal keys that of the first; NULL where there is none. */
+const torpor_json *torpor_json_get(const torpor_json *object, const char *key);
+/* How many elements an array or an object has, and one of them, from 0. */
+size_t torpor_json_count(const torpor_json *json);
+const torpor_json *torpor_json_at(const torpor_json *json, size_t index);
+/* The key of an element of an object. */
+const char *torpor_json_key(const torpor_json *json);
+bool torpor_json_is_null(const torpor_json *json);
+/* A string's UTF-8, ended by NUL; its length, since it may have others inside, in *length where that is not NULL. */
+const char *torpor_json_string(const torpor_json *json, size_t *length);
+/* A number; `otherwise` for all else. Integers are those without a fraction and exponent that fit. */
+int64_t torpor_json_int(const torpor_json *json, int64_t otherwise);
+double torpor_json_double(const torpor_json *json, double otherwise);
+bool torpor_json_bool(const torpor_json *json, bool otherwise);
+
+/* ---- Messages ---------------------------------------------------------------------------------------------------- */
+
+/* What an app says to a message. */
+typedef enum torpor_result {
+    TORPOR_DONE = 0,   /* It has done what there was to do. */
+    TORPOR_FAILED = 1, /* It could not; message->text says why. */
+    TORPOR_LATER = 2   /* torpor_app_answer will say it, from any thread, before the deadline. */
+} torpor_result;
+
+/* What an app does not want of what it is offered: bits of message->declines. */
+enum {
+    TORPOR_DECLINES_URL = 1,         /* In an answer to a launch message: the URL. */
+    TORPOR_DECLINES_RESTORATION = 2, /* In an answer to will_finish_launching: restore_state. */
+    TORPOR_DECLINES_SNAPSHOT = 4     /* In an answer to did_enter_background: that a picture of it is kept. */
+};
+
+/* Something that the app is told; valid until its function returns. */
+typedef struct torpor_message {
+    int64_t id;                    /* Counts the messages of this run of the app, from 1. */
+    const char *name;              /* As the lifecycle names it: "didEnterBackground". */
+    int64_t deadline_ms;           /* How long the app may take to answer, -1 without a bound. */
+    const torpor_json *parameters; /* An object. */
+    /* Of the answer, to be set by the function: */
+    const char *text;  /* A sentence, for TORPOR_FAILED; copied when the function returns. */
+    unsigned declines; /* TORPOR_DECLINES_... */
+} torpor_message;
+
+typedef torpor_result torpor_handler(torpor_app *app, torpor_message *message, void *context);
+
+/* The functions of an app. Set all to zero and then those that are wanted. */
+typedef struct torpor_delegate {
+    torpor_handler *will_finish_launching;      /* parameters: options (reason, event, ...) */
+    torpor_handler *restore_state;              /* parameters: path, bytes; see torpor_app_read_state */
+    torpor_handler *did_finish_launching;       /* parameters: options */
+    torpor_handler *open_url;                   /* parameters: url */
+    torpor_handler *did_become_active;
+    torpor_handler *will_resign_active;
+    torpor_handler *did_enter_background;
+    torpor_handler *will_enter_foreground;
+    torpor_handler *resumed;                    /* parameters: gap_s, how long it was stopped */
+    torpor_handler *task_expiring;              /* parameters: token, name, remaining_ms */
+    torpor_handler *did_receive_memory_warning;
+    torpor_handler *settings_did_change;
+    torpor_handler *will_terminate;             /* parameters: reason */
+    torpor_handler *other;                      /* Every message that has no function above, or NULL there. */
+    /* Something went wrong that the library goes on after, in a sentence: for the app's log. */
+    void (*problem)(torpor_app *app, const char *sentence, void *context);
+} torpor_delegate;
+
+/* ---- An app ------------------------------------------------------------------------------------------------------ */
+
+enum {
+    /* This process is not the app's delegate, as a worker of its: it gets no messages, but may use tasks and states. */
+    TORPOR_NO_MESSAGES = 1
+};
+
+/* Makes the caller the app's delegate; NULL without memory or descriptors (errno). The structure is copied. The
+ * connection is made by the first dispatch, and again whenever it breaks. */
+torpor_app *torpor_app_open(const torpor_delegate *delegate, void *context, unsigned flags);
+/* Ends tasks, connections and the thread. Not from one of the delegate's functions. */
+void torpor_app_close(torpor_app *app);
+
+/* True when there is a supervisor: TORPOR_APP_SOCKET is set. */
+bool torpor_app_supervised(const torpor_app *app);
+
+/* A descriptor that is readable (POLLIN) when torpor_app_dispatch has something to do. */
+int torpor_app_fd(const torpor_app *app);
+/* Does it, without waiting: calls the delegate's functions. Returns how many messages were handled. */
+int torpor_app_dispatch(torpor_app *app);
+/* Starts a thread with all signals blocked that dispatches until torpor_app_close. */
+int torpor_app_start(torpor_app *app);
+
+/* The answer to a message whose function returned TORPOR_LATER; does not wait. text may be NULL. */
+int torpor_app_answer(torpor_app *app, int64_t id, torpor_result result, const char *text, unsigned declines);
+/* Says that the answer to a message takes about so long from now, for a longer deadline, where the app's
+ * extension_limit allows it; that of did_enter_background is never longer. */
+int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const char *text);
+
+/* ---- Background tasks -------------------------------------------------------------------------------------------- */
+
+/* Begins a task: in the background the app is not suspended before the task has ended or its time is up. Returns a
+ * token, 1 or more. *remaining_ms (may be NULL) is how long the app may run, -1 for no limit now. Waits for the
+ * supervisor, for up to 10 s while it is being replaced. Tasks last until they are ended or the app is closed. */
+int64_t torpor_app_begin_task(torpor_app *app, const char *name, int64_t *remaining_ms);
+/* Ends it; a task whose end is known already is no error. */
+int torpor_app_end_task(torpor_app *app, int64_t token);
+/* How long the app may still run for its tasks, in *remaining_ms, -1 for no limit now. */
+int torpor_app_background_time(torpor_app *app, int64_t *remaining_ms);
+
+/* ---- State ------------------------------------------------------------------------------------------------------- */
+
+/* Keeps bytes for restore_state at the next launch after an eviction, a crash or a boot; returns when they are
+ * durable. What is larger than 512 KiB goes through a file in TORPOR_STATE_DIRECTORY. */
+int torpor_app_save_state(torpor_app *app, const void *bytes, size_t size);
+/* The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied. */
+int torpor_app_save_state_file(torpor_app *app, const char *name);
+/* Forgets what was kept. */
+int torpor_app_discard_state(torpor_app *app);
+/* Reads the archive that a restore_state message names: bytes to be freed with free, ended by a NUL that *size does not
+ * count. NULL with errno. */
+void *torpor_app_read_state(const torpor_message *message, size_t *size);
+
+/* ---- Other ------------------------------------------------------------------------------------------------------- */
+
+/* The sentence of the last error, "" without one, copied into text. */
+void torpor_app_last_error(torpor_app *app, char *text, size_t size);
+/* Sends a datagram of the sd_notify protocol, such as "STATUS=Reading the index." or "WATCHDOG=1"; 0 also where there
+ * is nobody to hear it. */
+int torpor_app_notify(const char *state);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,62 @@
+"""For programs that know their lifecycle under Torpor.
+
+An app has a delegate, whose methods are called with the messages of the lifecycle, one at a time, in order, each once,
+also when the supervisor is replaced or restarted meanwhile::
+
+    import torpor
+
+    class Notes(torpor.Delegate):
+        def restore_state(self, message):
+            self.notes = json.loads(message.read_state())
+
+        def did_enter_background(self, message):
+            message.app.save_state(json.dumps(self.notes).encode())
+
+    with torpor.App(Notes()) as app:
+        with app.background_task("upload"):
+            ...
+
+`torpor.App` has threads of its own; `torpor.aio.App` is for asyncio, with the same methods as coroutines. A program that
+nobody supervises hears the launch messages all the same, and its tasks have no limit; only states cannot be kept.
+"""
+
+from ._delegate import LATER, Delegate, Later
+from ._errors import (
+    AlreadyAnswered,
+    AlreadyAttached,
+    Failed,
+    NotInFlight,
+    NotPermitted,
+    NotSupervised,
+    SupervisorGone,
+    TaskExpired,
+    TooLarge,
+    TorporError,
+    UnknownTask,
+)
+from ._messages import Declinable, Message, Situation, launch_options, notify
+from .threads import App, BackgroundTask
+
+__all__ = [
+    "AlreadyAnswered",
+    "AlreadyAttached",
+    "App",
+    "BackgroundTask",
+    "Declinable",
+    "Delegate",
+    "Failed",
+    "LATER",
+    "Later",
+    "Message",
+    "NotInFlight",
+    "NotPermitted",
+    "NotSupervised",
+    "Situation",
+    "SupervisorGone",
+    "TaskExpired",
+    "TooLarge",
+    "TorporError",
+    "UnknownTask",
+    "launch_options",
+    "notify",
+]

@@ -1,0 +1,70 @@
+"""What a supervisor can say instead of a reply, as exceptions."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Type
+
+
+class TorporError(Exception):
+    """Base of all that this library raises; its text is a sentence."""
+
+    def __init__(self, message: str, parameters: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.parameters: Mapping[str, Any] = parameters or {}
+
+
+class NotSupervised(TorporError):
+    """There is no supervisor: the program was started by somebody else."""
+
+
+class SupervisorGone(TorporError):
+    """The supervisor did not answer in time, also not over a new connection."""
+
+
+class NotPermitted(TorporError):
+    """The caller is no process of the app."""
+
+
+class AlreadyAttached(TorporError):
+    """Another process of the app is its delegate."""
+
+
+class NotInFlight(TorporError):
+    """The message is not the one that waits for an answer: its deadline is over."""
+
+
+class AlreadyAnswered(TorporError):
+    """The message was answered before."""
+
+
+class UnknownTask(TorporError):
+    """There is no such task, or it has ended."""
+
+
+class TooLarge(TorporError):
+    """The archive has more bytes than the app may keep."""
+
+    @property
+    def limit(self) -> int:
+        """The app's state_limit, in bytes."""
+        return int(self.parameters.get("limit", 0))
+
+
+class Failed(TorporError):
+    """The supervisor could not do it; the text says why."""
+
+
+class TaskExpired(TorporError):
+    """The time of a background task was up before its work was done."""
+
+
+_BY_NAME: Dict[str, Type[TorporError]] = {
+    kind.__name__: kind
+    for kind in (NotPermitted, AlreadyAttached, NotInFlight, AlreadyAnswered, UnknownTask, TooLarge, Failed)
+}
+
+
+def error_of(name: str, parameters: Mapping[str, Any]) -> TorporError:
+    """The exception for an error of a reply, by its full name."""
+    kind = _BY_NAME.get(name.rpartition(".")[2], TorporError)
+    return kind(str(parameters.get("message", name)), parameters)

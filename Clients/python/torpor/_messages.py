@@ -1,0 +1,130 @@
+"""Messages, and what else a supervisor says of an app."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Literal, Mapping, Optional
+
+Json = Dict[str, Any]
+#: What an app may decline of what it is offered: "url" and "restoration" in answers to launch messages, "snapshot" in
+#: one to didEnterBackground.
+Declinable = Literal["url", "restoration", "snapshot"]
+
+
+@dataclass
+class Message:
+    """Something that the app is told."""
+
+    #: Counts the messages of this run of the app, from 1.
+    id: int
+    #: As the lifecycle names it, such as didEnterBackground.
+    name: str
+    #: The time for the answer in seconds, None without a bound.
+    deadline: Optional[float]
+    parameters: Mapping[str, Any]
+    #: The torpor.App or torpor.aio.App that it came to.
+    app: Any = field(repr=False, compare=False, default=None)
+    declined: List[str] = field(default_factory=list, compare=False)
+
+    @classmethod
+    def read(cls, value: Any) -> Message:
+        """Reads it from its JSON; ValueError for what is none."""
+        if not isinstance(value, dict):
+            raise ValueError("a message is an object")
+        number, name, deadline = value.get("id"), value.get("name"), value.get("deadline_ms")
+        if not isinstance(number, int) or isinstance(number, bool) or number <= 0 or not isinstance(name, str):
+            raise ValueError("a message has an id and a name")
+        parameters = value.get("parameters")
+        return cls(
+            number,
+            name,
+            deadline / 1000 if isinstance(deadline, (int, float)) else None,
+            parameters if isinstance(parameters, dict) else {},
+        )
+
+    def decline(self, *what: Declinable) -> None:
+        """Says with the answer what the app does not want."""
+        self.declined += what
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Why the app was launched (willFinishLaunching, didFinishLaunching)."""
+        options = self.parameters.get("options")
+        return options if isinstance(options, dict) else {}
+
+    @property
+    def path(self) -> Optional[str]:
+        """Where the state archive is (restoreState)."""
+        return self.parameters.get("path")
+
+    @property
+    def url(self) -> Optional[str]:
+        """What to open (openURL)."""
+        return self.parameters.get("url")
+
+    @property
+    def gap(self) -> float:
+        """How long the app was stopped, in seconds (resumed)."""
+        return float(self.parameters.get("gap_s") or 0)
+
+    @property
+    def reason(self) -> Optional[str]:
+        """Why the app is ended (willTerminate)."""
+        return self.parameters.get("reason")
+
+    def read_state(self) -> bytes:
+        """The state archive's bytes (restoreState)."""
+        if self.path is None:
+            raise ValueError(f"{self.name} has no state archive: only restoreState does")
+        with open(self.path, "rb") as archive:
+            return archive.read()
+
+
+@dataclass(frozen=True)
+class Situation:
+    """How the app is."""
+
+    app: str
+    incarnation: int
+    state: str
+    transition: Optional[str]
+    options: Mapping[str, Any]
+    #: The background tasks' names by their tokens.
+    tasks: Mapping[int, str]
+
+    @classmethod
+    def read(cls, value: Mapping[str, Any]) -> Situation:
+        """Reads it from its JSON; ValueError for what is none."""
+        try:
+            return cls(
+                str(value.get("app") or ""),
+                int(value.get("incarnation") or 0),
+                str(value.get("state") or ""),
+                value.get("transition"),
+                value.get("options") or {},
+                {int(task["token"]): str(task["name"]) for task in value.get("tasks") or []},
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"how the app is cannot be read: {error}") from None
+
+
+def launch_options() -> Json:
+    """Why the program was launched (TORPOR_LAUNCH_OPTIONS); empty without a supervisor."""
+    try:
+        options = json.loads(os.environ.get("TORPOR_LAUNCH_OPTIONS", "{}"))
+    except ValueError:
+        return {}
+    return options if isinstance(options, dict) else {}
+
+
+def notify(state: str) -> bool:
+    """Sends a datagram of the sd_notify protocol, such as "STATUS=Reading" or "WATCHDOG=1"; whether somebody hears."""
+    path = os.environ.get("NOTIFY_SOCKET")
+    if not path:
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        sender.sendto(state.encode(), "\0" + path[1:] if path.startswith("@") else path)
+    return True

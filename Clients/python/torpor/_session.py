@@ -1,0 +1,148 @@
+"""What of the protocol is the same with threads and with asyncio: what is said and what is remembered."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import tempfile
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+from ._errors import NotSupervised, error_of
+from ._messages import Json, Message, Situation
+
+#: The longest reply that is taken, in bytes.
+LONGEST_REPLY = 4 << 20
+#: What SaveState takes as data: 512 KiB of Base64.
+LONGEST_DATA = 384 << 10
+#: How long calls wait for the supervisor, in seconds; saving a state waits for a disk.
+CALL_TIMEOUT = 10.0
+SAVE_TIMEOUT = 60.0
+
+ALONE = [
+    Message(1, "willFinishLaunching", None, {"options": {}}),
+    Message(2, "didFinishLaunching", None, {"options": {}}),
+    Message(3, "didBecomeActive", None, {}),
+]
+
+
+def pauses() -> Iterator[float]:
+    """Seconds between attempts to connect."""
+    pause = 0.01
+    while True:
+        yield pause
+        pause = min(pause * 2, 1.0)
+
+
+def call_bytes(member: str, parameters: Mapping[str, Any], more: bool = False) -> bytes:
+    """A call as it goes over the wire."""
+    call: Json = {
+        "method": "io.torpor.App." + member,
+        "parameters": {name: value for name, value in parameters.items() if value is not None},
+    }
+    if more:
+        call["more"] = True
+    # ASCII alone: what of a name cannot be UTF-8 (a lone surrogate) must not make the whole call invalid.
+    return json.dumps(_clean(call), separators=(",", ":")).encode("ascii") + b"\0"
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {name: _clean(item) for name, item in value.items()}
+    return value
+
+
+def read_reply(data: bytes) -> Tuple[Mapping[str, Any], bool]:
+    """A reply's parameters, and whether more follow. Raises what it says, and ValueError for what is no reply."""
+    try:
+        reply = json.loads(data.decode("utf-8"))
+    except RecursionError:
+        raise ValueError("a reply is nested too deeply") from None
+    parameters = reply.get("parameters") if isinstance(reply, dict) else None
+    if not isinstance(reply, dict) or not isinstance(parameters or {}, dict):
+        raise ValueError("a reply is an object with parameters")
+    error = reply.get("error")
+    if error is not None:
+        raise error_of(str(error), parameters or {})
+    return parameters or {}, reply.get("continues") is True
+
+
+class Session:
+    """What a delegate has to remember to come back without losing or repeating a message."""
+
+    def __init__(self) -> None:
+        path = os.environ.get("TORPOR_APP_SOCKET")
+        #: The socket's path, None without a supervisor.
+        self.path: Optional[str] = path or None
+        self.incarnation: Optional[int] = None
+        self.after = 0
+        #: Names by tokens.
+        self.tasks: Dict[int, str] = {}
+        self._own_tokens = 0
+
+    @property
+    def supervised(self) -> bool:
+        return self.path is not None
+
+    def need_supervisor(self) -> str:
+        if self.path is None:
+            raise NotSupervised("The program runs without a supervisor, who would keep its state.")
+        return self.path
+
+    def attach_call(self) -> bytes:
+        if self.incarnation is None:
+            return call_bytes("Attach", {}, more=True)
+        return call_bytes(
+            "Attach",
+            {"incarnation": self.incarnation, "after": self.after, "tasks": sorted(self.tasks)},
+            more=True,
+        )
+
+    def took(self, situation: Situation) -> None:
+        """The first reply to Attach."""
+        if situation.incarnation != self.incarnation:
+            self.incarnation = situation.incarnation
+            self.after = 0
+
+    def is_new(self, message: Message) -> bool:
+        """Notes a message; false for one that came before."""
+        if message.id <= self.after:
+            return False
+        self.after = message.id
+        return True
+
+    def own_token(self) -> int:
+        """For a task of a program without a supervisor."""
+        self._own_tokens += 1
+        return self._own_tokens
+
+    @staticmethod
+    def answer(
+        message: Message, result: str, text: Optional[str] = None, expected: Optional[float] = None
+    ) -> Json:
+        declines: Optional[List[str]] = list(message.declined) or None
+        return {
+            "id": message.id,
+            "result": result,
+            "text": text,
+            "expected_ms": None if expected is None else max(0, round(expected * 1000)),
+            "declines": None if result == "pending" else declines,
+        }
+
+
+@contextmanager
+def state_parameters(data: bytes) -> Iterator[Json]:
+    """The parameters of SaveState for bytes: what is large goes through a file for the moment of the call."""
+    if len(data) <= LONGEST_DATA:
+        yield {"data": base64.b64encode(data).decode("ascii")}
+        return
+    directory = os.environ.get("TORPOR_STATE_DIRECTORY")
+    if not directory:
+        raise NotSupervised(f"A state of {len(data)} bytes goes through a file: TORPOR_STATE_DIRECTORY is not set.")
+    with tempfile.NamedTemporaryFile(prefix=".torpor-state-", dir=directory) as file:
+        file.write(data)
+        file.flush()
+        yield {"file": os.path.basename(file.name)}

@@ -1,0 +1,442 @@
+"""An app on asyncio: the delegate's methods may be coroutines, and a background task is an asynchronous context.
+
+::
+
+    class Uploader(torpor.Delegate):
+        async def did_enter_background(self, message):
+            await message.app.save_state(b"...")
+
+    async def main():
+        async with torpor.aio.App(Uploader()) as app:
+            async with app.background_task("upload"):
+                await upload()      # is cancelled shortly before the time is up
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from types import TracebackType
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Set, Type, TypeVar
+
+from ._delegate import LATER, Delegate, method_of
+from ._errors import AlreadyAnswered, NotPermitted, SupervisorGone, TaskExpired, TorporError, UnknownTask
+from ._messages import Message, Situation
+from ._session import (
+    ALONE,
+    CALL_TIMEOUT,
+    LONGEST_REPLY,
+    SAVE_TIMEOUT,
+    Session,
+    call_bytes,
+    pauses,
+    read_reply,
+    state_parameters,
+)
+
+_Result = TypeVar("_Result")
+_log = logging.getLogger("torpor")
+
+#: What a connection or what comes over it can be wrong with.
+_BROKEN = (OSError, EOFError, ValueError, asyncio.LimitOverrunError)
+
+
+class _Connection:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, path: str) -> _Connection:
+        return cls(*await asyncio.open_unix_connection(path, limit=LONGEST_REPLY))
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def receive(self) -> bytes:
+        return (await self._reader.readuntil(b"\0"))[:-1]
+
+    @property
+    def is_broken(self) -> bool:
+        return self._reader.at_eof() or self._reader.exception() is not None or self._writer.is_closing()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _Caller:
+    """A connection over which calls go one after the other, made anew where it breaks."""
+
+    def __init__(self, session: Session, claims: bool) -> None:
+        self._session = session
+        self._claims = claims
+        self._connection: Optional[_Connection] = None
+        self.lock = asyncio.Lock()
+
+    async def prepare(self) -> _Connection:
+        if self._connection is not None and self._connection.is_broken:
+            self.close()
+        if self._connection is None:
+            self._connection = await _Connection.open(self._session.need_supervisor())
+            if self._claims and self._session.tasks:
+                await self._say(self._connection, call_bytes("ClaimTasks", {"tokens": sorted(self._session.tasks)}))
+        return self._connection
+
+    async def _say(self, connection: _Connection, call: bytes) -> Mapping[str, Any]:
+        whole = False
+        try:
+            await connection.send(call)
+            reply = await connection.receive()
+            whole = True
+        finally:
+            # Also where it is cancelled: a reply that nobody waits for would be taken for another one's.
+            if not whole:
+                self.close()
+        return read_reply(reply)[0]
+
+    async def call(self, call: bytes) -> Mapping[str, Any]:
+        return await self._say(await self.prepare(), call)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+
+class BackgroundTask:
+    """A background task: an asynchronous context. What is in it is cancelled when the time is almost up."""
+
+    def __init__(self, app: App, name: str, on_expiry: Optional[Callable[[], Any]], cancels: bool) -> None:
+        self.name = name
+        self.token = 0
+        #: Its time is almost up.
+        self.expired = False
+        self._app = app
+        self._on_expiry = on_expiry
+        self._cancels = cancels
+        self._inside: Optional[asyncio.Task[Any]] = None
+        self._cancelled = False
+        #: Cancelled before it had begun.
+        self._unwanted = False
+
+    async def __aenter__(self) -> BackgroundTask:
+        await self._app._begin(self)
+        self._inside = asyncio.current_task()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        inside, self._inside = self._inside, None
+        late: Optional[BaseException] = None
+        try:
+            await self._app._end(self)
+        except asyncio.CancelledError as cancelled:
+            late = cancelled
+        if self._cancelled:
+            uncancel = getattr(inside, "uncancel", None)
+            # Cancelled by somebody else as well (3.11 and later can tell): that goes on.
+            if uncancel is None or uncancel() == 0:
+                late = None
+                if isinstance(error, asyncio.CancelledError):
+                    raise TaskExpired(f"The time of the background task {self.name} was up.") from error
+        if late is not None:
+            raise late
+
+    async def _expire(self) -> None:
+        if self.expired:
+            return
+        self.expired = True
+        if self._on_expiry is not None:
+            result = self._on_expiry()
+            if inspect.isawaitable(result):
+                await result
+        if self._cancels and self._inside is not None:
+            self._cancelled = True
+            self._inside.cancel()
+
+
+class App:
+    """The program as an app: its delegate, tasks and state. All belongs to one event loop."""
+
+    def __init__(self, delegate: Optional[Delegate] = None) -> None:
+        self._delegate = delegate
+        self._session = Session()
+        self._running: Dict[int, BackgroundTask] = {}
+        self._workers: Set[asyncio.Future[Any]] = set()
+
+    # The app's life.
+
+    @property
+    def supervised(self) -> bool:
+        """Whether there is a supervisor."""
+        return self._session.supervised
+
+    async def __aenter__(self) -> App:
+        self._attached = asyncio.Event()
+        self._began = asyncio.Event()
+        self._messages: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue()
+        self._answers = _Caller(self._session, claims=False)
+        self._calls = _Caller(self._session, claims=True)
+        self._spawn(self._work())
+        if self.supervised:
+            self._spawn(self._read_messages() if self._delegate is not None else self._keep_tasks())
+        elif self._delegate is not None:
+            for message in ALONE:
+                self._queue(Message(message.id, message.name, None, message.parameters, self))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        workers = list(self._workers)
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        self._answers.close()
+        self._calls.close()
+
+    # Answers.
+
+    async def answer(self, message: Message, failed: Optional[str] = None) -> None:
+        """Answers a message whose method returned LATER: done, or failed with a sentence."""
+        if self.supervised:
+            await self._whole(self._answer(Session.answer(message, "done" if failed is None else "failed", failed)))
+
+    async def pending(self, message: Message, expected: float, text: Optional[str] = None) -> None:
+        """Says that the answer takes so many seconds from now, for a longer deadline where the app may have one."""
+        if self.supervised:
+            await self._whole(self._answer(Session.answer(message, "pending", text, expected)))
+
+    # Tasks.
+
+    def background_task(
+        self, name: str, on_expiry: Optional[Callable[[], Any]] = None, cancels: bool = True
+    ) -> BackgroundTask:
+        """A background task for ``async with``: the app is not suspended before it ends or its time is up.
+
+        Shortly before, on_expiry is called (and awaited, if it is a coroutine), then what is inside is cancelled, which
+        raises TaskExpired out of the context; with cancels=False, task.expired has to be looked at.
+        """
+        return BackgroundTask(self, name, on_expiry, cancels)
+
+    async def background_time(self) -> Optional[float]:
+        """How many seconds the app may still run for its tasks; None while that is not limited."""
+        if not self.supervised:
+            return None
+        remaining = (await self._call("BackgroundTime", {}))["remaining_ms"]
+        return None if remaining is None else float(remaining) / 1000
+
+    # State.
+
+    async def save_state(self, data: bytes) -> None:
+        """Keeps bytes for restore_state after an eviction, a crash or a boot; returns when they are durable."""
+        self._session.need_supervisor()
+        with state_parameters(data) as parameters:
+            await self._call("SaveState", parameters, SAVE_TIMEOUT)
+
+    async def save_state_file(self, name: str) -> None:
+        """The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied."""
+        self._session.need_supervisor()
+        await self._call("SaveState", {"file": name}, SAVE_TIMEOUT)
+
+    async def discard_state(self) -> None:
+        """Forgets what was kept."""
+        self._session.need_supervisor()
+        await self._call("DiscardState", {}, SAVE_TIMEOUT)
+
+    async def situation(self) -> Situation:
+        """How the app is."""
+        self._session.need_supervisor()
+        return Situation.read(await self._call("State", {}))
+
+    # Messages.
+
+    def _spawn(self, work: Awaitable[_Result]) -> asyncio.Future[_Result]:
+        worker = asyncio.ensure_future(work)
+        self._workers.add(worker)
+        worker.add_done_callback(self._workers.discard)
+        return worker
+
+    async def _whole(self, work: Awaitable[_Result]) -> _Result:
+        """Waits for what goes on to its end also when the caller is cancelled: half a call would break a connection."""
+        worker = self._spawn(work)
+        await asyncio.wait({worker})
+        return worker.result()
+
+    def _queue(self, message: Message) -> None:
+        self._messages.put_nowait(lambda: self._handle(message))
+
+    def _problem(self, sentence: str) -> None:
+        _log.warning("%s", sentence)
+        if self._delegate is not None:
+            self._delegate.problem(sentence)
+
+    async def _read_messages(self) -> None:
+        waits, complained = pauses(), False
+        while True:
+            try:
+                await self._read_connection()
+            except NotPermitted as error:
+                return self._problem(f"The supervisor does not take this process as the app's delegate: {error}")
+            except (*_BROKEN, TorporError) as error:
+                if self._attached.is_set():
+                    self._attached.clear()
+                    waits, complained = pauses(), False
+                if not complained and not isinstance(error, (OSError, EOFError)):
+                    complained = True
+                    self._problem(f"The connection to the supervisor is made anew: {error}")
+            await asyncio.sleep(next(waits))
+
+    async def _read_connection(self) -> None:
+        connection = await _Connection.open(self._session.need_supervisor())
+        try:
+            await connection.send(self._session.attach_call())
+            await self._did_attach(Situation.read(read_reply(await connection.receive())[0]))
+            while True:
+                parameters, more = read_reply(await connection.receive())
+                if parameters.get("message") is not None:
+                    message = Message.read(parameters["message"])
+                    message.app = self
+                    if self._session.is_new(message):
+                        self._queue(message)
+                if not more:
+                    raise ConnectionError("the supervisor has ended the stream")
+        finally:
+            connection.close()
+
+    async def _did_attach(self, situation: Situation) -> None:
+        self._session.took(situation)
+        self._attached.set()
+        delegate = self._delegate
+        if delegate is not None:
+            self._messages.put_nowait(lambda: self._tell(delegate.attached, situation))
+        if self._session.tasks:
+            async with self._calls.lock:
+                await self._calls.prepare()
+
+    async def _tell(self, method: Callable[[Any], Any], what: Any) -> Any:
+        result = method(what)
+        return await result if inspect.isawaitable(result) else result
+
+    async def _work(self) -> None:
+        while True:
+            work = await self._messages.get()
+            try:
+                await work()
+            except Exception:
+                _log.exception("A method of the delegate failed.")
+
+    async def _handle(self, message: Message) -> None:
+        failed: Optional[str] = None
+        try:
+            if message.name == "taskExpiring":
+                task = self._running.get(message.parameters.get("token", 0))
+                if task is not None:
+                    await task._expire()
+            if await self._tell(method_of(self._delegate, message), message) is LATER:
+                return
+        except Exception as error:
+            _log.exception("The delegate failed at %s.", message.name)
+            failed = str(error) or type(error).__name__
+        try:
+            await self.answer(message, failed)
+        except TorporError as error:
+            self._problem(f"The answer to {message.name} was not taken: {error}")
+
+    async def _answer(self, parameters: Mapping[str, Any]) -> None:
+        """Says it until the supervisor has heard it; whoever replaces it meanwhile counts it once."""
+        call = call_bytes("Answer", parameters)
+        async with self._answers.lock:
+            for pause in pauses():
+                await self._attached.wait()
+                try:
+                    await self._answers.call(call)
+                    return
+                except AlreadyAnswered:
+                    return
+                except _BROKEN:
+                    self._answers.close()
+                await asyncio.sleep(pause)
+
+    # Calls that are waited for.
+
+    async def _begin(self, task: BackgroundTask) -> None:
+        try:
+            await self._whole(self._begin_whole(task))
+        except asyncio.CancelledError:
+            task._unwanted = True
+            if task.token:
+                self._spawn(self._end(task))
+            raise
+
+    async def _begin_whole(self, task: BackgroundTask) -> None:
+        if self.supervised:
+            async with self._calls.lock:
+                task.token = int((await self._call_held("BeginTask", {"name": task.name}, CALL_TIMEOUT))["token"])
+                self._session.tasks[task.token] = task.name
+                self._began.set()
+        else:
+            task.token = self._session.own_token()
+        self._running[task.token] = task
+        if task._unwanted:
+            await self._end(task)
+
+    async def _end(self, task: BackgroundTask) -> None:
+        self._running.pop(task.token, None)
+        if self._session.tasks.pop(task.token, None) is None:
+            return
+        try:
+            await self._call("EndTask", {"token": task.token})
+        except UnknownTask:
+            pass
+
+    async def _call(
+        self, member: str, parameters: Mapping[str, Any], timeout: float = CALL_TIMEOUT
+    ) -> Mapping[str, Any]:
+        async def locked() -> Mapping[str, Any]:
+            async with self._calls.lock:
+                return await self._call_held(member, parameters, timeout)
+
+        return await self._whole(locked())
+
+    async def _call_held(self, member: str, parameters: Mapping[str, Any], timeout: float) -> Mapping[str, Any]:
+        """Calls, again over a new connection where one breaks: every call here may be repeated."""
+        call, until = call_bytes(member, parameters), time.monotonic() + timeout
+        for pause in pauses():
+            problem: BaseException
+            try:
+                return await asyncio.wait_for(self._calls.call(call), max(0.001, until - time.monotonic()))
+            except asyncio.TimeoutError:
+                problem = TimeoutError("no reply in time")
+            except _BROKEN as error:
+                self._calls.close()
+                problem = error
+            if time.monotonic() >= until:
+                raise SupervisorGone(
+                    f"The supervisor at {self._session.path} does not answer: {problem}"
+                ) from problem
+            await asyncio.sleep(min(pause, max(0.0, until - time.monotonic())))
+        raise AssertionError("pauses have no end")
+
+    async def _keep_tasks(self) -> None:
+        """Without messages: notices that the supervisor was replaced."""
+        while True:
+            if not self._session.tasks:
+                self._began.clear()
+                await self._began.wait()
+            await asyncio.sleep(0.1)
+            try:
+                async with self._calls.lock:
+                    await self._calls.prepare()
+            except (*_BROKEN, TorporError):
+                pass

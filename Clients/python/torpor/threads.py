@@ -1,0 +1,475 @@
+"""An app with threads: one that listens to the supervisor, and one that calls the delegate."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import select
+import socket
+import threading
+import time
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Type
+
+from ._delegate import LATER, Delegate, method_of
+from ._errors import AlreadyAnswered, NotPermitted, SupervisorGone, TorporError, UnknownTask
+from ._messages import Message, Situation
+from ._session import (
+    ALONE,
+    CALL_TIMEOUT,
+    LONGEST_REPLY,
+    SAVE_TIMEOUT,
+    Session,
+    call_bytes,
+    pauses,
+    read_reply,
+    state_parameters,
+)
+
+_log = logging.getLogger("torpor")
+
+
+class _Connection:
+    """One connection to the supervisor, for one thread at a time."""
+
+    def __init__(self, path: str, until: Optional[float] = None) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self._buffer = bytearray()
+        #: Replies to calls that were given up.
+        self.owed = 0
+        try:
+            self._bound(until)
+            self.socket.connect(path)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def _bound(self, until: Optional[float]) -> None:
+        self.socket.settimeout(None if until is None else max(0.001, until - time.monotonic()))
+
+    def send(self, data: bytes, until: Optional[float] = None) -> None:
+        self._bound(until)
+        self.socket.sendall(data)
+
+    def receive(self, until: Optional[float] = None) -> bytes:
+        """One reply; ConnectionError at the end."""
+        searched = 0
+        while True:
+            end = self._buffer.find(b"\0", searched)
+            if end >= 0:
+                reply = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                return reply
+            searched = len(self._buffer)
+            if searched > LONGEST_REPLY:
+                raise ConnectionError("the supervisor's reply has no end")
+            self._bound(until)
+            data = self.socket.recv(65536)
+            if not data:
+                raise ConnectionError("the supervisor has closed the connection")
+            self._buffer += data
+
+    @property
+    def is_broken(self) -> bool:
+        try:
+            self.socket.settimeout(0)
+            return not self.socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+
+    def close(self) -> None:
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.socket.close()
+
+
+class BackgroundTask:
+    """A background task that was begun: a context manager which ends it."""
+
+    def __init__(self, app: App, name: str, token: int, on_expiry: Optional[Callable[[], Any]]) -> None:
+        self.name = name
+        self.token = token
+        self._app = app
+        self._on_expiry = on_expiry
+        self._expired = threading.Event()
+
+    @property
+    def expired(self) -> bool:
+        """Its time is almost up: what is not done by now is to be left for later."""
+        return self._expired.is_set()
+
+    def wait_for_expiry(self, timeout: Optional[float] = None) -> bool:
+        """Waits until then, at most so many seconds; whether it is."""
+        return self._expired.wait(timeout)
+
+    def end(self) -> None:
+        """Ends it; a second time is nothing."""
+        self._app._end_task(self)
+
+    def _expire(self) -> None:
+        self._expired.set()
+        if self._on_expiry is not None:
+            self._on_expiry()
+
+    def __enter__(self) -> BackgroundTask:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.end()
+
+
+class App:
+    """The program as an app: its delegate, tasks and state. All methods may be called from any thread.
+
+    Without a delegate, in a worker process of an app, it gets no messages. A process that is forked from one with an
+    App makes an App of its own.
+    """
+
+    def __init__(self, delegate: Optional[Delegate] = None) -> None:
+        self._delegate = delegate
+        self._session = Session()
+        self._closed = threading.Event()
+        # Guards what follows; never held while something waits.
+        self._lock = threading.Condition()
+        self._attached = False
+        self._threads: List[threading.Thread] = []
+        self._running: Dict[int, BackgroundTask] = {}
+        self._messages: queue.SimpleQueue[Optional[Callable[[], None]]] = queue.SimpleQueue()
+        self._stream: Optional[_Connection] = None
+        # Each held by the one who waits for a reply over the connection.
+        self._answers_lock = threading.Lock()
+        self._answers: Optional[_Connection] = None
+        self._calls_lock = threading.Lock()
+        self._calls: Optional[_Connection] = None
+        self._keeps_tasks = False
+
+    # The app's life.
+
+    @property
+    def supervised(self) -> bool:
+        """Whether there is a supervisor."""
+        return self._session.supervised
+
+    def start(self) -> None:
+        """Starts listening, and a thread that calls the delegate."""
+        self._listen()
+        self._start(self._work, "torpor-delegate")
+
+    def run(self) -> None:
+        """Listens, and calls the delegate in this thread until close is called."""
+        self._listen()
+        self._work()
+
+    def close(self) -> None:
+        """Ends connections, tasks and threads. From a method of the delegate too."""
+        self._closed.set()
+        with self._lock:
+            self._lock.notify_all()
+            connections = [self._stream, self._answers, self._calls]
+        self._messages.put(None)
+        for connection in connections:
+            if connection is not None:
+                connection.close()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def __enter__(self) -> App:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    # Answers.
+
+    def answer(self, message: Message, failed: Optional[str] = None) -> None:
+        """Answers a message whose method returned LATER: done, or failed with a sentence."""
+        if self.supervised:
+            self._answer(Session.answer(message, "done" if failed is None else "failed", failed))
+
+    def pending(self, message: Message, expected: float, text: Optional[str] = None) -> None:
+        """Says that the answer takes so many seconds from now, for a longer deadline where the app may have one."""
+        if self.supervised:
+            self._answer(Session.answer(message, "pending", text, expected))
+
+    # Tasks.
+
+    def background_task(self, name: str, on_expiry: Optional[Callable[[], Any]] = None) -> BackgroundTask:
+        """Begins a background task: the app is not suspended before it is ended or its time is up.
+
+        Shortly before, on_expiry is called in the delegate's thread, and task.expired becomes true; the work has to
+        come to an end then, and the task with it.
+        """
+        with self._calls_lock:
+            if not self.supervised:
+                return self._note(name, self._session.own_token(), on_expiry)
+            reply = self._call_held("BeginTask", {"name": name}, CALL_TIMEOUT)
+            task = self._note(name, int(reply["token"]), on_expiry)
+            if self._delegate is None and not self._keeps_tasks:
+                self._keeps_tasks = True
+                self._start(self._keep_tasks, "torpor-tasks")
+        return task
+
+    def background_time(self) -> Optional[float]:
+        """How many seconds the app may still run for its tasks; None while that is not limited."""
+        if not self.supervised:
+            return None
+        remaining = self._call("BackgroundTime", {})["remaining_ms"]
+        return None if remaining is None else float(remaining) / 1000
+
+    # State.
+
+    def save_state(self, data: bytes) -> None:
+        """Keeps bytes for restore_state after an eviction, a crash or a boot; returns when they are durable."""
+        self._session.need_supervisor()
+        with state_parameters(data) as parameters:
+            self._call("SaveState", parameters, SAVE_TIMEOUT)
+
+    def save_state_file(self, name: str) -> None:
+        """The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied."""
+        self._session.need_supervisor()
+        self._call("SaveState", {"file": name}, SAVE_TIMEOUT)
+
+    def discard_state(self) -> None:
+        """Forgets what was kept."""
+        self._session.need_supervisor()
+        self._call("DiscardState", {}, SAVE_TIMEOUT)
+
+    def situation(self) -> Situation:
+        """How the app is."""
+        self._session.need_supervisor()
+        return Situation.read(self._call("State", {}))
+
+    # Messages.
+
+    def _start(self, work: Callable[[], None], name: str) -> None:
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _listen(self) -> None:
+        if self._delegate is None:
+            return
+        if self.supervised:
+            self._start(self._read_messages, "torpor-messages")
+            return
+        for message in ALONE:
+            self._queue(Message(message.id, message.name, None, message.parameters, self))
+
+    def _queue(self, message: Message) -> None:
+        self._messages.put(lambda: self._handle(message))
+
+    def _problem(self, sentence: str) -> None:
+        _log.warning("%s", sentence)
+        delegate = self._delegate
+        if delegate is not None:
+            self._messages.put(lambda: delegate.problem(sentence))
+
+    def _read_messages(self) -> None:
+        waits, complained = pauses(), False
+        while not self._closed.is_set():
+            try:
+                self._read_connection()
+            except NotPermitted as error:
+                return self._problem(f"The supervisor does not take this process as the app's delegate: {error}")
+            except (OSError, ValueError, TorporError) as error:
+                with self._lock:
+                    was_attached, self._attached = self._attached, False
+                if was_attached:
+                    waits, complained = pauses(), False
+                if not complained and not isinstance(error, OSError) and not self._closed.is_set():
+                    complained = True
+                    self._problem(f"The connection to the supervisor is made anew: {error}")
+            self._closed.wait(next(waits))
+
+    def _read_connection(self) -> None:
+        """Attaches, and reads until the connection ends: always by an exception."""
+        connection = _Connection(self._session.need_supervisor())
+        try:
+            with self._lock:
+                self._stream = connection
+                call = self._session.attach_call()
+            if self._closed.is_set():
+                raise ConnectionError("closed")
+            connection.send(call)
+            self._did_attach(Situation.read(read_reply(connection.receive())[0]))
+            while True:
+                parameters, more = read_reply(connection.receive())
+                if parameters.get("message") is not None:
+                    message = Message.read(parameters["message"])
+                    message.app = self
+                    if self._session.is_new(message):
+                        self._queue(message)
+                if not more:
+                    raise ConnectionError("the supervisor has ended the stream")
+        finally:
+            connection.close()
+
+    def _did_attach(self, situation: Situation) -> None:
+        with self._lock:
+            self._session.took(situation)
+            self._attached = True
+            self._lock.notify_all()
+        delegate = self._delegate
+        if delegate is not None:
+            self._messages.put(lambda: delegate.attached(situation))
+        if self._session.tasks:
+            with self._calls_lock:
+                self._prepare(time.monotonic() + CALL_TIMEOUT)
+
+    def _work(self) -> None:
+        while True:
+            work = self._messages.get()
+            if work is None:
+                return
+            try:
+                work()
+            except Exception:
+                _log.exception("A method of the delegate failed.")
+
+    def _handle(self, message: Message) -> None:
+        failed: Optional[str] = None
+        try:
+            if message.name == "taskExpiring":
+                task = self._running.get(message.parameters.get("token", 0))
+                if task is not None:
+                    task._expire()
+            if method_of(self._delegate, message)(message) is LATER:
+                return
+        except Exception as error:
+            _log.exception("The delegate failed at %s.", message.name)
+            failed = str(error) or type(error).__name__
+        try:
+            self.answer(message, failed)
+        except TorporError as error:
+            if not self._closed.is_set():
+                self._problem(f"The answer to {message.name} was not taken: {error}")
+
+    def _answer(self, parameters: Mapping[str, Any]) -> None:
+        """Says it until the supervisor has heard it; whoever replaces it meanwhile counts it once."""
+        call = call_bytes("Answer", parameters)
+        with self._answers_lock:
+            for pause in pauses():
+                with self._lock:
+                    self._lock.wait_for(lambda: self._attached or self._closed.is_set())
+                if self._closed.is_set():
+                    raise SupervisorGone("The app was closed before the supervisor had the answer.")
+                try:
+                    if self._answers is not None and self._answers.is_broken:
+                        self._answers.close()
+                        self._answers = None
+                    if self._answers is None:
+                        self._answers = _Connection(self._session.need_supervisor())
+                    self._answers.send(call)
+                    read_reply(self._answers.receive())
+                    return
+                except AlreadyAnswered:
+                    return
+                except (OSError, ValueError):
+                    if self._answers is not None:
+                        self._answers.close()
+                    self._answers = None
+                self._closed.wait(pause)
+
+    # Calls that are waited for.
+
+    def _note(self, name: str, token: int, on_expiry: Optional[Callable[[], Any]]) -> BackgroundTask:
+        task = BackgroundTask(self, name, token, on_expiry)
+        self._session.tasks = {**self._session.tasks, token: name}
+        self._running[token] = task
+        return task
+
+    def _end_task(self, task: BackgroundTask) -> None:
+        with self._calls_lock:
+            if self._running.pop(task.token, None) is None:
+                return
+            self._session.tasks = {
+                token: name for token, name in self._session.tasks.items() if token != task.token
+            }
+            if self.supervised and not self._closed.is_set():
+                try:
+                    self._call_held("EndTask", {"token": task.token}, CALL_TIMEOUT)
+                except UnknownTask:
+                    pass
+
+    def _call(self, member: str, parameters: Mapping[str, Any], timeout: float = CALL_TIMEOUT) -> Mapping[str, Any]:
+        with self._calls_lock:
+            return self._call_held(member, parameters, timeout)
+
+    def _call_held(self, member: str, parameters: Mapping[str, Any], timeout: float) -> Mapping[str, Any]:
+        """Calls, again over a new connection where one breaks: every call here may be repeated."""
+        call, until = call_bytes(member, parameters), time.monotonic() + timeout
+        waits = pauses()
+        while True:
+            try:
+                return self._transact(self._prepare(until), call, until)
+            except (OSError, ValueError) as error:
+                if self._closed.is_set() or time.monotonic() >= until:
+                    raise SupervisorGone(f"The supervisor at {self._session.path} does not answer: {error}") from error
+            self._closed.wait(min(next(waits), max(0.0, until - time.monotonic())))
+
+    def _transact(self, connection: _Connection, call: bytes, until: float) -> Mapping[str, Any]:
+        try:
+            connection.send(call, until)
+        except OSError:
+            # Half a call cannot be taken back.
+            self._drop_calls()
+            raise
+        connection.owed += 1
+        try:
+            while True:
+                reply = connection.receive(until)
+                connection.owed -= 1
+                if connection.owed == 0:
+                    return read_reply(reply)[0]
+        except socket.timeout:
+            # Its reply is left to whoever calls next: the tasks need the connection.
+            raise
+        except (OSError, ValueError):
+            self._drop_calls()
+            raise
+
+    def _drop_calls(self) -> None:
+        if self._calls is not None:
+            self._calls.close()
+        self._calls = None
+
+    def _prepare(self, until: float) -> _Connection:
+        """The connection for calls, which the tasks belong to: a new one takes them over."""
+        if self._calls is not None and self._calls.is_broken:
+            self._drop_calls()
+        if self._calls is None:
+            self._calls = _Connection(self._session.need_supervisor(), until)
+            if self._session.tasks:
+                self._transact(self._calls, call_bytes("ClaimTasks", {"tokens": sorted(self._session.tasks)}), until)
+        if self._calls is None:
+            raise ConnectionError("the connection broke")
+        return self._calls
+
+    def _keep_tasks(self) -> None:
+        """Without messages: notices that the supervisor was replaced."""
+        while not self._closed.is_set():
+            try:
+                with self._calls_lock:
+                    connection = self._prepare(time.monotonic() + 1.0)
+                    watched = select.poll()
+                    watched.register(connection.socket, select.POLLRDHUP)
+                while not watched.poll(1000) and not self._closed.is_set():
+                    pass
+            except (OSError, ValueError, TorporError):
+                self._closed.wait(0.05)

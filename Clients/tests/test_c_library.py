@@ -1,0 +1,368 @@
+"""The C library in a program of its own, built with sanitizers, driven by its poll loop and by its own thread."""
+
+import json
+import os
+import queue
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import unittest
+from typing import Any, List
+
+from support import SupervisedTestCase, build_c
+
+BOUND = 10.0
+
+
+def setUpModule() -> None:
+    global FOLDER, PROBE, READER
+    FOLDER = tempfile.mkdtemp(prefix="tc-build-")
+    unittest.addModuleCleanup(shutil.rmtree, FOLDER)
+    PROBE = build_c(FOLDER, "probe", "probe.c")
+    READER = build_c(FOLDER, "json", "json.c")
+
+
+class Probe:
+    """The program: what it says, a line at a time."""
+
+    def __init__(self, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [PROBE, *options], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.lines: "queue.Queue[str]" = queue.Queue()
+        self.seen: List[str] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout:
+            self.lines.put(line.decode("utf-8", "replace").rstrip("\n"))
+        self.lines.put("(end)")
+
+    def say(self, line: str) -> None:
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def do(self, line: str) -> str:
+        """Has it done, and gives what came of it."""
+        self.say(line)
+        return self.until("did " + line.split()[0])
+
+    def until(self, line: str) -> str:
+        """Reads up to a line; gives the one before the last that is about a call."""
+        before = ""
+        while True:
+            try:
+                got = self.lines.get(timeout=BOUND)
+            except queue.Empty:
+                raise AssertionError(f"no line {line!r}; it said {self.seen}") from None
+            self.seen.append(got)
+            if got.startswith(line):
+                return before
+            if got == "(end)":
+                raise AssertionError(f"it ended before {line!r}: {self.seen} {self.process.stderr.read()!r}")
+            if not got.startswith(("message", "problem")):
+                before = got
+
+    def messages(self) -> List[str]:
+        return [line.split(" ", 2)[2] for line in self.seen if line.startswith("message")]
+
+    def finish(self) -> None:
+        self.say("quit")
+        self.until("closed")
+        status = self.process.wait(BOUND)
+        errors = self.process.stderr.read().decode()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            stream.close()
+        if status or "Sanitizer" in errors or "runtime error" in errors:
+            raise AssertionError(f"it ended with {status}: {errors}")
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+            for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+                stream.close()
+
+
+class CLibraryTests(SupervisedTestCase):
+    options: List[str] = []
+
+    def probe(self, *options: str) -> Probe:
+        probe = Probe(*self.options, *options)
+        self.addCleanup(probe.kill)
+        return probe
+
+    def test_messages_come_in_order_and_are_answered(self) -> None:
+        probe = self.probe()
+        self.supervisor.wait_attached()
+        names = ["willFinishLaunching", "didFinishLaunching", "didBecomeActive", "willResignActive", "unheardOf"]
+        numbers = [self.supervisor.tell(name) for name in names]
+        for number in numbers:
+            self.assertEqual(self.supervisor.answer(number), {"result": "done"})
+        self.assertEqual(self.supervisor.told("openURL", url="x:ä"), {"result": "done"})
+        self.assertEqual(self.supervisor.told("resumed", gap_s=1.5), {"result": "done"})
+        probe.until("gap 1.50")
+        self.assertEqual(probe.messages(), names + ["openURL", "resumed"])
+        self.assertIn("url x:ä", probe.seen)
+        probe.finish()
+
+    def test_failed_declined_and_later_answers(self) -> None:
+        probe = self.probe()
+        probe.do("fails openURL")
+        probe.do("declines willFinishLaunching 3")
+        probe.do("later didEnterBackground")
+        self.assertEqual(
+            self.supervisor.told("willFinishLaunching"), {"result": "done", "declines": ["url", "restoration"]}
+        )
+        self.assertEqual(self.supervisor.told("openURL", url="u"), {"result": "failed", "text": 'It "failed".'})
+        number = self.supervisor.tell("didEnterBackground")
+        probe.until(f"message {number}")
+        probe.do(f"pending {number} 2500")
+        self.supervisor.wait_until(lambda: self.supervisor.pending, "it asks for time")
+        self.assertEqual(
+            self.supervisor.pending, [{"result": "pending", "text": "It \ufffd takes.", "expected_ms": 2500}]
+        )
+        probe.do(f"answer {number}")
+        self.assertEqual(self.supervisor.answer(number), {"result": "done"})
+        probe.finish()
+
+    def test_an_answer_that_comes_too_late_is_a_problem_and_no_more(self) -> None:
+        probe = self.probe()
+        self.supervisor.told("didBecomeActive")
+        probe.do("answer 77")
+        probe.until("problem The answer to message 77 was not taken")
+        self.assertEqual(self.supervisor.told("willResignActive"), {"result": "done"})
+        probe.finish()
+
+    def test_tasks_begin_end_and_know_their_time(self) -> None:
+        probe = self.probe()
+        self.supervisor.wait_attached()
+        self.supervisor.remaining = 29000
+        self.assertEqual(probe.do('begin up"load'), "remaining 29000")
+        self.assertEqual([name for name, _ in self.supervisor.tasks.values()], ['up"load'])
+        self.supervisor.remaining = None
+        self.assertEqual(probe.do("time"), "remaining -1")
+        self.assertEqual(probe.do("end 1"), "ended 0 ")
+        self.assertEqual(self.supervisor.tasks, {})
+        self.assertEqual(probe.do("end 1"), "ended -2 There is no task 1 of this process.")
+        probe.do("begin last")
+        probe.finish()
+        self.supervisor.wait_until(lambda: not self.supervisor.tasks, "the task ends with the app")
+
+    def test_states_are_saved_restored_and_discarded(self) -> None:
+        probe = self.probe()
+        self.assertEqual(probe.do("save what it is"), "saved 0 ")
+        self.assertEqual(self.supervisor.archive, b"what it is")
+        for size in (0, 1, 2, 3, (384 << 10), (384 << 10) + 1, 3 << 20):
+            self.assertEqual(probe.do(f"save-size {size}"), "saved 0 ")
+            self.assertEqual(self.supervisor.archive, bytes(i % 251 for i in range(size)))
+        self.supervisor.limit = 100
+        self.assertTrue(probe.do("save-size 500000").startswith("saved -27 TooLarge"))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["app"])
+        with open(self.folder + "/mine", "w") as file:
+            file.write("a file")
+        self.assertEqual(probe.do("save-file mine"), "saved 0 ")
+        self.supervisor.told("restoreState", path=self.folder + "/mine", bytes=6)
+        self.assertEqual(probe.do("discard"), "discarded 0 ")
+        self.assertIn("state a file", probe.seen)
+        self.assertIsNone(self.supervisor.archive)
+        probe.finish()
+
+    def test_a_replaced_supervisor_loses_and_repeats_nothing(self) -> None:
+        probe = self.probe()
+        probe.do("later willResignActive")
+        probe.do("begin upload")
+        self.supervisor.told("didBecomeActive")
+        number = self.supervisor.tell("willResignActive")
+        probe.until(f"message {number}")
+        self.supervisor.stop()
+        # Nobody is there to hear it now.
+        probe.do(f"answer {number}")
+        self.supervisor.start()
+        self.assertEqual(self.supervisor.answer(number), {"result": "done"})
+        self.assertEqual(self.supervisor.told("didEnterBackground"), {"result": "done"})
+        self.supervisor.wait_until(lambda: self.supervisor.count("ClaimTasks"), "the task is claimed")
+        self.assertEqual([name for name, _ in self.supervisor.tasks.values()], ["upload"])
+        attached = [parameters for member, parameters in self.supervisor.calls if member == "Attach"]
+        self.assertEqual(attached[0], {})
+        self.assertEqual(attached[-1], {"incarnation": 1, "after": 2, "tasks": [1]})
+        self.assertEqual(probe.do("end 1"), "ended 0 ")
+        self.assertEqual(probe.messages(), ["didBecomeActive", "willResignActive", "didEnterBackground"])
+        probe.finish()
+
+    def test_every_moment_is_one_to_be_replaced_in(self) -> None:
+        probe = self.probe()
+        dice = random.Random(7)
+        sent = []
+        for _ in range(40):
+            sent.append(self.supervisor.tell(dice.choice(["didBecomeActive", "willResignActive"])))
+            if dice.random() < 0.3:
+                probe.say("begin t")
+            if dice.random() < 0.5:
+                self.supervisor.replace(dice.choice([0, 0, 0.02]))
+        for number in sent:
+            self.assertEqual(self.supervisor.answer(number), {"result": "done"})
+        probe.finish()
+        self.assertEqual(
+            [int(line.split()[1]) for line in probe.seen if line.startswith("message")], list(range(1, 41))
+        )
+
+    def test_an_answer_that_was_taken_before_the_break_counts_as_taken(self) -> None:
+        probe = self.probe()
+        self.supervisor.deaf.add("Answer")
+        number = self.supervisor.tell("didBecomeActive")
+        self.supervisor.answer(number)
+        self.supervisor.deaf.clear()
+        self.supervisor.replace()
+        self.supervisor.wait_until(lambda: self.supervisor.count("Answer") == 2, "it is said again")
+        self.assertEqual(self.supervisor.told("willResignActive"), {"result": "done"})
+        probe.finish()
+        self.assertFalse([line for line in probe.seen if line.startswith("problem")])
+
+    def test_a_refused_attach_is_said_and_tried_again_only_where_it_makes_sense(self) -> None:
+        self.supervisor.refuse_next("Attach", "AlreadyAttached", pid=1)
+        probe = self.probe()
+        probe.until("problem The supervisor does not take this process as the app's delegate: AlreadyAttached")
+        self.supervisor.wait_attached()
+        self.assertEqual(self.supervisor.told("didBecomeActive"), {"result": "done"})
+        self.supervisor.refuse_next("Attach", "NotPermitted")
+        self.supervisor.replace()
+        probe.until("problem The supervisor does not take this process as the app's delegate: NotPermitted")
+        count = self.supervisor.count("Attach")
+        self.supervisor.replace(0.1)
+        probe.do("begin x")
+        self.assertEqual(self.supervisor.count("Attach"), count)
+        probe.finish()
+
+    def test_a_worker_gets_no_messages_but_has_tasks_that_outlive_a_supervisor(self) -> None:
+        probe = self.probe("--worker")
+        probe.do("begin resize")
+        self.assertEqual(self.supervisor.count("Attach"), 0)
+        self.supervisor.replace()
+        self.supervisor.wait_until(lambda: self.supervisor.count("ClaimTasks"), "the task is claimed")
+        self.assertEqual(probe.do("end 1"), "ended 0 ")
+        probe.finish()
+
+    def test_without_a_supervisor_it_is_launched_into_the_foreground(self) -> None:
+        self.set_environment("TORPOR_APP_SOCKET", "")
+        probe = self.probe()
+        probe.until("message 3 didBecomeActive")
+        self.assertEqual(probe.messages(), ["willFinishLaunching", "didFinishLaunching", "didBecomeActive"])
+        self.assertEqual(probe.do("begin x"), "remaining -1")
+        self.assertEqual(probe.do("end 1"), "ended 0 ")
+        self.assertTrue(probe.do("save x").startswith("saved -107 The program runs without a supervisor"))
+        probe.finish()
+
+    def test_a_stop_in_the_middle_of_a_task_is_no_break(self) -> None:
+        probe = self.probe()
+        probe.do("begin x")
+        probe.process.send_signal(signal.SIGSTOP)
+        number = self.supervisor.tell("resumed", gap_s=0.1)
+        probe.process.send_signal(signal.SIGCONT)
+        self.assertEqual(self.supervisor.answer(number), {"result": "done"})
+        self.assertEqual(probe.do("end 1"), "ended 0 ")
+        self.assertEqual(self.supervisor.count("Attach"), 1)
+        probe.finish()
+
+    def test_garbage_ends_a_connection_and_not_the_app(self) -> None:
+        dice = random.Random(11)
+        good = json.dumps({"parameters": {"message": {"id": 5, "name": "x"}}, "continues": True}).encode()
+        texts: List[bytes] = [
+            b"\0\0\0", b"nonsense\0", b"[]\0", b"null\0", b"{}\0", b'{"error":7}\0', b'{"error":"x"}\0',
+            b'{"parameters":{"message":7},"continues":true}\0',
+            b'{"parameters":{"message":{"id":-1,"name":"x"}},"continues":true}\0',
+            b"[" * 100000 + b"\0",
+        ]
+        for _ in range(40):
+            text = bytearray(good)
+            for _ in range(dice.randrange(1, 6)):
+                text[dice.randrange(len(text))] = dice.randrange(256)
+            texts.append(bytes(text) + b"\0")
+        probe = self.probe()
+        for text in texts:
+            self.supervisor.wait_attached()
+            with self.supervisor.changed:
+                if self.supervisor.delegate is not None:
+                    self.supervisor.delegate.send_bytes(text)
+            if dice.random() < 0.3:
+                self.supervisor.replace()
+        self.supervisor.replace()
+        self.supervisor.wait_attached()
+        probe.do("begin x")
+        probe.finish()
+
+    def test_a_reply_without_an_end_is_not_kept(self) -> None:
+        probe = self.probe()
+        self.supervisor.wait_attached()
+        first = self.supervisor.delegate
+        threading.Thread(target=first.send_bytes, args=(b"x" * (9 << 20),), daemon=True).start()
+        self.supervisor.wait_until(lambda: self.supervisor.count("Attach") == 2, "it attaches again")
+        self.assertEqual(self.supervisor.told("didBecomeActive"), {"result": "done"})
+        probe.finish()
+
+    def test_notifications_go_to_the_notify_socket(self) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+            receiver.bind(self.folder + "/notify")
+            receiver.settimeout(BOUND)
+            self.set_environment("NOTIFY_SOCKET", self.folder + "/notify")
+            probe = self.probe()
+            self.assertEqual(probe.do("notify STATUS=well"), "notified 0 ")
+            self.assertEqual(receiver.recv(100), b"STATUS=well")
+            probe.finish()
+
+
+class CLibraryThreadTests(CLibraryTests):
+    """The same with the library's own thread."""
+
+    options = ["--thread"]
+
+
+class JSONTests(unittest.TestCase):
+    def read(self, text: bytes) -> bytes:
+        result = subprocess.run([READER], input=text, capture_output=True, timeout=BOUND)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def test_what_is_json_is_read_as_others_read_it(self) -> None:
+        dice = random.Random(3)
+
+        def value(depth: int) -> Any:
+            kind = dice.randrange(8 if depth < 4 else 6)
+            if kind == 0:
+                return dice.choice([None, True, False])
+            if kind == 1:
+                return dice.randrange(-(2**63), 2**63)
+            if kind == 2:
+                return dice.uniform(-1e9, 1e9)
+            if kind < 6:
+                return "".join(chr(dice.choice([0x20, 0x22, 0x5C, 0x41, 0xE9, 0x20AC, 0x1F600, 10])) for _ in range(5))
+            items = [value(depth + 1) for _ in range(dice.randrange(1, 5))]
+            return items if kind == 6 else {f"k{index}\u00e4": item for index, item in enumerate(items)}
+
+        for _ in range(60):
+            expected = value(0)
+            for ascii in (True, False):
+                got = json.loads(self.read(json.dumps(expected, ensure_ascii=ascii, indent=ascii or None).encode()))
+                self.assertEqual(got, expected)
+
+    def test_what_is_not_json_is_refused(self) -> None:
+        for text in [
+            b"", b" ", b"{", b"}", b"[1,]", b"[,1]", b'{"a"}', b'{"a":}', b'{a:1}', b'"', b'"\\x"', b'"\\u12g4"',
+            b'"\\ud800"', b'"\\udc00"', b'"\\ud800\\u0041"', b"01", b"-", b"1.", b".5", b"1e", b"+1", b"nul", b"truex",
+            b'"\n"', b'"\xff"', b'"\xc0\x80"', b'"\xed\xa0\x80"', b'"\xf4\x90\x80\x80"', b'"\xe2\x82"', b"1 2", b"[1]\0",
+            b"NaN", b"Infinity", b"'a'", b"[" * 65 + b"]" * 65, b"\xef\xbb\xbf1", b"1" * 500,
+        ]:
+            self.assertEqual(self.read(text), b"invalid", text)
+        self.assertNotEqual(self.read(b"[" * 64 + b"]" * 64), b"invalid")
+
+    def test_changed_texts_do_no_harm(self) -> None:
+        result = subprocess.run([READER, "--random", "20", "200000"], capture_output=True, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

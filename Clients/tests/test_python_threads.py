@@ -1,0 +1,264 @@
+"""torpor.App: the Python library with threads."""
+
+import logging
+import random
+import threading
+import time
+import unittest
+from typing import Any, Callable, Dict, List, Optional
+
+from support import SupervisedTestCase
+
+import torpor
+
+BOUND = 10.0
+logging.getLogger("torpor").setLevel(logging.CRITICAL)
+
+
+class Recorder(torpor.Delegate):
+    def __init__(self) -> None:
+        self.heard: List[torpor.Message] = []
+        self.situations: List[torpor.Situation] = []
+        self.problems: List[str] = []
+        self.on: Dict[str, Callable[[torpor.Message], Any]] = {}
+        self.changed = threading.Condition()
+
+    def attached(self, situation: torpor.Situation) -> None:
+        self.situations.append(situation)
+
+    def problem(self, sentence: str) -> None:
+        with self.changed:
+            self.problems.append(sentence)
+            self.changed.notify_all()
+
+    def hear(self, message: torpor.Message) -> Any:
+        with self.changed:
+            self.heard.append(message)
+            self.changed.notify_all()
+        action = self.on.get(message.name)
+        return action(message) if action else None
+
+    will_finish_launching = restore_state = did_finish_launching = open_url = did_become_active = hear
+    will_resign_active = did_enter_background = will_enter_foreground = resumed = task_expiring = hear
+    did_receive_memory_warning = settings_did_change = will_terminate = other = hear
+
+    @property
+    def names(self) -> List[str]:
+        return [message.name for message in self.heard]
+
+    def wait(self, condition: Callable[[], Any]) -> None:
+        with self.changed:
+            if not self.changed.wait_for(condition, BOUND):
+                raise AssertionError(f"in vain: {self.names} {self.problems}")
+
+
+class ThreadsTests(SupervisedTestCase):
+    def app(self, delegate: Optional[torpor.Delegate]) -> torpor.App:
+        app = torpor.App(delegate)
+        app.start()
+        self.addCleanup(app.close)
+        return app
+
+    def test_every_message_has_its_method(self) -> None:
+        recorder = Recorder()
+        self.app(recorder)
+        names = ["willFinishLaunching", "restoreState", "didFinishLaunching", "openURL", "didBecomeActive"]
+        names += ["willResignActive", "didEnterBackground", "willEnterForeground", "resumed", "taskExpiring"]
+        names += ["didReceiveMemoryWarning", "settingsDidChange", "willTerminate", "unheardOf"]
+        for name in names:
+            self.assertEqual(self.supervisor.told(name), {"result": "done"})
+        self.assertEqual(recorder.names, names)
+        self.assertEqual(recorder.situations[0].options, {"reason": "test"})
+
+    def test_a_delegate_that_overrides_nothing_answers(self) -> None:
+        self.app(torpor.Delegate())
+        self.assertEqual(self.supervisor.told("didEnterBackground"), {"result": "done"})
+
+    def test_failed_declined_and_later_answers(self) -> None:
+        recorder = Recorder()
+        app = self.app(recorder)
+
+        def fails(message: torpor.Message) -> None:
+            raise OSError("The disk is full.")
+
+        recorder.on = {
+            "willFinishLaunching": lambda message: message.decline("restoration", "url"),
+            "openURL": fails,
+            "didEnterBackground": lambda message: torpor.LATER,
+        }
+        self.assertEqual(
+            self.supervisor.told("willFinishLaunching"), {"result": "done", "declines": ["restoration", "url"]}
+        )
+        self.assertEqual(self.supervisor.told("openURL"), {"result": "failed", "text": "The disk is full."})
+        number = self.supervisor.tell("didEnterBackground")
+        recorder.wait(lambda: "didEnterBackground" in recorder.names)
+        app.pending(recorder.heard[-1], 2.5, "It takes \udcff.")
+        self.supervisor.wait_until(lambda: self.supervisor.pending, "it asks for time")
+        self.assertEqual(
+            self.supervisor.pending, [{"result": "pending", "text": "It takes ?.", "expected_ms": 2500}]
+        )
+        app.answer(recorder.heard[-1], failed="no")
+        self.assertEqual(self.supervisor.answer(number), {"result": "failed", "text": "no"})
+        with self.assertRaises(torpor.NotInFlight):
+            app.answer(torpor.Message(99, "x", None, {}))
+
+    def test_tasks_are_scoped_and_expire(self) -> None:
+        recorder = Recorder()
+        app = self.app(recorder)
+        self.supervisor.remaining = 1500
+        expired = []
+        with app.background_task("upload", on_expiry=lambda: expired.append(1)) as task:
+            self.assertEqual([name for name, _ in self.supervisor.tasks.values()], ["upload"])
+            self.assertEqual(app.background_time(), 1.5)
+            self.assertFalse(task.expired)
+            self.supervisor.told("taskExpiring", token=task.token, name="upload", remaining_ms=10)
+            self.assertTrue(task.wait_for_expiry(BOUND))
+        self.assertEqual(expired, [1])
+        self.assertEqual(self.supervisor.tasks, {})
+        self.supervisor.remaining = None
+        self.assertIsNone(app.background_time())
+        with self.assertRaises(ZeroDivisionError), app.background_task("b"):
+            1 / 0
+        self.assertEqual(self.supervisor.tasks, {})
+        app.background_task("c")
+        app.close()
+        self.supervisor.wait_until(lambda: not self.supervisor.tasks, "the task ends with the app")
+
+    def test_states_are_saved_restored_and_discarded(self) -> None:
+        recorder = Recorder()
+        app = self.app(recorder)
+        for data in (b"", b"a", bytes(range(256)) * 1536, bytes(range(256)) * 1537, b"x" * (3 << 20)):
+            app.save_state(data)
+            self.assertEqual(self.supervisor.archive, data)
+        self.supervisor.limit = 2
+        with self.assertRaises(torpor.TooLarge) as raised:
+            app.save_state(b"xyz")
+        self.assertEqual(raised.exception.limit, 2)
+        with open(self.folder + "/mine", "w") as file:
+            file.write("ab")
+        app.save_state_file("mine")
+        states = []
+        recorder.on["restoreState"] = lambda message: states.append(message.read_state())
+        self.supervisor.told("restoreState", path=self.folder + "/mine", bytes=2)
+        self.assertEqual(states, [b"ab"])
+        app.discard_state()
+        self.assertIsNone(self.supervisor.archive)
+        self.assertEqual(app.situation().app, "fake")
+
+    def test_a_replaced_supervisor_loses_and_repeats_nothing(self) -> None:
+        recorder = Recorder()
+        app = self.app(recorder)
+        held = threading.Event()
+        recorder.on["willResignActive"] = lambda message: held.wait(BOUND)
+        task = app.background_task("upload")
+        self.supervisor.told("didBecomeActive")
+        number = self.supervisor.tell("willResignActive")
+        recorder.wait(lambda: "willResignActive" in recorder.names)
+        self.supervisor.replace(0.05)
+        self.supervisor.wait_until(lambda: self.supervisor.count("ClaimTasks"), "the task is claimed")
+        held.set()
+        self.assertEqual(self.supervisor.answer(number), {"result": "done"})
+        attached = [parameters for member, parameters in self.supervisor.calls if member == "Attach"]
+        self.assertEqual(attached, [{}, {"incarnation": 1, "after": 2, "tasks": [1]}])
+        task.end()
+        task.end()
+        self.assertEqual(self.supervisor.tasks, {})
+        self.assertEqual(recorder.names, ["didBecomeActive", "willResignActive"])
+        self.assertEqual(recorder.problems, [])
+
+    def test_every_moment_is_one_to_be_replaced_in(self) -> None:
+        recorder = Recorder()
+        app = self.app(recorder)
+        dice = random.Random(5)
+        sent = []
+        for _ in range(40):
+            sent.append(self.supervisor.tell("didBecomeActive"))
+            if dice.random() < 0.3:
+                with app.background_task("t"):
+                    pass
+            if dice.random() < 0.5:
+                self.supervisor.replace(dice.choice([0, 0, 0.02]))
+        for number in sent:
+            self.assertEqual(self.supervisor.answer(number), {"result": "done"})
+        self.assertEqual([message.id for message in recorder.heard], list(range(1, 41)))
+        self.assertEqual(recorder.problems, [])
+
+    def test_an_answer_that_was_taken_before_the_break_counts_as_taken(self) -> None:
+        recorder = Recorder()
+        self.app(recorder)
+        self.supervisor.deaf.add("Answer")
+        self.supervisor.answer(self.supervisor.tell("didBecomeActive"))
+        self.supervisor.deaf.clear()
+        self.supervisor.replace()
+        self.supervisor.wait_until(lambda: self.supervisor.count("Answer") == 2, "it is said again")
+        self.supervisor.told("willResignActive")
+        self.assertEqual(recorder.problems, [])
+
+    def test_a_refused_attach_is_tried_again_only_where_it_makes_sense(self) -> None:
+        self.supervisor.refuse_next("Attach", "AlreadyAttached", pid=1)
+        recorder = Recorder()
+        self.app(recorder)
+        self.supervisor.told("didBecomeActive")
+        self.assertEqual(len(recorder.problems), 1)
+        self.supervisor.refuse_next("Attach", "NotPermitted")
+        self.supervisor.replace()
+        recorder.wait(lambda: len(recorder.problems) == 2)
+        self.assertIn("does not take this process", recorder.problems[1])
+
+    def test_a_worker_has_tasks_that_outlive_a_supervisor(self) -> None:
+        app = self.app(None)
+        with app.background_task("resize"):
+            self.supervisor.replace()
+            self.supervisor.wait_until(lambda: self.supervisor.count("ClaimTasks"), "the task is claimed")
+        self.assertEqual((self.supervisor.tasks, self.supervisor.count("Attach")), ({}, 0))
+
+    def test_without_a_supervisor_it_is_launched_into_the_foreground(self) -> None:
+        self.set_environment("TORPOR_APP_SOCKET", "")
+        recorder = Recorder()
+        app = self.app(recorder)
+        recorder.wait(lambda: len(recorder.names) == 3)
+        self.assertEqual(recorder.names, ["willFinishLaunching", "didFinishLaunching", "didBecomeActive"])
+        with app.background_task("x"):
+            self.assertIsNone(app.background_time())
+        with self.assertRaises(torpor.NotSupervised):
+            app.save_state(b"x")
+
+    def test_garbage_ends_a_connection_and_not_the_app(self) -> None:
+        recorder = Recorder()
+        self.app(recorder)
+        texts = [b"\0\0", b"nonsense\0", b"[]\0", b"{}\0", b'{"error":7}\0', b"\xff\0", b"[" * 100000 + b"\0"]
+        texts += [b'{"parameters":7}\0', b'{"parameters":{"message":7},"continues":true}\0']
+        texts += [b'{"parameters":{"message":{"id":-1,"name":"x"}},"continues":true}\0', b"x" * (5 << 20)]
+        for index, text in enumerate(texts):
+            self.supervisor.wait_until(lambda: self.supervisor.count("Attach") > index, "it attaches again")
+            delegate = self.supervisor.delegate
+            if delegate is not None:
+                delegate.send_bytes(text)
+        self.supervisor.wait_until(lambda: self.supervisor.count("Attach") > len(texts), "it attaches again")
+        self.assertEqual(self.supervisor.told("didBecomeActive"), {"result": "done"})
+
+    def test_run_calls_the_delegate_in_the_callers_thread(self) -> None:
+        recorder = Recorder()
+        app = torpor.App(recorder)
+        threads = []
+        recorder.on["willTerminate"] = lambda message: (threads.append(threading.current_thread()), app.close())
+        self.supervisor.tell("willTerminate", reason="stopped")
+        app.run()
+        self.assertEqual(threads, [threading.current_thread()])
+        self.assertEqual(recorder.heard[0].reason, "stopped")
+
+    def test_a_call_gives_up_when_nobody_is_there(self) -> None:
+        app = self.app(None)
+        self.supervisor.stop()
+        from torpor import threads
+
+        before, threads.CALL_TIMEOUT = threads.CALL_TIMEOUT, 0.2
+        self.addCleanup(setattr, threads, "CALL_TIMEOUT", before)
+        start = time.monotonic()
+        with self.assertRaises(torpor.SupervisorGone):
+            app.background_task("x")
+        self.assertLess(time.monotonic() - start, BOUND)
+
+
+if __name__ == "__main__":
+    unittest.main()
