@@ -99,7 +99,8 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "AppConnection", "Configuration", "Linux", "Policies", "TorporAPI", "TorporPolicyABI", "Varlink",
+                "AppConnection", "Configuration", "Lifecycle", "Linux", "Policies", "TorporAPI", "TorporPolicyABI",
+                "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             linkerSettings: [

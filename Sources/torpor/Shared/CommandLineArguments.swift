@@ -16,7 +16,8 @@ enum CommandLineArguments {
         }
         guard let verb = rest.first, !moved.isEmpty, !verb.hasPrefix("-") else { return arguments }
         // A group takes them behind its own verb.
-        let count = verb == "policy" && rest.dropFirst().first?.hasPrefix("-") == false ? 2 : 1
+        let count =
+            ["policy", "state", "task"].contains(verb) && rest.dropFirst().first?.hasPrefix("-") == false ? 2 : 1
         return rest.prefix(count) + moved + rest.dropFirst(count)
     }
 }

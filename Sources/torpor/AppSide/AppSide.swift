@@ -1,0 +1,102 @@
+import AppConnection
+import ArgumentParser
+import Configuration
+import Linux
+import TorporAPI
+import Varlink
+
+/// What verbs do that are called by an app's own processes: they speak to the app's own socket.
+enum AppSide {
+    static let environment = AppEnvironment()
+
+    /// The socket, or a sentence.
+    static func socket() throws(Failure) -> String {
+        guard let socket = environment.socket else {
+            throw Failure(
+                status: .unknown,
+                message: "TORPOR_APP_SOCKET is not set: this verb is for the processes of an app that torpord started"
+            )
+        }
+        return socket
+    }
+
+    /// Asks once, again if the supervisor is replaced meanwhile: what is asked here can be asked twice.
+    static func call(_ request: AppRequest) throws(Failure) -> JSON {
+        let path = try socket()
+        do throws(VarlinkClientError) {
+            return try PersistentVarlinkClient(path: path).call { request.call }
+        } catch {
+            throw failure(error)
+        }
+    }
+
+    static func failure(_ error: VarlinkClientError) -> Failure {
+        switch error {
+        case .service(VarlinkErrorName.methodNotFound, _), .service(VarlinkErrorName.interfaceNotFound, _),
+            .service(VarlinkErrorName.methodNotImplemented, _):
+            Failure(
+                status: .failed,
+                message: "this supervisor cannot do that: torpord is older than torpor, upgrade it"
+            )
+        case .service: Failure(status: .failed, message: Terminal.harmless("\(error)"))
+        default: Failure(status: .unknown, message: "\(error): is torpord still running?")
+        }
+    }
+
+    /// A program as a shell finds it.
+    static func program(_ name: String) throws(Failure) -> String {
+        if name.contains("/") {
+            if File.isExecutable(name) { return name }
+        } else {
+            for folder in (ThisProcess.environment("PATH") ?? "/usr/bin:/bin").split(separator: ":") {
+                let path = folder + "/" + name
+                if File.isExecutable(path) { return path }
+            }
+        }
+        throw Failure(status: .unknown, message: "there is no program \(name) to run: look at its name and at PATH")
+    }
+
+    /// Starts a program with this one's input and output.
+    static func start(
+        _ words: [String],
+        variables: [String: String] = [:],
+        descriptors: [(there: Int32, here: Int32)] = [(0, 0), (1, 1), (2, 2)]
+    ) throws(Failure) -> ChildProcess {
+        let path = try program(words[0])
+        let inherited = ThisProcess.environment.filter { entry in
+            !variables.keys.contains { entry.hasPrefix($0 + "=") }
+        }
+        do throws(Errno) {
+            return try ChildProcess(
+                path,
+                arguments: words,
+                environment: inherited + variables.map { "\($0.key)=\($0.value)" },
+                descriptors: descriptors
+            )
+        } catch {
+            throw Failure(status: .failed, message: "\(words[0]) could not be run: \(error)")
+        }
+    }
+
+    /// The exit status that stands for a wait status, as shells have it.
+    static func exitStatus(_ status: Int32) -> Int32 {
+        WaitStatus.exitCode(status) ?? WaitStatus.signal(status).map { 128 + $0.number } ?? 1
+    }
+}
+
+/// A duration, or `none`.
+struct TimeLimitOrNone: ExpressibleByArgument {
+    let duration: Duration?
+
+    init?(argument: String) {
+        if argument == "none" {
+            duration = nil
+        } else if let given = try? Quantity.duration(argument) {
+            duration = given
+        } else {
+            return nil
+        }
+    }
+
+    init(_ duration: Duration) { self.duration = duration }
+}

@@ -1,0 +1,70 @@
+import Configuration
+import Linux
+import TorporAPI
+
+/// What a script says about the message in flight, a line each: `done`, `failed TEXT`, `pending DURATION TEXT`,
+/// `decline WHAT`.
+enum DelegateLine: Equatable {
+    case done
+    case failed(String)
+    case pending(milliseconds: Int64, text: String)
+    case decline(AppAnswer.Declined)
+
+    /// A line that is none of these, with what would be.
+    struct NotUnderstood: Error, CustomStringConvertible {
+        let line: String
+        var description: String {
+            "“\(line)” is no answer: write done, failed TEXT, pending DURATION TEXT, or decline "
+                + AppAnswer.Declined.allCases.map(\.rawValue).joined(separator: "|")
+        }
+    }
+
+    init(_ line: String) throws(NotUnderstood) {
+        let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+        let rest = words.count > 1 ? words[1] : ""
+        switch words.first {
+        case "done" where rest.isEmpty: self = .done
+        case "failed": self = .failed(rest.isEmpty ? "it failed" : rest)
+        case "pending":
+            let parts = rest.split(separator: " ", maxSplits: 1).map(String.init)
+            guard let first = parts.first, let time = try? Quantity.duration(first) else {
+                throw NotUnderstood(line: line)
+            }
+            self = .pending(
+                milliseconds: time.microseconds / 1000,
+                text: parts.count > 1 ? parts[1] : "it takes longer"
+            )
+        case "decline":
+            guard let what = AppAnswer.Declined(rawValue: rest) else { throw NotUnderstood(line: line) }
+            self = .decline(what)
+        default: throw NotUnderstood(line: line)
+        }
+    }
+}
+
+/// Lines out of a descriptor that does not wait.
+struct LineBuffer {
+    private var rest: [UInt8] = []
+    private(set) var isAtEnd = false
+
+    /// Reads what is there.
+    mutating func read(_ descriptor: Int32) -> [String] {
+        while !isAtEnd {
+            guard let bytes = try? Descriptor.read(descriptor, maximum: 4096) else { break }
+            if bytes.isEmpty { isAtEnd = true }
+            rest += bytes
+            // Nobody answers with so much.
+            if rest.count > 1 << 16 { rest = [] }
+        }
+        var lines: [String] = []
+        while let end = rest.firstIndex(of: 0x0a) {
+            lines.append(String(decoding: rest[..<end], as: UTF8.self))
+            rest.removeFirst(end + 1)
+        }
+        if isAtEnd, !rest.isEmpty {
+            lines.append(String(decoding: rest, as: UTF8.self))
+            rest = []
+        }
+        return lines
+    }
+}

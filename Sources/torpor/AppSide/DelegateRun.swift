@@ -1,0 +1,244 @@
+import AppConnection
+import Linux
+import TorporAPI
+import Varlink
+
+/// Is the delegate of a script or a program that knows nothing of its lifecycle.
+final class DelegateRun {
+    /// What is done with a message.
+    enum Manner {
+        /// A command is run for it, by the name of the message; `*` for those that have none.
+        case commands([String: String])
+        /// It is written to standard output; answered with done, or as standard input says.
+        case lines(json: Bool, readsAnswers: Bool)
+    }
+
+    /// The message in flight.
+    private struct Current {
+        var answer: AppAnswer
+        var command: String?
+        var child: ChildProcess?
+        /// What the command says on its descriptor 3.
+        var pipe: Descriptor?
+        var lines = LineBuffer()
+    }
+
+    private let manner: Manner
+    private let words: [String]
+    private let link: AppLink
+    private let poller: Poller
+    private let signals: EventCounter
+
+    private var waiting: [AppMessage] = []
+    private var current: Current?
+    private var program: ChildProcess?
+    private var input = LineBuffer()
+    private var endSince: Duration?
+    private var isForwarded = false
+
+    /// A program that is sent SIGTERM with all other processes of the app would get it twice.
+    private static let forwardAfter = Duration.seconds(1)
+
+    /// - Parameter words: a program to run, whose end is the end; empty for none.
+    init(manner: Manner, words: [String], socket: String) throws {
+        self.manner = manner
+        self.words = words
+        link = try AppLink(path: socket, isDelegate: true)
+        poller = try Poller()
+        signals = try EventCounter()
+        try poller.add(link.poller.descriptor.raw, .readable, tag: 0)
+        try poller.add(signals.raw, .readable, tag: 0)
+        try Signal.count(Signal.terminate, with: signals)
+        if case .lines(_, true) = manner {
+            try Descriptor.setNonBlocking(0)
+            do throws(Errno) {
+                try poller.add(0, .readable, tag: 0)
+            } catch {
+                throw Failure(
+                    status: .usage,
+                    message: "--answers reads standard input, which is neither a pipe nor a terminal: leave it out"
+                )
+            }
+        }
+    }
+
+    /// The exit status.
+    func run() throws -> Int32 {
+        while true {
+            wait()
+            for event in link.work() { try handle(event) }
+            if signals.drain() { endSince = endSince ?? Clock.monotonic() }
+            readAnswers()
+            try finishCommand()
+            try startNext()
+            if let status = program?.reap(within: .zero) {
+                flush()
+                return AppSide.exitStatus(status)
+            }
+            if let endSince {
+                if let program {
+                    if !isForwarded, Clock.monotonic() - endSince >= Self.forwardAfter {
+                        isForwarded = true
+                        try? Pidfd.sendSignal(program.pidfd.raw, Signal.terminate)
+                    }
+                } else if current?.child == nil {
+                    flush()
+                    return 0
+                }
+            }
+            if case .lines(_, true) = manner, input.isAtEnd {
+                flush()
+                return 0
+            }
+        }
+    }
+
+    private func wait() {
+        var times = [link.wakeTime].compactMap { $0 }
+        if let endSince, program != nil, !isForwarded { times.append(endSince + Self.forwardAfter) }
+        let timeout = times.min().map { max(.zero, $0 - Clock.monotonic()) }
+        _ = try? Descriptor.wait(poller.descriptor.raw, timeout: timeout)
+    }
+
+    /// The last answer is on its way, if somebody is there to take it.
+    private func flush() {
+        let end = Clock.monotonic() + .milliseconds(500)
+        while link.pendingCount > 0, link.isAttached, Clock.monotonic() < end {
+            _ = try? Descriptor.wait(link.poller.descriptor.raw, timeout: .milliseconds(50))
+            _ = link.work()
+        }
+    }
+
+    private func handle(_ event: AppLink.Event) throws {
+        switch event {
+        case .attached(let situation): if situation.transition != "launching" { try startProgram() }
+        case .message(let message): waiting.append(message)
+        case .refused(let error): throw AppSide.failure(error)
+        case .lost, .tasksLost: break
+        }
+    }
+
+    private func startProgram() throws {
+        guard !words.isEmpty, program == nil else { return }
+        let child = try AppSide.start(words)
+        try poller.add(child.pidfd.raw, .readable, tag: 0)
+        program = child
+    }
+
+    private func startNext() throws {
+        while current == nil, !waiting.isEmpty {
+            let message = waiting.removeFirst()
+            // What was saved is there before the program looks for it.
+            if message.name != "willFinishLaunching", message.name != "restoreState" { try startProgram() }
+            current = Current(answer: AppAnswer(id: message.id))
+            switch manner {
+            case .lines(let json, let readsAnswers):
+                let line = json ? "\(message.json)" : "\(message.id) \(message.name) \(message.parameters)"
+                ThisProcess.write(line + "\n")
+                if !readsAnswers { answer() }
+            case .commands(let commands):
+                guard let command = commands[message.name] ?? commands["*"] else {
+                    answer()
+                    continue
+                }
+                do {
+                    try start(command, for: message)
+                } catch {
+                    current?.answer.result = .failed
+                    current?.answer.text = (error as? Failure)?.message ?? "\(error)"
+                    answer()
+                }
+            }
+        }
+    }
+
+    private func start(_ command: String, for message: AppMessage) throws {
+        let (read, write) = try Descriptor.pipe()
+        try Descriptor.setNonBlocking(read.raw)
+        let child = try AppSide.start(
+            ["/bin/sh", "-c", command],
+            variables: Self.variables(message),
+            descriptors: [(0, 0), (1, 1), (2, 2), (3, write.raw)]
+        )
+        try poller.add(child.pidfd.raw, .readable, tag: 0)
+        try poller.add(read.raw, .readable, tag: 0)
+        current?.command = command
+        current?.child = child
+        current?.pipe = read
+    }
+
+    /// TORPOR_MESSAGE, and each thing that belongs to it: TORPOR_MESSAGE_URL, TORPOR_MESSAGE_PATH …
+    static func variables(_ message: AppMessage) -> [String: String] {
+        var variables: [String: String] = [:]
+        for member in message.parameters.objectValue?.members ?? [] where !member.value.isNull {
+            let text = member.value.stringValue ?? "\(member.value)"
+            let name = member.name.uppercased()
+            guard !text.utf8.contains(0), name.utf8.allSatisfy({ $0 == 0x5f || (0x30...0x5a).contains($0) }) else {
+                continue
+            }
+            variables["TORPOR_MESSAGE_" + name] = text
+        }
+        variables["TORPOR_MESSAGE"] = message.name
+        variables["TORPOR_MESSAGE_ID"] = "\(message.id)"
+        if let deadline = message.deadlineMilliseconds { variables["TORPOR_MESSAGE_DEADLINE_MS"] = "\(deadline)" }
+        return variables
+    }
+
+    private func readAnswers() {
+        if case .lines(_, true) = manner { for line in input.read(0) { take(line) } }
+        guard let pipe = current?.pipe, let lines = current?.lines.read(pipe.raw) else { return }
+        for line in lines { take(line) }
+        if current?.lines.isAtEnd == true {
+            try? poller.remove(pipe.raw)
+            current?.pipe = nil
+        }
+    }
+
+    private func take(_ line: String) {
+        guard current != nil else {
+            return ThisProcess.complain("torpor: “\(line)” answers no message: none waits for an answer")
+        }
+        do throws(DelegateLine.NotUnderstood) {
+            switch try DelegateLine(line) {
+            case .done: if current?.child == nil { answer() }
+            case .failed(let text):
+                current?.answer.result = .failed
+                current?.answer.text = text
+                if current?.child == nil { answer() }
+            case .pending(let milliseconds, let text):
+                guard let id = current?.answer.id else { return }
+                var pending = AppAnswer(id: id, result: .pending, text: text)
+                pending.expectedMilliseconds = milliseconds
+                send(pending)
+            case .decline(let what): current?.answer.declines.append(what)
+            }
+        } catch {
+            ThisProcess.complain(Terminal.harmless("torpor: \(error)"))
+        }
+    }
+
+    private func finishCommand() throws {
+        guard let child = current?.child, let status = child.reap(within: .zero) else { return }
+        readAnswers()
+        if let pipe = current?.pipe { try? poller.remove(pipe.raw) }
+        let code = AppSide.exitStatus(status)
+        if code != 0, current?.answer.result != .failed {
+            current?.answer.result = .failed
+            let command = current?.command ?? "the command"
+            current?.answer.text = "‘\(command)’ ended with exit status \(code)"
+        }
+        answer()
+    }
+
+    private func answer() {
+        guard let answer = current?.answer else { return }
+        current = nil
+        send(answer)
+    }
+
+    private func send(_ answer: AppAnswer) {
+        link.call(.answer(answer)) { result in
+            if case .failure(let error) = result { ThisProcess.complain(Terminal.harmless("torpor: \(error)")) }
+        }
+    }
+}

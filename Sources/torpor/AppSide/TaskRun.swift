@@ -1,0 +1,99 @@
+import AppConnection
+import Linux
+import TorporAPI
+import Varlink
+
+/// Runs a command as a background task, which lasts as long as it does.
+final class TaskRun {
+    private let name: String
+    private let words: [String]
+    /// With so much left the command is told to end; nil: never.
+    private let stopBefore: Duration?
+
+    private let link: AppLink
+    private let poller: Poller
+    private let signals: EventCounter
+    private var isTold = false
+
+    /// How long a supervisor is waited for at the beginning and the end.
+    private static let patience = Duration.seconds(10)
+    /// How often it is asked for the time while that is not limited.
+    private static let pause = Duration.seconds(1)
+
+    init(name: String, words: [String], stopBefore: Duration?, socket: String) throws {
+        self.name = name
+        self.words = words
+        self.stopBefore = stopBefore
+        link = try AppLink(path: socket, isDelegate: false)
+        poller = try Poller()
+        signals = try EventCounter()
+        try poller.add(link.poller.descriptor.raw, .readable, tag: 0)
+        try poller.add(signals.raw, .readable, tag: 0)
+    }
+
+    /// The command's exit status.
+    func run() throws -> Int32 {
+        let token = try begin()
+        try Signal.count(Signal.terminate, with: signals)
+        let child = try AppSide.start(words)
+        try poller.add(child.pidfd.raw, .readable, tag: 0)
+        var nextLook = Clock.monotonic()
+        while child.reap(within: .zero) == nil {
+            if let stopBefore, !isTold, Clock.monotonic() >= nextLook {
+                nextLook = .seconds(1 << 40)
+                link.call(.backgroundTime) { [self] result in
+                    let left = (try? result.get())?["remaining_ms"]?.intValue.map { Duration.milliseconds($0) }
+                    if let left, left <= stopBefore { tell(child) }
+                    let pause = left.map { min(max($0 - stopBefore, .milliseconds(20)), Self.pause) } ?? Self.pause
+                    nextLook = Clock.monotonic() + pause
+                }
+            }
+            turn(until: isTold || stopBefore == nil ? nil : nextLook)
+            if signals.drain() { try? Pidfd.sendSignal(child.pidfd.raw, Signal.terminate) }
+        }
+        end(token)
+        return AppSide.exitStatus(child.reap())
+    }
+
+    private func tell(_ child: ChildProcess) {
+        isTold = true
+        ThisProcess.complain("torpor: the time for background tasks is nearly used up: \(words[0]) is told to end")
+        try? Pidfd.sendSignal(child.pidfd.raw, Signal.terminate)
+    }
+
+    private func begin() throws -> Int64 {
+        var outcome: Result<JSON, VarlinkClientError>?
+        link.call(.beginTask(name: name)) { outcome = $0 }
+        let deadline = Clock.monotonic() + Self.patience
+        while outcome == nil, Clock.monotonic() < deadline { turn(until: deadline) }
+        switch outcome {
+        case .success(let reply)?: return reply["token"]?.intValue ?? 0
+        case .failure(let error)?: throw AppSide.failure(error)
+        case nil:
+            throw Failure(
+                status: .unknown,
+                message: "nobody answers at \(link.path): the task \(name) was not begun and nothing was run"
+            )
+        }
+    }
+
+    private func end(_ token: Int64) {
+        link.call(.endTask(token: token)) { _ in }
+        // It ends with this process in any case.
+        let deadline = Clock.monotonic() + .seconds(1)
+        while link.pendingCount > 0, Clock.monotonic() < deadline { turn(until: deadline) }
+    }
+
+    private func turn(until time: Duration?) {
+        let next = [time, link.wakeTime].compactMap { $0 }.min()
+        let timeout = next.map { max(.zero, $0 - Clock.monotonic()) }
+        _ = try? Descriptor.wait(poller.descriptor.raw, timeout: timeout)
+        for event in link.work() {
+            if case .tasksLost = event {
+                ThisProcess.complain(
+                    "torpor: the supervisor no longer has the task \(name): \(words[0]) runs on without"
+                )
+            }
+        }
+    }
+}

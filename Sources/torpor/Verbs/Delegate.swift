@@ -1,0 +1,78 @@
+import AppConnection
+import ArgumentParser
+import Configuration
+import Lifecycle
+import Linux
+
+struct DelegateVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "delegate",
+        abstract: "Hears the app's lifecycle for a script, or for a program that knows nothing of it.",
+        discussion: """
+            With --on a command is run for a message, by /bin/sh, and the message is answered when it ends: done for exit \
+            status 0, failed for any other. It has TORPOR_MESSAGE, TORPOR_MESSAGE_ID, TORPOR_MESSAGE_DEADLINE_MS, and \
+            what belongs to the message (TORPOR_MESSAGE_URL, _PATH, _GAP_S, _REASON …). On its descriptor 3 it can say \
+            “pending 20s TEXT”, “failed TEXT” or “decline url|restoration|snapshot”. All other messages are answered.
+
+            After -- a program can follow, which is started when the launch messages before didFinishLaunching are \
+            answered, and whose end is the end of this. The app has ready = "delegate" and, for example:
+              exec = ["torpor", "delegate", "--on", "didEnterBackground=./save", "--", "./server"]
+
+            Without --on and without a program each message is written to standard output, a line each: number, name, \
+            and what belongs to it as JSON; and answered at once. With --answers the lines of standard input answer: \
+            “done”, “failed TEXT”, “pending DURATION TEXT”, “decline WHAT” before one of these.
+            """
+    )
+
+    @Option(
+        help: ArgumentHelp("A command for a message; * for those that have none.", valueName: "message=command"),
+        completion: .list(Message.allCases.map { $0.rawValue + "=" })
+    )
+    var on: [String] = []
+    @Flag(help: "Read the answers from standard input.")
+    var answers = false
+    @Flag(help: "One JSON object a line for each message.")
+    var json = false
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("A program to run, after --.", valueName: "command"))
+    var words: [String] = []
+
+    func validate() throws {
+        for entry in on {
+            let name = String(entry.prefix { $0 != "=" })
+            guard entry.contains("="), !entry.hasSuffix("=") || name.utf8.count + 1 < entry.utf8.count else {
+                throw ValidationError(
+                    "“\(entry)” is no message with a command: write it as in didEnterBackground=./save"
+                )
+            }
+            let names = Message.allCases.map(\.rawValue)
+            guard name == "*" || names.contains(name) else {
+                let hint = Nearest.name(to: name, among: names).map { "did you mean \($0)?" }
+                throw ValidationError("there is no message “\(name)”: \(hint ?? names.joined(separator: ", "))")
+            }
+        }
+        guard !answers || (on.isEmpty && words.isEmpty) else {
+            throw ValidationError("--answers is for messages on standard output: leave out --on and the program")
+        }
+    }
+
+    func run() throws {
+        guard let socket = AppSide.environment.socket else {
+            guard !words.isEmpty else {
+                _ = try AppSide.socket()
+                return
+            }
+            // Without a supervisor there is nothing to hear.
+            let path = try AppSide.program(words[0])
+            let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
+            throw Failure(status: .failed, message: "\(words[0]) could not be run: \(error)")
+        }
+        var commands: [String: String] = [:]
+        for entry in on {
+            let name = String(entry.prefix { $0 != "=" })
+            commands[name] = String(entry.dropFirst(name.count + 1))
+        }
+        let manner: DelegateRun.Manner =
+            on.isEmpty && words.isEmpty ? .lines(json: json, readsAnswers: answers) : .commands(commands)
+        ThisProcess.exit(try DelegateRun(manner: manner, words: words, socket: socket).run())
+    }
+}

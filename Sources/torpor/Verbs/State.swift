@@ -1,0 +1,90 @@
+import AppConnection
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+/// What a script does with the app's state archive.
+struct StateVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "state",
+        abstract: "The app's saved state, for the scripts of an app.",
+        discussion: """
+            What an app saves is given back at the launch after it was evicted, crashed or the machine was booted anew; \
+            not after it was stopped. These verbs are for the app's own processes.
+            """,
+        subcommands: [StateSave.self, StateRestore.self, StateDiscard.self]
+    )
+}
+
+struct StateSave: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "save",
+        abstract: "Saves a file as the app's state; returns when it is durable."
+    )
+    @Argument(help: "The file, or - for standard input.", completion: .file())
+    var file: String
+    @Flag(help: "One JSON document on standard output.")
+    var json = false
+
+    /// The most that is sent as such; more goes through a file in the state directory.
+    private static let mostSent = 512 << 10
+
+    func run() throws {
+        _ = try AppSide.socket()
+        let bytes: [UInt8]
+        do throws(Errno) {
+            bytes = file == "-" ? try File.read(descriptor: 0, limit: 1 << 30) : try File.read(file, limit: 1 << 30)
+        } catch {
+            throw Failure(status: .usage, message: "\(file) cannot be read: \(error)")
+        }
+        let reply = try Self.save(bytes)
+        if json { Output.document(reply) }
+    }
+
+    private static func save(_ bytes: [UInt8]) throws(Failure) -> JSON {
+        if bytes.count <= mostSent { return try AppSide.call(.saveState(data: Base64.encode(bytes), file: nil)) }
+        guard let folder = AppSide.environment.stateDirectory else {
+            throw Failure(status: .unknown, message: "TORPOR_STATE_DIRECTORY is not set: set it, or save less")
+        }
+        let name = ".state-\(ThisProcess.pid)"
+        defer { try? File.remove(folder + "/" + name) }
+        do throws(Errno) {
+            try File.write(folder + "/" + name, bytes, mode: 0o600)
+        } catch {
+            throw Failure(status: .failed, message: "the state cannot be written to \(folder): \(error)")
+        }
+        return try AppSide.call(.saveState(data: nil, file: name))
+    }
+}
+
+struct StateRestore: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restore",
+        abstract: "Writes what was saved to a file; 3 if there is nothing to restore at this launch."
+    )
+    @Argument(help: "The file, or - for standard output.", completion: .file())
+    var file: String = "-"
+
+    func run() throws {
+        let path = AppSide.environment.options["restored_state"]?.stringValue
+        guard let path, !path.isEmpty else {
+            throw Failure(status: .notRunning, message: "there is no state to restore at this launch")
+        }
+        do throws(Errno) {
+            let bytes = try File.read(path, limit: 1 << 30)
+            if file == "-" { try Descriptor.writeAll(1, bytes) } else { try File.replace(file, bytes) }
+        } catch {
+            throw Failure(status: .failed, message: "\(path) cannot be copied to \(file): \(error)")
+        }
+    }
+}
+
+struct StateDiscard: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "discard",
+        abstract: "Forgets what was saved."
+    )
+
+    func run() throws { _ = try AppSide.call(.discardState) }
+}

@@ -1,0 +1,142 @@
+import AppConnection
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+/// What a script does with background tasks.
+struct TaskVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "task",
+        abstract: "Background tasks, for the scripts of an app.",
+        discussion: """
+            While an app has a background task it is not suspended when it goes to the background, as long as there is \
+            time (task_time). These verbs are for the app's own processes.
+            """,
+        subcommands: [TaskRunVerb.self, TaskBegin.self, TaskEnd.self, TaskList.self, TaskTime.self]
+    )
+}
+
+struct TaskRunVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run",
+        abstract: "Runs a command as a background task.",
+        discussion: """
+            The task lasts as long as the command, whose exit status is the result. Shortly before the time is used up \
+            the command gets SIGTERM, since a task that does not end in time ends the whole app.
+
+            Without a supervisor (no TORPOR_APP_SOCKET) the command is run, and that is all.
+            """
+    )
+
+    @Option(help: "What the task is called; the command's name if none is given.")
+    var name: String?
+    @Option(
+        name: .customLong("stop-before"),
+        help: ArgumentHelp("How long before the time is used up the command gets SIGTERM; none: never.")
+    )
+    var stopBefore = TimeLimitOrNone(.seconds(2))
+    @Argument(parsing: .postTerminator, help: ArgumentHelp("The command, after --.", valueName: "command"))
+    var words: [String] = []
+
+    func validate() throws {
+        guard !words.isEmpty else {
+            throw ValidationError("there is no command to run: write it after --, as in ‘torpor task run -- rsync …’")
+        }
+    }
+
+    func run() throws {
+        let name = name ?? words[0].split(separator: "/").last.map(String.init) ?? words[0]
+        guard let socket = AppSide.environment.socket else {
+            let path = try AppSide.program(words[0])
+            let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
+            throw Failure(status: .failed, message: "\(words[0]) could not be run: \(error)")
+        }
+        let run = try TaskRun(name: name, words: words, stopBefore: stopBefore.duration, socket: socket)
+        ThisProcess.exit(try run.run())
+    }
+}
+
+struct TaskBegin: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "begin",
+        abstract: "Begins a background task that ‘torpor task end’ ends.",
+        discussion: "It belongs to the app, not to this command; where one command is the whole task, use ‘task run’."
+    )
+    @Argument(help: "What the task is called.")
+    var name: String
+
+    func run() throws { try TaskNotice.say("X_TORPOR_TASK_BEGIN", name) }
+}
+
+struct TaskEnd: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "end",
+        abstract: "Ends a background task that ‘torpor task begin’ began."
+    )
+    @Argument(help: "What the task is called.")
+    var name: String
+
+    func run() throws { try TaskNotice.say("X_TORPOR_TASK_END", name) }
+}
+
+/// A task by its name, said by sd_notify: it ends with no connection.
+enum TaskNotice {
+    static func say(_ field: String, _ name: String) throws {
+        guard !name.isEmpty, !name.utf8.contains(where: { $0 < 0x20 }) else {
+            throw Failure(status: .usage, message: "a task's name is one line of text")
+        }
+        guard let socket = AppSide.environment.notifySocket else {
+            throw Failure(
+                status: .unknown,
+                message: "NOTIFY_SOCKET is not set: this verb is for the processes of an app that torpord started"
+            )
+        }
+        do throws(Errno) {
+            try NotifySpeech.say("\(field)=\(name)", to: socket)
+            guard try NotifySpeech.settle(socket, timeout: .seconds(10)) else {
+                throw Errno(rawValue: 110)
+            }
+        } catch {
+            throw Failure(status: .unknown, message: "nobody listens at \(socket): \(error)")
+        }
+    }
+}
+
+struct TaskList: ParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "The app's background tasks.")
+    @Flag(help: "One JSON document on standard output.")
+    var json = false
+
+    func run() throws {
+        let reply = try AppSide.call(.state)
+        if json { return Output.document(reply["tasks"] ?? .array([])) }
+        var table = Table(["TASK", "NAME"], rightAligned: [0])
+        for task in reply["tasks"]?.arrayValue ?? [] {
+            table.append([
+                .init("\(task["token"]?.intValue ?? 0)"), .init(task["name"]?.stringValue ?? ""),
+            ])
+        }
+        ThisProcess.write(table.text)
+    }
+}
+
+struct TaskTime: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "time",
+        abstract: "How long the app may still run for its background tasks.",
+        discussion: "In seconds; unlimited as long as it is not counted, as in the foreground."
+    )
+    @Flag(help: "One JSON document on standard output.")
+    var json = false
+
+    func run() throws {
+        let reply = try AppSide.call(.backgroundTime)
+        if json { return Output.document(reply) }
+        guard let left = reply["remaining_ms"]?.intValue else {
+            _ = ThisProcess.write("unlimited\n")
+            return
+        }
+        ThisProcess.write("\(left / 1000).\(left % 1000 / 100)\n")
+    }
+}
