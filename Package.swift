@@ -96,6 +96,12 @@ let package = Package(
             dependencies: ["EventLoop", "Linux", "Store"],
             path: "Tests/StoreWriter"
         ),
+        // An example, which is a package of its own too: here for the tests.
+        .executableTarget(
+            name: "swift-notes",
+            dependencies: ["TorporApp"],
+            path: "Examples/swift-notes/Sources/swift-notes"
+        ),
         .executableTarget(
             name: "torpor",
             dependencies: [

@@ -20,8 +20,8 @@ struct Conductor<Delegate: AppDelegate> {
             case .link(.tasksLost(let tokens)):
                 app.state.withLock { state in for token in tokens { state.tasks[token] = nil } }
             case .link(.attached(let situation)):
-                // Who is attached when the launch is over was not waited for: its supervisor has nothing to say of that.
-                if !isAttached, situation.transition != "launching" {
+                // Who attaches when the launch is over was not waited for: its supervisor has nothing to say of that.
+                if !isAttached, situation.transition != "launching", Self.statesAfterLaunch.contains(situation.state) {
                     isLaunched = true
                     await launch(LaunchOptions(situation.options), isActive: situation.state == "active")
                 }
@@ -36,6 +36,7 @@ struct Conductor<Delegate: AppDelegate> {
         }
     }
 
+    private static var statesAfterLaunch: Set<String> { ["active", "background", "suspended"] }
     private static var launchMessages: Set<String> { ["willFinishLaunching", "restoreState", "didFinishLaunching"] }
 
     /// The launch of an app that is ready without its delegate (`ready` is not `"delegate"`).

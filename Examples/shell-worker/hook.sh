@@ -1,0 +1,21 @@
+#!/bin/sh
+# What the worker's delegate does with a message; TORPOR_MESSAGE is its name.
+set -eu
+jobs=${1:-jobs}
+mkdir -p "$jobs"
+
+case $TORPOR_MESSAGE in
+restoreState)
+    torpor state restore "$jobs/.count"
+    ;;
+didBecomeActive | willEnterForeground)
+    rm -f "$jobs/.paused"
+    ;;
+didEnterBackground)
+    : >"$jobs/.paused"
+    [ ! -e "$jobs/.count" ] || torpor state save "$jobs/.count"
+    ;;
+willTerminate)
+    echo "ends after $(cat "$jobs/.count" 2>/dev/null || echo 0) jobs"
+    ;;
+esac

@@ -1,0 +1,66 @@
+import TorporApp
+
+/// Keeps notes that come over TCP, in memory; as the app's state they outlive its eviction.
+actor Notebook: AppDelegate {
+    private let port: UInt16
+    private var notes: [String] = []
+    private var server: LineServer?
+    /// What was saved last: nothing is saved twice.
+    private var saved: [String]?
+
+    init(port: UInt16) { self.port = port }
+
+    // MARK: The lifecycle
+
+    func restoreState(_ app: TorporApp, state: SavedState) async throws {
+        notes = String(decoding: try state.read(), as: UTF8.self).split(separator: "\n").map(String.init)
+        saved = notes
+        say("restored \(notes.count) notes")
+    }
+
+    func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws {
+        // Clients are let in from here on.
+        server = try LineServer(port: port) { [weak self, weak app] line in
+            guard let self, let app else { return "error: it ends" }
+            return await reply(to: line, app)
+        }
+        app.say(status: "\(notes.count) notes")
+    }
+
+    func didEnterBackground(_ app: TorporApp) async throws {
+        // From here on it may be stopped, and ended without another word.
+        guard notes != saved else { return }
+        try await app.saveState(Array(notes.joined(separator: "\n").utf8))
+        saved = notes
+        say("saved \(notes.count) notes")
+    }
+
+    func willTerminate(_ app: TorporApp, reason: String) async throws {
+        server = nil
+        say("ends (\(reason)) with \(notes.count) notes")
+    }
+
+    // MARK: Notes
+
+    private func reply(to line: String, _ app: TorporApp) async -> String {
+        let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+        switch (words.first, words.count > 1 ? words[1] : nil) {
+        case ("add", let text?):
+            notes.append(text)
+            app.say(status: "\(notes.count) notes")
+            return "ok \(notes.count)"
+        case ("list", nil): return (notes + ["end"]).joined(separator: "\n")
+        case ("count", nil): return "\(notes.count)"
+        case ("export", let path?):
+            do {
+                // It is brought to its end also when the app goes to the background meanwhile.
+                let copy = notes
+                let lines = try await app.withBackgroundTask("export") { try await Export.write(copy, to: path) }
+                return "ok \(lines)"
+            } catch {
+                return "error: \(error)"
+            }
+        default: return "error: add TEXT, list, count or export PATH"
+        }
+    }
+}
