@@ -9,7 +9,7 @@ SEED ?=
 QUICK ?=
 CHECK ?=
 WRITE ?=
-PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata \
+PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata elfutils \
 	dbus python3-dbusmock
 
 # What makes the Debian package and looks at it.

@@ -13,7 +13,7 @@ struct Doctor {
     func checks() -> [DoctorCheck] {
         let freezes = supervisor.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
         return [
-            cgroups, runtimeDirectory, store, MachineChecks.freezer(freezes),
+            cgroups, runtimeDirectory, store, stacks, MachineChecks.freezer(freezes),
         ] + controllers + policies + MachineChecks(apps: supervisor.apps.count).all
     }
 
@@ -58,6 +58,18 @@ struct Doctor {
             ok: supervisor.storeTrouble == nil,
             value: path,
             message: supervisor.storeTrouble
+        )
+    }
+
+    private var stacks: DoctorCheck {
+        let tool = Supervisor.stackTool
+        return DoctorCheck(
+            name: "stacks of programs",
+            ok: tool != nil,
+            value: tool,
+            message: tool == nil
+                ? "eu-stack is not on the PATH: reports of apps that got stuck say where they stood in the kernel, and not "
+                    + "where in their programs; install elfutils" : nil
         )
     }
 
