@@ -241,10 +241,16 @@ extension Supervisor {
 
     // MARK: Reports and news
 
+    /// Of how many reports of an app the threads are kept in memory.
+    private static let reportsWithThreads = 3
+
     /// Keeps a termination report, in memory for those who ask and in the store for later.
     func file(_ report: Report, _ app: AppRuntime) {
         app.reports.append(report)
         if app.reports.count > 10 { app.reports.removeFirst() }
+        // Stacks are the most of it: of one that hangs at every launch the newest tell enough, and the store has them all.
+        let old = app.reports.count - 1 - Self.reportsWithThreads
+        if old >= 0 { app.reports[old].threads = [] }
         store.append(
             StoredReport(
                 app: report.app,
@@ -260,8 +266,9 @@ extension Supervisor {
         for stored in reports {
             guard let id = coordinator.id(of: stored.app), apps[id].reports.count < 10,
                 !apps[id].reports.contains(where: { $0.at == stored.at && $0.incarnation == stored.incarnation }),
-                let json = try? JSON.parse(stored.json), let report = try? Report(json: json)
+                let json = try? JSON.parse(stored.json), var report = try? Report(json: json)
             else { continue }
+            if apps[id].reports.count >= Self.reportsWithThreads { report.threads = [] }
             // The newest come first.
             apps[id].reports.insert(report, at: 0)
         }

@@ -107,4 +107,25 @@ import Varlink
             #expect(try parsed.map { try Report(json: $0) } == [report])
         }
     }
+
+    @Test("Of ten that are kept the newest three have their threads, also for a torpord that finds them in the store")
+    func many() throws {
+        let toml = StuckTests.toml(StuckTests.notify + "launch_deadline = \"60ms\"").replacingOccurrences(
+            of: "grace = \"2s\"",
+            with: "grace = \"20ms\""
+        )
+        try withDaemon(toml, files: ["app.py": "import tp\ntp.wait()"]) { daemon throws in
+            for number in 1...5 {
+                #expect(try daemon.verb(.start, "web").error == "launch-deadline")
+                try daemon.eventually("there is one more") { try daemon.reports("web").count == number }
+            }
+            let reports = try daemon.reports("web")
+            #expect(reports.map(\.incarnation) == [5, 4, 3, 2, 1])
+            #expect(reports.map(\.threads.isEmpty) == [false, false, false, true, true])
+            #expect(reports.allSatisfy { !$0.timeline.isEmpty })
+            kill(try daemon.torpord(), SIGKILL)
+            try daemon.waitUntilItAnswers()
+            try daemon.eventually("they are back") { try daemon.reports("web") == reports }
+        }
+    }
 }

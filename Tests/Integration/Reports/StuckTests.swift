@@ -143,7 +143,9 @@ import TorporAPI
         }
         let program =
             "import tp, threading\nthreading.Thread(target=tp.time.sleep, args=(60,), daemon=True).start()\ntp.wait()"
-        let toml = Self.toml(Self.notify + "launch_deadline = \"600ms\"")
+        // Another user's than the supervisor's, where that can be.
+        let user = Users.isRoot ? "user = \"nobody\"\n" : ""
+        let toml = Self.toml(Self.notify + user + "launch_deadline = \"600ms\"")
         try withDaemon(toml, files: ["app.py": program]) { daemon throws in
             #expect(try daemon.verb(.start, "web").error == "launch-deadline")
             let report = try Self.report(daemon)
