@@ -147,6 +147,7 @@ enum AppKeyEffects {
         .value("expiry_warning", \.expiryWarning, .live),
         .value("on_lock", \.onLock, .live),
         .value("shared_resources", \.sharedResources, .live),
+        .table("state_limit", \.stateLimit, .live, size),
         .value("wake_after_force_quit", \.wakeAfterForceQuit, .live),
         .value("before_first_unlock", \.beforeFirstUnlock, .live),
     ]

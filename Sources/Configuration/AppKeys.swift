@@ -90,6 +90,7 @@ enum AppKeys {
         .value("expiry_warning", \.specification.expiryWarning, Read.duration),
         .value("on_lock", \.specification.onLock) { Read.choice($0, $1) },
         .value("shared_resources", \.specification.sharedResources, Read.paths),
+        .value("state_limit", \.specification.stateLimit, Read.size),
         .value("wake_after_force_quit", \.specification.wakeAfterForceQuit, Read.texts),
         .value("before_first_unlock", \.specification.beforeFirstUnlock) { Read.choice($0, $1) },
     ]

@@ -112,6 +112,8 @@ public struct AppSettings: Sendable, Hashable {
     public var expiryWarning: Duration = .seconds(5)
     /// What happens to an app that holds a lock which others need when it would be suspended.
     public var onLock: LockRule = .defer
+    /// Bytes that a state archive may have; `nil` for any number.
+    public var stateLimit: UInt64? = 16 << 20
     /// Files on which the app is not suspended with a lock, waited for or not; absolute.
     public var sharedResources: [String] = []
     /// Bytes of memory at which the app is ended; `nil` for none.

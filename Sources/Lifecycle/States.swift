@@ -120,6 +120,19 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// Whether the next launch gets the state that the app saved: not when somebody wanted to be done with it, or the app
+    /// was done itself.
+    public var keepsState: Bool {
+        switch self {
+        case .stopped, .forceQuit, .exitSuccess: false
+        case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
+            .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit, .unresponsive,
+            .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .evicted, .exitsOnSuspend, .shutdown,
+            .launchFailed:
+            true
+        }
+    }
+
     /// Whether an event may launch the app after it.
     public var allowsLaunchByEvent: Bool {
         switch self {

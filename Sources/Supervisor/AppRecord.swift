@@ -28,10 +28,11 @@ struct AppRecord {
     var profileState: AppState?
     var launch = LaunchMoments()
     var missedMessage: Message?
+    var restoration: Supervisor.Restoration?
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
-        398 + StateTimes.recordBytes + LaunchMoments.recordBytes
+        399 + StateTimes.recordBytes + LaunchMoments.recordBytes
             + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
@@ -53,6 +54,7 @@ struct AppRecord {
         profileState = app.profileState
         launch = LaunchMoments(of: app.timeline)
         missedMessage = app.missed?.message
+        restoration = app.restoration
     }
 
     func encode(into record: inout RecordWriter) {
@@ -83,6 +85,7 @@ struct AppRecord {
         record.put(Self.code(of: profileState))
         launch.encode(into: &record)
         record.put(Self.code(of: missedMessage))
+        record.put(restoration?.rawValue ?? 0)
     }
 
     init(from record: inout RecordReader) {
@@ -116,10 +119,11 @@ struct AppRecord {
         launch = LaunchMoments(from: &record)
         let message = record.take(UInt8.self)
         missedMessage = Message.allCases.first { message > 0 && Self.code(of: $0) == message }
+        restoration = Supervisor.Restoration(rawValue: record.take(UInt8.self))
     }
 
     /// What comes behind the text that may be cut.
-    private static let bytesBehindStatus = StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 1
+    private static let bytesBehindStatus = StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2
 
     /// Messages are only ever added at the end.
     private static func code(of message: Message?) -> UInt8 {
@@ -148,6 +152,7 @@ struct AppRecord {
         app.kept.goalOfPerson = goalOfPerson
         app.statusText = status
         app.times = times
+        app.restoration = restoration
     }
 
     private static func put(_ identity: Identity?, into record: inout RecordWriter) {

@@ -131,6 +131,10 @@ struct AppExtras {
     var loweredFrom: UInt64?
     /// Goes on with that.
     var limitTimer: TimerSource?
+    /// What has become of the state archive that it was offered at its launch.
+    var restoration: Supervisor.Restoration?
+    /// The incarnation of which it was said that its state cannot be saved.
+    var stateNotKeptIn: UInt32?
     /// Looks once a second whether the debugger has let go.
     var tracerTimer: TimerSource?
 }

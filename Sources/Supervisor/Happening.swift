@@ -29,6 +29,8 @@ enum Happening: String, CaseIterable {
     case continuedByOthers = "2b99c41c4130422dbf68fd719d9ed23c"
     case overLimit = "3853a36f0ed6423abd5532aedf306d99"
     case noStateDirectory = "761e4867751f4b3a8e671fc20cad4163"
+    case stateNotKept = "c526b37db8c04c12b24bb5e9b580fb5e"
+    case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
 
     // It speaks.
     case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
@@ -69,7 +71,7 @@ enum Happening: String, CaseIterable {
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory,
-            .said, .mainChanged, .unheard, .descriptorClosed, .chatty:
+            .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .chatty:
             "notice"
         case .asked, .refused: "request"
         case .keptDown: "goal"
@@ -90,7 +92,8 @@ enum Happening: String, CaseIterable {
             .info
         case .unheard, .descriptorClosed, .refused, .chatty: .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
-            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory:
+            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory, .stateNotKept,
+            .stateSetAside:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -101,7 +104,8 @@ enum Happening: String, CaseIterable {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
-            .overLimit, .noStateDirectory, .said, .asked, .keptDown, .advised, .removed, .chatty:
+            .overLimit, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .advised, .removed,
+            .chatty:
             " "
         case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,

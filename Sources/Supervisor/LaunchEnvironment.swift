@@ -43,7 +43,7 @@ struct LaunchEnvironment {
     }
 
     /// `TORPOR_LAUNCH_OPTIONS`.
-    static func options(_ order: LaunchOrder) -> String {
+    static func options(_ order: LaunchOrder, restoredState: String?) -> String {
         let options: JSON = [
             "reason": .string(order.reason.rawValue),
             "foreground": .bool(order.foreground),
@@ -51,7 +51,7 @@ struct LaunchEnvironment {
             "previous_termination": .optional(order.previousEnding?.rawValue),
             "event": .null,
             "payload": .null,
-            "restored_state": .null,
+            "restored_state": .optional(restoredState),
         ]
         return String(decoding: options.serialised(), as: UTF8.self)
     }

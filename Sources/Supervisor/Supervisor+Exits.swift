@@ -160,6 +160,7 @@ extension Supervisor {
         governance?.ended(app, ending)
         lastEndings[app.id] = (ending, text)
         forgetGoal(of: app, after: ending)
+        archiveOutlives(app, ending)
         takeNextSpecification(app)
     }
 

@@ -8,7 +8,7 @@ import Recovery
 import Store
 
 /// Apps that left the configuration and have come to rest: everything that was made for them goes, but their logs and
-/// state directories.
+/// state directories; state archives go, since only a launch of that app could make anything of them.
 extension Supervisor {
     func forgetRemoved() {
         for id in coordinator.takeForgotten() { forget(apps[id]) }
@@ -48,6 +48,7 @@ extension Supervisor {
         for entry in app.store.entries { letGo(of: entry, app) }
         app.store = FDStore()
         // In this order: a torpord that dies in between is followed by one that finds the slot, and forgets it again.
+        removeArchives(of: app)
         store.remove(app: app.name)
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil

@@ -231,8 +231,11 @@ extension Supervisor {
         variables["TORPOR_APP"] = app.name
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
         variables["TORPOR_LAUNCH_REASON"] = order.reason.rawValue
-        variables["TORPOR_LAUNCH_OPTIONS"] = LaunchEnvironment.options(order)
-        variables["TORPOR_STATE_DIRECTORY"] = runtime.state + "/apps/" + app.name
+        variables["TORPOR_LAUNCH_OPTIONS"] = LaunchEnvironment.options(
+            order,
+            restoredState: archiveToRestore(app, order)?.path
+        )
+        variables["TORPOR_STATE_DIRECTORY"] = stateDirectory(of: app)
         return LaunchEnvironment.inherited.entries(adding: variables)
     }
 
@@ -242,7 +245,7 @@ extension Supervisor {
         } catch {
             throw LaunchTrouble("cannot make the directory \(runtime.directory(of: app)): \(error)")
         }
-        let state = runtime.state + "/apps/" + app.name
+        let state = stateDirectory(of: app)
         do throws(Errno) {
             // Asked first: on a disk that hangs, reading does not wait.
             let there = try? File.status(state)

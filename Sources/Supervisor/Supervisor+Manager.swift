@@ -178,6 +178,9 @@ extension Supervisor {
         }
         status.traced = machine.isTraced
         status.outdated = machine.isAlive && app.isOutdated
+        let archives = archives(of: app)
+        status.archive = archives.found.map(ArchiveInfo.init)
+        status.archiveAside = archives.foundAside.map(ArchiveInfo.init)
         status.cgroup = app.tree?.cgroupPath
         let profile = profileText(app)
         status.profile = profile.state?.rawValue

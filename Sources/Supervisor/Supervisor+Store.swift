@@ -165,7 +165,9 @@ extension Supervisor {
         case .foreground: app.kept.goalOfPerson = .active
         case .background, .resume: app.kept.goalOfPerson = .background
         case .suspend: app.kept.goalOfPerson = .suspended
-        case .stop, .kill: app.kept.goalOfPerson = .notRunning
+        case .stop, .kill:
+            app.kept.goalOfPerson = .notRunning
+            personEnds(app)
         case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
         case .interrupt, .reset, .wait: return
         }

@@ -67,6 +67,8 @@ public final class Supervisor {
     var looks = 0
     /// Apps that wait for their share of the machine.
     let profiles = ProfileQueue()
+    /// What apps saved of themselves.
+    private(set) lazy var stateArchives = StateArchives(loop: loop)
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
     /// What a torpord before this one left running, until it is gone.

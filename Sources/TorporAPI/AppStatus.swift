@@ -111,6 +111,39 @@ public struct LogLine: Hashable, Sendable {
     }
 }
 
+/// A state archive of an app.
+public struct ArchiveInfo: Hashable, Sendable {
+    /// Where it is.
+    public var path: String
+    /// Its size.
+    public var bytes: Int64
+    /// When it was saved, microseconds since 1970.
+    public var at: Int64
+
+    /// Makes one from its parts.
+    public init(path: String, bytes: Int64, at: Int64) {
+        self.path = path
+        self.bytes = bytes
+        self.at = at
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        path = try fields.string("path")
+        bytes = try fields.int("bytes")
+        at = try fields.int("at")
+    }
+
+    static func optional(_ fields: Fields, _ name: String) throws(FieldError) -> ArchiveInfo? {
+        guard let json = fields[name], !json.isNull else { return nil }
+        return try ArchiveInfo(json: json)
+    }
+
+    /// It as an object.
+    public var json: JSON { ["path": .string(path), "bytes": .int(bytes), "at": .int(at)] }
+}
+
 /// Everything about one app. In JSON the fields of the summary stand beside the others.
 public struct AppStatus: Hashable, Sendable {
     /// What `list` shows.
@@ -141,6 +174,10 @@ public struct AppStatus: Hashable, Sendable {
     public var traced = false
     /// It was launched by an older configuration than is in force.
     public var outdated = false
+    /// The state that it saved, which a launch after a crash or an eviction gets.
+    public var archive: ArchiveInfo?
+    /// One with which a launch did not come up.
+    public var archiveAside: ArchiveInfo?
     /// The path of its cgroup.
     public var cgroup: String?
     /// The state whose share of the machine it has.
@@ -180,6 +217,8 @@ public struct AppStatus: Hashable, Sendable {
         stopped = try fields.optionalBool("stopped") ?? false
         traced = try fields.optionalBool("traced") ?? false
         outdated = try fields.optionalBool("outdated") ?? false
+        archive = try ArchiveInfo.optional(fields, "state_archive")
+        archiveAside = try ArchiveInfo.optional(fields, "state_set_aside")
         cgroup = try fields.optionalString("cgroup")
         profile = try fields.optionalString("profile")
         profileDone = try fields.strings("profile_done")
@@ -207,6 +246,8 @@ public struct AppStatus: Hashable, Sendable {
         object["stopped"] = .bool(stopped)
         object["traced"] = .bool(traced)
         object["outdated"] = .bool(outdated)
+        object["state_archive"] = archive?.json ?? .null
+        object["state_set_aside"] = archiveAside?.json ?? .null
         object["cgroup"] = .optional(cgroup)
         object["profile"] = .optional(profile)
         object["profile_done"] = .strings(profileDone)

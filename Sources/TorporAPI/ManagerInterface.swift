@@ -47,6 +47,9 @@ public enum ManagerInterface {
         # whose service manager has these units, null for the system's.
         type JournalPlace (identifier: string, units: []string, user: ?int)
 
+        # A state archive of an app: its file, its size, and when it was saved in microseconds since 1970.
+        type Archive (path: string, bytes: int, at: int)
+
         # A file lock that an app held, and a process that waited for it.
         type Lock (file: string, kind: string, waiter: ?int)
 
@@ -142,6 +145,8 @@ public enum ManagerInterface {
           stopped: bool,
           traced: bool,
           outdated: bool,
+          state_archive: ?Archive,
+          state_set_aside: ?Archive,
           cgroup: ?string,
           profile: ?string,
           profile_done: []string,

@@ -28,7 +28,7 @@ struct LoaderTests {
         "restart_backoff":
             "{ initial = \"1s\", factor = 3, cap = \"2s\", limit = 4, window = \"5s\", jitter = 0.5 }",
         "shared_resources": "[\"/l\"]", "signals": "{ didEnterBackground = \"USR1\" }", "stable_after": "\"1s\"",
-        "stderr": "\"e.log\"", "stdin": "\"/in\"", "stop_signal": "\"SIGINT\"",
+        "state_limit": "\"none\"", "stderr": "\"e.log\"", "stdin": "\"/in\"", "stop_signal": "\"SIGINT\"",
         "success_exit_status": "[3, \"SIGHUP\"]",
         "supplementary_groups": "[\"44\"]", "suspend_deadline": "\"3s\"", "suspend_with": "\"freezer\"",
         "tags": "[\"t\"]", "task_budget": "\"1h\"", "task_time": "\"20s\"", "transition_deadline": "\"7s\"",
@@ -112,6 +112,7 @@ struct LoaderTests {
         app.sharedResources = ["/l"]
         app.signals = [.didEnterBackground: 10]
         app.standardError = .file("e.log")
+        app.stateLimit = nil
         app.standardInput = .file("/in")
         app.stopSignal = 2
         rules.successExitCodes = [3]

@@ -96,11 +96,17 @@ struct PlainStatus {
         add("tags", status.tags.joined(separator: ", "))
         add("exec", status.exec.joined(separator: " "))
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
+        add("state saved", status.archive.map(archive))
+        add("set aside", status.archiveAside.map { "the state that " + archive($0) + " as \($0.path)" })
         add("cgroup", status.cgroup)
         let given = status.profileDone.joined(separator: ", ")
         add("share", status.profile.map { "that of \($0) apps" + (given.isEmpty ? "" : ": \(given)") })
         add("not had", status.profileMissing.joined(separator: "; "))
         return facts
+    }
+
+    private static func archive(_ archive: ArchiveInfo) -> String {
+        "\(Times.memory(bytes: archive.bytes)), \(Times.timestamp(archive.at))"
     }
 
     /// Children indented below their parent.
