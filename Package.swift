@@ -201,8 +201,8 @@ let package = Package(
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "Configuration", "Lifecycle", "Linux", "Policies", "Processes", "Supervisor", "TorporAPI",
-                "TorporPolicyABI",
+                "Configuration", "EventLoop", "Lifecycle", "Linux", "Policies", "Processes", "Supervisor", "TorporAPI",
+                "TorporPolicyABI", "Varlink",
             ]
         ),
         .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),
