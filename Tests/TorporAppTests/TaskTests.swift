@@ -2,6 +2,7 @@ import Foundation
 import Linux
 import Testing
 import TorporAPI
+import Varlink
 
 @testable import AppConnection
 @testable import TorporApp
