@@ -275,6 +275,15 @@ void tlx_release_pages(void)
 
 const int tlx_o_path = O_PATH;
 
+int tlx_open_path_cached(const char *path)
+{
+    // struct open_how and RESOLVE_CACHED of linux/openat2.h, which clashes with older headers of libc.
+    struct {
+        uint64_t flags, mode, resolve;
+    } how = {O_PATH | O_CLOEXEC, 0, 0x20};
+    return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
+}
+
 int tlx_flock(int fd, int kind) {
     return flock(fd, kind == 0 ? LOCK_UN : (kind == 1 ? LOCK_SH : LOCK_EX) | LOCK_NB);
 }

@@ -15,4 +15,11 @@ extension File {
         let count = try call { readlinkat(descriptor, "", &buffer, buffer.count) }
         return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
+
+    /// The absolute path without links, `.` and `..`, as far as the kernel has it in memory: nothing waits for a disk or a
+    /// server. EAGAIN where it has not, ENOSYS before Linux 5.6.
+    public static func realPathInMemory(_ path: String) throws(Errno) -> String {
+        let descriptor = Descriptor(owning: try call { tlx_open_path_cached(path) })
+        return try readLink("/proc/self/fd/\(descriptor.raw)")
+    }
 }
