@@ -10,7 +10,7 @@ QUICK ?=
 CHECK ?=
 WRITE ?=
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata elfutils \
-	dbus python3-dbusmock
+	dbus python3-dbusmock gcc mypy
 
 # What makes the Debian package and looks at it.
 DEB := dpkg-dev binutils chrpath lintian man-db python3 shellcheck

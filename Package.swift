@@ -90,6 +90,12 @@ let package = Package(
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
         .target(name: "Varlink", dependencies: ["Linux"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink"]),
+        // For tests: the app of the conformance scenario in Swift.
+        .executableTarget(
+            name: "conformance-app",
+            dependencies: ["Linux", "TorporApp"],
+            path: "Tests/Integration/Conformance/swift"
+        ),
         // For tests: writes until it is killed.
         .executableTarget(
             name: "store-writer",
@@ -167,8 +173,12 @@ let package = Package(
         .testTarget(
             name: "Integration",
             dependencies: [
-                "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink", "torpor",
-                "torpor-keeper", "torpor-policy-host", "torpord",
+                "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink", "conformance-app",
+                "torpor", "torpor-keeper", "torpor-policy-host", "torpord",
+            ],
+            exclude: [
+                "Conformance/README.md", "Conformance/c", "Conformance/python", "Conformance/shell",
+                "Conformance/swift",
             ]
         ),
         .testTarget(

@@ -1030,6 +1030,11 @@ static void did_attach(torpor_app *app, const torpor_json *situation)
     app->retry_ms = FIRST_RETRY_MS;
     send_answers(app);
     claim_tasks(app);
+    if (app->delegate.attached != NULL) {
+        pthread_mutex_unlock(&app->lock);
+        app->delegate.attached(app, situation, app->context);
+        pthread_mutex_lock(&app->lock);
+    }
 }
 
 /* One reply to Attach. Returns whether a message was handled, or -1 to end the connection. */

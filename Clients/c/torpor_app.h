@@ -108,6 +108,9 @@ typedef struct torpor_delegate {
     torpor_handler *settings_did_change;
     torpor_handler *will_terminate;             /* parameters: reason */
     torpor_handler *other;                      /* Every message that has no function above, or NULL there. */
+    /* Before the first message, and again when the supervisor was replaced: how the app is (app, incarnation, state,
+     * transition, options, tasks). Whoever is not launched with ready = "delegate" learns here whether it is in use. */
+    void (*attached)(torpor_app *app, const torpor_json *situation, void *context);
     /* Something went wrong that the library goes on after, in a sentence: for the app's log. */
     void (*problem)(torpor_app *app, const char *sentence, void *context);
 } torpor_delegate;

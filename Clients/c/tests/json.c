@@ -1,5 +1,6 @@
-/* Reads JSON, one text a file or from standard input: prints it again, "invalid" for what is none. With --random SEED
- * COUNT: changes texts at random and reads them, for a build with sanitizers. As a target of libFuzzer with -DFUZZER. */
+/* Reads JSON from standard input, texts with their length on a line before each: prints each on a line, "invalid" for what
+ * is none. With --random SEED COUNT: changes texts at random and reads them, for a build with sanitizers. As a target of
+ * libFuzzer with -DFUZZER. */
 #include "../torpor_app.h"
 
 #include <stdio.h>
@@ -128,19 +129,22 @@ int main(int count, char **arguments)
         read_random(atol(arguments[3]));
         return 0;
     }
-    size_t size = 0, room = 1 << 20;
-    char *text = malloc(room);
-    size_t got;
-    while ((got = fread(text + size, 1, room - size, stdin)) > 0)
-        if ((size += got) == room)
-            text = realloc(text, room *= 2);
-    torpor_json *json = torpor_json_read(text, size);
-    if (json != NULL)
-        print(json);
-    else
-        printf("invalid");
-    torpor_json_free(json);
-    free(text);
+    long size;
+    while (scanf("%ld", &size) == 1 && size >= 0) {
+        getchar();
+        /* A copy of just this size, so that a sanitizer sees every byte too far. */
+        char *text = malloc((size_t)size + (size == 0));
+        if (fread(text, 1, (size_t)size, stdin) != (size_t)size)
+            return 1;
+        torpor_json *json = torpor_json_read(text, (size_t)size);
+        if (json != NULL)
+            print(json);
+        else
+            printf("invalid");
+        putchar('\n');
+        torpor_json_free(json);
+        free(text);
+    }
     return 0;
 }
 #endif

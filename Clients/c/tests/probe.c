@@ -64,6 +64,13 @@ static void problem(torpor_app *app, const char *sentence, void *context)
     say("problem %s", sentence);
 }
 
+static void attached(torpor_app *app, const torpor_json *situation, void *context)
+{
+    (void)app;
+    (void)context;
+    say("attached %s", torpor_json_string(torpor_json_get(situation, "state"), NULL));
+}
+
 static void report(torpor_app *app, const char *what, long long result)
 {
     char text[256] = "";
@@ -154,7 +161,7 @@ int main(int count, char **arguments)
         if (strcmp(arguments[index], "--worker") == 0)
             flags = TORPOR_NO_MESSAGES;
     }
-    torpor_delegate delegate = {.open_url = hear, .other = hear, .problem = problem};
+    torpor_delegate delegate = {.open_url = hear, .other = hear, .attached = attached, .problem = problem};
     torpor_app *app = torpor_app_open(&delegate, NULL, flags);
     if (app == NULL)
         return 1;

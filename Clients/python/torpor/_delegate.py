@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict
 
 from ._messages import Message, Situation
 
@@ -91,7 +91,7 @@ _METHODS: Dict[str, str] = {
 }
 
 
-def method_of(delegate: Optional[Delegate], message: Message) -> Callable[[Message], Any]:
+def method_of(delegate: Delegate, message: Message) -> Callable[[Message], Any]:
     """The method for a message."""
-    method: Callable[[Message], Any] = getattr(delegate or Delegate(), _METHODS.get(message.name, "other"))
+    method: Callable[[Message], Any] = getattr(delegate, _METHODS.get(message.name, "other"))
     return method

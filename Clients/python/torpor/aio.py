@@ -166,7 +166,8 @@ class App:
     """The program as an app: its delegate, tasks and state. All belongs to one event loop."""
 
     def __init__(self, delegate: Optional[Delegate] = None) -> None:
-        self._delegate = delegate
+        self._receives = delegate is not None
+        self._delegate = delegate or Delegate()
         self._session = Session()
         self._running: Dict[int, BackgroundTask] = {}
         self._workers: Set[asyncio.Future[Any]] = set()
@@ -186,8 +187,8 @@ class App:
         self._calls = _Caller(self._session, claims=True)
         self._spawn(self._work())
         if self.supervised:
-            self._spawn(self._read_messages() if self._delegate is not None else self._keep_tasks())
-        elif self._delegate is not None:
+            self._spawn(self._read_messages() if self._receives else self._keep_tasks())
+        elif self._receives:
             for message in ALONE:
                 self._queue(Message(message.id, message.name, None, message.parameters, self))
         return self
@@ -278,8 +279,7 @@ class App:
 
     def _problem(self, sentence: str) -> None:
         _log.warning("%s", sentence)
-        if self._delegate is not None:
-            self._delegate.problem(sentence)
+        self._delegate.problem(sentence)
 
     async def _read_messages(self) -> None:
         waits, complained = pauses(), False
@@ -317,9 +317,7 @@ class App:
     async def _did_attach(self, situation: Situation) -> None:
         self._session.took(situation)
         self._attached.set()
-        delegate = self._delegate
-        if delegate is not None:
-            self._messages.put_nowait(lambda: self._tell(delegate.attached, situation))
+        self._messages.put_nowait(lambda: self._tell(self._delegate.attached, situation))
         if self._session.tasks:
             async with self._calls.lock:
                 await self._calls.prepare()

@@ -135,7 +135,8 @@ class App:
     """
 
     def __init__(self, delegate: Optional[Delegate] = None) -> None:
-        self._delegate = delegate
+        self._receives = delegate is not None
+        self._delegate = delegate or Delegate()
         self._session = Session()
         self._closed = threading.Event()
         # Guards what follows; never held while something waits.
@@ -143,7 +144,7 @@ class App:
         self._attached = False
         self._threads: List[threading.Thread] = []
         self._running: Dict[int, BackgroundTask] = {}
-        self._messages: queue.SimpleQueue[Optional[Callable[[], None]]] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[Optional[Callable[[], Any]]] = queue.SimpleQueue()
         self._stream: Optional[_Connection] = None
         # Each held by the one who waits for a reply over the connection.
         self._answers_lock = threading.Lock()
@@ -220,7 +221,7 @@ class App:
                 return self._note(name, self._session.own_token(), on_expiry)
             reply = self._call_held("BeginTask", {"name": name}, CALL_TIMEOUT)
             task = self._note(name, int(reply["token"]), on_expiry)
-            if self._delegate is None and not self._keeps_tasks:
+            if not self._receives and not self._keeps_tasks:
                 self._keeps_tasks = True
                 self._start(self._keep_tasks, "torpor-tasks")
         return task
@@ -263,7 +264,7 @@ class App:
         thread.start()
 
     def _listen(self) -> None:
-        if self._delegate is None:
+        if not self._receives:
             return
         if self.supervised:
             self._start(self._read_messages, "torpor-messages")
@@ -276,9 +277,7 @@ class App:
 
     def _problem(self, sentence: str) -> None:
         _log.warning("%s", sentence)
-        delegate = self._delegate
-        if delegate is not None:
-            self._messages.put(lambda: delegate.problem(sentence))
+        self._messages.put(lambda: self._delegate.problem(sentence))
 
     def _read_messages(self) -> None:
         waits, complained = pauses(), False
@@ -325,9 +324,7 @@ class App:
             self._session.took(situation)
             self._attached = True
             self._lock.notify_all()
-        delegate = self._delegate
-        if delegate is not None:
-            self._messages.put(lambda: delegate.attached(situation))
+        self._messages.put(lambda: self._delegate.attached(situation))
         if self._session.tasks:
             with self._calls_lock:
                 self._prepare(time.monotonic() + CALL_TIMEOUT)

@@ -1,0 +1,148 @@
+/* The conformance scenario's app in C: README.md says what it does. Driven by the program's own poll loop. */
+#define _POSIX_C_SOURCE 200809L
+#include "torpor_app.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct app {
+    int visits;
+    int64_t held; /* The message whose answer waits. */
+    int64_t task;
+};
+
+static bool is_there(const char *name)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", getenv("CONFORMANCE"), name);
+    return access(path, F_OK) == 0;
+}
+
+static void record(const char *what, const char *detail)
+{
+    char path[4096], line[256];
+    snprintf(path, sizeof path, "%s/rec.%s", getenv("CONFORMANCE"), getenv("TORPOR_APP"));
+    int length = snprintf(line, sizeof line, "%s%s%s\n", what, detail != NULL ? " " : "", detail != NULL ? detail : "");
+    int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0 || write(file, line, (size_t)length) != length)
+        abort();
+    close(file);
+}
+
+static const char *text_of(const torpor_message *message, const char *key)
+{
+    return torpor_json_string(torpor_json_get(message->parameters, key), NULL);
+}
+
+static torpor_result launch(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    const torpor_json *options = torpor_json_get(message->parameters, "options");
+    record(message->name, torpor_json_bool(torpor_json_get(options, "foreground"), false) ? "foreground" : "background");
+    return TORPOR_DONE;
+}
+
+static torpor_result restore(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    size_t size;
+    char *state = torpor_app_read_state(message, &size);
+    record(message->name, state);
+    ((struct app *)context)->visits = state != NULL ? atoi(state) : -1;
+    free(state);
+    return TORPOR_DONE;
+}
+
+static torpor_result resign(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    record(message->name, NULL);
+    if (!is_there("hold"))
+        return TORPOR_DONE;
+    ((struct app *)context)->held = message->id;
+    return TORPOR_LATER;
+}
+
+static torpor_result enter_background(torpor_app *app, torpor_message *message, void *context)
+{
+    struct app *own = context;
+    record(message->name, NULL);
+    char state[16];
+    int length = snprintf(state, sizeof state, "%d", ++own->visits);
+    if (torpor_app_save_state(app, state, (size_t)length) != 0)
+        return TORPOR_FAILED;
+    if (is_there("long") && (own->task = torpor_app_begin_task(app, "upload", NULL)) < 0)
+        return TORPOR_FAILED;
+    return TORPOR_DONE;
+}
+
+static torpor_result expiring(torpor_app *app, torpor_message *message, void *context)
+{
+    record(message->name, text_of(message, "name"));
+    return torpor_app_end_task(app, ((struct app *)context)->task) == 0 ? TORPOR_DONE : TORPOR_FAILED;
+}
+
+static torpor_result resumed(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    record(message->name,
+           torpor_json_double(torpor_json_get(message->parameters, "gap_s"), 0) > 0 ? "after a gap" : "at once");
+    return TORPOR_DONE;
+}
+
+static torpor_result terminate(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    record(message->name, text_of(message, "reason"));
+    return TORPOR_DONE;
+}
+
+static torpor_result other(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    record(message->name, NULL);
+    return TORPOR_DONE;
+}
+
+static void problem(torpor_app *app, const char *sentence, void *context)
+{
+    (void)app;
+    (void)context;
+    record("problem", sentence);
+}
+
+int main(void)
+{
+    struct app own = {0, 0, 0};
+    const torpor_delegate delegate = {
+        .will_finish_launching = launch,
+        .restore_state = restore,
+        .will_resign_active = resign,
+        .did_enter_background = enter_background,
+        .task_expiring = expiring,
+        .resumed = resumed,
+        .will_terminate = terminate,
+        .other = other,
+        .problem = problem,
+    };
+    torpor_app *app = torpor_app_open(&delegate, &own, 0);
+    if (app == NULL)
+        return 1;
+    struct pollfd watched = {torpor_app_fd(app), POLLIN, 0};
+    for (;;) {
+        poll(&watched, 1, own.held != 0 ? 10 : -1);
+        torpor_app_dispatch(app);
+        if (own.held != 0 && !is_there("hold")) {
+            torpor_app_answer(app, own.held, TORPOR_DONE, NULL, 0);
+            own.held = 0;
+        }
+    }
+}

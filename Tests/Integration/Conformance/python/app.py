@@ -1,0 +1,104 @@
+"""The conformance scenario's app in Python: README.md says what it does. With --asyncio on asyncio, else with threads."""
+
+import asyncio
+import os
+import sys
+import time
+
+import torpor
+import torpor.aio
+
+FOLDER = os.environ["CONFORMANCE"]
+
+
+def record(*words: str) -> None:
+    with open(f"{FOLDER}/rec.{os.environ['TORPOR_APP']}", "a") as file:
+        file.write(" ".join(words) + "\n")
+
+
+def is_there(name: str) -> bool:
+    return os.path.exists(f"{FOLDER}/{name}")
+
+
+class Recorder(torpor.Delegate):
+    visits = 0
+
+    def will_finish_launching(self, message: torpor.Message) -> None:
+        record(message.name, "foreground" if message.options.get("foreground") else "background")
+
+    def restore_state(self, message: torpor.Message) -> None:
+        state = message.read_state().decode()
+        record(message.name, state)
+        self.visits = int(state)
+
+    def resumed(self, message: torpor.Message) -> None:
+        record(message.name, "after a gap" if message.gap > 0 else "at once")
+
+    def will_terminate(self, message: torpor.Message) -> None:
+        record(message.name, message.reason or "")
+
+    def other(self, message: torpor.Message) -> None:
+        record(message.name)
+
+    did_finish_launching = did_become_active = will_enter_foreground = open_url = other
+    did_receive_memory_warning = settings_did_change = other
+
+    def problem(self, sentence: str) -> None:
+        record("problem", sentence)
+
+
+class Threads(Recorder):
+    def will_resign_active(self, message: torpor.Message) -> None:
+        record(message.name)
+        while is_there("hold"):
+            time.sleep(0.01)
+
+    def did_enter_background(self, message: torpor.Message) -> None:
+        record(message.name)
+        self.visits += 1
+        message.app.save_state(str(self.visits).encode())
+        if is_there("long"):
+            self.task = message.app.background_task("upload")
+
+    def task_expiring(self, message: torpor.Message) -> None:
+        record(message.name, message.parameters["name"])
+        assert self.task.expired
+        self.task.end()
+
+
+class Asyncio(Recorder):
+    async def will_resign_active(self, message: torpor.Message) -> None:
+        record(message.name)
+        while is_there("hold"):
+            await asyncio.sleep(0.01)
+
+    async def did_enter_background(self, message: torpor.Message) -> None:
+        record(message.name)
+        self.visits += 1
+        await message.app.save_state(str(self.visits).encode())
+        if is_there("long"):
+            began = asyncio.Event()
+            self.upload = asyncio.ensure_future(self.run(message.app, began))
+            await began.wait()
+
+    async def run(self, app: torpor.aio.App, began: asyncio.Event) -> None:
+        try:
+            async with app.background_task("upload"):
+                began.set()
+                await asyncio.sleep(1000)
+        except torpor.TaskExpired:
+            pass
+
+    def task_expiring(self, message: torpor.Message) -> None:
+        record(message.name, message.parameters["name"])
+
+
+async def main() -> None:
+    async with torpor.aio.App(Asyncio()):
+        await asyncio.Event().wait()
+
+
+if "--asyncio" in sys.argv:
+    asyncio.run(main())
+else:
+    torpor.App(Threads()).run()

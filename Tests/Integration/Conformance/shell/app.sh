@@ -1,0 +1,45 @@
+#!/bin/sh
+# The conformance scenario's app for the shell: README.md says what it does. `torpor delegate` runs this for a message.
+record() { echo "$*" >>"$CONFORMANCE/rec.$TORPOR_APP"; }
+visits=$CONFORMANCE/visits.$TORPOR_APP
+
+case $TORPOR_MESSAGE in
+willFinishLaunching)
+    echo 0 >"$visits"
+    case $TORPOR_LAUNCH_OPTIONS in
+    *'"foreground":true'*) record "$TORPOR_MESSAGE" foreground ;;
+    *) record "$TORPOR_MESSAGE" background ;;
+    esac
+    ;;
+restoreState)
+    cp "$TORPOR_MESSAGE_PATH" "$visits"
+    record "$TORPOR_MESSAGE" "$(cat "$visits")"
+    ;;
+willResignActive)
+    record "$TORPOR_MESSAGE"
+    while [ -e "$CONFORMANCE/hold" ]; do sleep 0.01; done
+    ;;
+didEnterBackground)
+    record "$TORPOR_MESSAGE"
+    echo $(($(cat "$visits") + 1)) >"$visits"
+    printf %s "$(cat "$visits")" | "$TORPOR" state save - || exit 1
+    if [ -e "$CONFORMANCE/long" ]; then
+        "$TORPOR" task run --name upload --stop-before none -- \
+            sh -c 'until [ -e "$CONFORMANCE/expired" ]; do sleep 0.01; done' >/dev/null 2>&1 3>&- &
+        until "$TORPOR" task list | grep -q upload; do sleep 0.01; done
+    fi
+    ;;
+taskExpiring)
+    record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_NAME"
+    : >"$CONFORMANCE/expired"
+    while "$TORPOR" task list | grep -q upload; do sleep 0.01; done
+    ;;
+resumed)
+    case $TORPOR_MESSAGE_GAP_S in
+    *[1-9]*) record "$TORPOR_MESSAGE" after a gap ;;
+    *) record "$TORPOR_MESSAGE" at once ;;
+    esac
+    ;;
+willTerminate) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_REASON" ;;
+*) record "$TORPOR_MESSAGE" ;;
+esac

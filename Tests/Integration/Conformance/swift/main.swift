@@ -1,0 +1,69 @@
+import Linux
+import TorporApp
+
+/// The conformance scenario's app in Swift: README.md says what it does.
+actor Recorder: AppDelegate {
+    private let folder = ThisProcess.environment("CONFORMANCE") ?? "."
+    private var visits = 0
+
+    private func record(_ line: String) {
+        let path = folder + "/rec." + (ThisProcess.environment("TORPOR_APP") ?? "none")
+        try? File.append(path, Array((line + "\n").utf8))
+    }
+
+    private func isThere(_ name: String) -> Bool { File.exists(folder + "/" + name) }
+
+    func willFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws {
+        record("willFinishLaunching " + (options.isForeground ? "foreground" : "background"))
+    }
+
+    func restoreState(_ app: TorporApp, state: SavedState) async throws {
+        let text = String(decoding: try state.read(), as: UTF8.self)
+        record("restoreState " + text)
+        visits = Int(text) ?? -1
+    }
+
+    func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws { record("didFinishLaunching") }
+
+    func openURL(_ app: TorporApp, url: String) async throws { record("openURL") }
+
+    func didBecomeActive(_ app: TorporApp) async throws { record("didBecomeActive") }
+
+    func willResignActive(_ app: TorporApp) async throws {
+        record("willResignActive")
+        while isThere("hold") { try await Task.sleep(for: .milliseconds(10)) }
+    }
+
+    func didEnterBackground(_ app: TorporApp) async throws {
+        record("didEnterBackground")
+        visits += 1
+        try await app.saveState(Array("\(visits)".utf8))
+        guard isThere("long") else { return }
+        upload = try await app.beginBackgroundTask("upload") { _ in await self.expire() }
+    }
+
+    private var upload: BackgroundTask?
+
+    private func expire() async {
+        record("taskExpiring upload")
+        await upload?.end()
+    }
+
+    func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws {
+        record("taskExpiring of another: \(task)")
+    }
+
+    func willEnterForeground(_ app: TorporApp) async throws { record("willEnterForeground") }
+
+    func resumed(_ app: TorporApp, after gap: Duration) async throws {
+        record("resumed " + (gap > .zero ? "after a gap" : "at once"))
+    }
+
+    func didReceiveMemoryWarning(_ app: TorporApp) async throws { record("didReceiveMemoryWarning") }
+
+    func willTerminate(_ app: TorporApp, reason: String) async throws { record("willTerminate " + reason) }
+
+    func received(_ app: TorporApp, message: OtherMessage) async throws { record(message.name) }
+}
+
+try await TorporApp.run(Recorder())
