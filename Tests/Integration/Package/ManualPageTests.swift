@@ -8,6 +8,9 @@ import Testing
         return (try? String(contentsOf: path.standardized, encoding: .utf8)) ?? ""
     }()
 
+    /// Verbs with verbs of their own.
+    static let groups = ["policy", "state", "task"]
+
     /// What `torpor WORDS --help` lists as subcommands; `list, ls` are two.
     static func verbs(_ words: [String] = []) throws -> [String] {
         let (_, output) = try Spawn.run([Built.path("torpor")] + words + ["--help"])
@@ -43,8 +46,8 @@ import Testing
 
     @Test("has every verb that torpor --help lists, with each of its options")
     func allVerbs() throws {
-        let groups = ["policy", "state", "task"]
-        let verbs = try Self.verbs().filter { !groups.contains($0) } + groups.flatMap { try Self.verbs([$0]) }
+        let verbs =
+            try Self.verbs().filter { !Self.groups.contains($0) } + Self.groups.flatMap { try Self.verbs([$0]) }
         #expect(verbs.count > 25)
         let common =
             Self.page.components(separatedBy: "## Options\n").last?.components(separatedBy: "\n## ").first ?? ""
@@ -65,7 +68,7 @@ import Testing
 
     @Test("has no verb that there is not")
     func noOther() throws {
-        let verbs = Set(try Self.verbs() + Self.verbs(["policy"]))
+        let verbs = Set(try Self.verbs() + Self.groups.flatMap { try Self.verbs([$0]) })
         for line in Self.page.components(separatedBy: "\n") where line.hasPrefix("`torpor ") {
             guard line != "`torpor` *VERB* [*APP*...] [*OPTIONS*]" else { continue }
             let name = line.dropFirst("`torpor ".count).prefix { $0 != "`" }
