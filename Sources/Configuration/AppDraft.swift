@@ -76,7 +76,7 @@ struct AppDraft {
                 warning("resources", "\(state.rawValue).memory_high is more than memory_limit, and never reached")
             }
         }
-        if let time = specification.taskTime, specification.expiryWarning >= time, origins["expiry_warning"] != nil {
+        if let time = specification.rules.taskTime, specification.rules.expiryWarning >= time, origins["expiry_warning"] != nil {
             error("expiry_warning", "must be shorter than task_time")
         }
         if answers, specification.signals.isEmpty {
@@ -117,6 +117,7 @@ struct AppDraft {
             switch value {
             case .exec: .exec
             case .notify: .notify
+            case .delegate: .delegate
             case .probe: .probe
             }
     }

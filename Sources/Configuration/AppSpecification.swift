@@ -104,14 +104,6 @@ public struct AppSettings: Sendable, Hashable {
     public var afterStop: [HookCommand] = []
     /// Overrides of the profiles of states; a missing value is the state's own.
     public var resources: [AppState: ResourceProfile] = [:]
-    /// What all background tasks of the app share per visit to the background; `nil` for no limit.
-    public var taskTime: Duration? = .seconds(30)
-    /// What all background tasks of the app share per day; `nil` for no limit.
-    public var taskBudget: Duration?
-    /// How long before its end a background task is told.
-    public var expiryWarning: Duration = .seconds(5)
-    /// What happens to an app that holds a lock which others need when it would be suspended.
-    public var onLock: LockRule = .defer
     /// Bytes that a state archive may have; `nil` for any number.
     public var stateLimit: UInt64? = 16 << 20
     /// Files on which the app is not suspended with a lock, waited for or not; absolute.
@@ -151,6 +143,8 @@ public enum ReadySpecification: Sendable, Hashable {
     case exec
     /// The app sends READY=1.
     case notify
+    /// The app's delegate answers the launch messages.
+    case delegate
     /// The supervisor tries until it succeeds.
     case probe(Probe)
 }
@@ -220,13 +214,6 @@ public enum StandardInput: Sendable, Hashable {
     case null
     /// A file; absolute.
     case file(String)
-}
-
-/// `on_lock`.
-public enum LockRule: String, Sendable, Hashable, CaseIterable {
-    case `defer`
-    case terminate
-    case ignore
 }
 
 /// `before_first_unlock`.

@@ -10,17 +10,18 @@ enum ReadyReader {
             switch text {
             case "exec": return .exec
             case "notify": return .notify
+            case "delegate": return .delegate
             default:
-                let hint = Nearest.hint(text, among: ["exec", "notify"])
+                let hint = Nearest.hint(text, among: ["exec", "notify", "delegate"])
                 context.error(
-                    "\(quoted(text)) is not \"exec\", \"notify\" or a table with tcp, http, command or file\(hint)",
+                    "\(quoted(text)) is not \"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file\(hint)",
                     at: node.position
                 )
                 return nil
             }
         case .table(let members): return probe(context, node, members)
         case .array, .integer, .double, .boolean, .date:
-            return context.expected("\"exec\", \"notify\" or a table with tcp, http, command or file", node)
+            return context.expected("\"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file", node)
         }
     }
 

@@ -1,3 +1,4 @@
+public import Lifecycle
 import Linux
 
 /// A value that can be shown as a configuration writes it, without the quotes of a single text.
@@ -97,6 +98,7 @@ extension ReadySpecification: Written {
         switch self {
         case .exec: return "exec"
         case .notify: return "notify"
+        case .delegate: return "delegate"
         case .probe(let probe):
             var text =
                 switch probe.kind {

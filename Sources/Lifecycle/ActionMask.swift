@@ -28,6 +28,7 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         case .endRemains: self = .endRemains
         case .ended: self = .ended
         case .tell(let message): self.init(rawValue: 1 << (16 + UInt32(message.recordCode)))
+        case .warn: self.init(rawValue: 1 << (16 + UInt32(Message.taskExpiring.recordCode)))
         case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission:
             self = []
         }
@@ -52,7 +53,13 @@ extension AppMachine {
         case .launching(let launching):
             if !launching.hasProcess { actions.append(.launch(launchOrder)) }
         case .running(let running):
-            for message in undone.messages { actions.append(.tell(message)) }
+            for message in undone.messages {
+                if message == .taskExpiring {
+                    actions += tasks.filter(\.isWarned).map { .warn($0.token) }
+                } else {
+                    actions.append(.tell(message))
+                }
+            }
             if running.edge?.transition == .suspending {
                 actions.append(.stopProcesses)
             } else if running.state != .suspended, undone.contains(.continueProcesses) {

@@ -16,10 +16,18 @@ extension AppMachine {
     private static let resuming: [Step] = [.enter(.background), .tell(.resumed, .transition)]
     private static let leaving: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
 
+    private static let activatingWithURL: [Step] = [
+        .tell(.openURL, .transition), .tell(.didBecomeActive, .transition), .enter(.active),
+    ]
+    private static let backgroundToActiveWithURL: [Step] = [
+        .tell(.willEnterForeground, .transition), .enter(.inactive), .tell(.openURL, .transition),
+        .tell(.didBecomeActive, .transition), .enter(.active),
+    ]
+
     /// By their places in records: append only.
     static let edges: [[Step]] = [
         [], activating, deactivating, activeToBackground, inactiveToBackground, launchedIntoBackground,
-        backgroundToActive, backgroundToInactive, resuming, leaving,
+        backgroundToActive, backgroundToInactive, resuming, leaving, activatingWithURL, backgroundToActiveWithURL,
     ]
 
     /// Starts edges towards the goal until one has to wait, or the goal is reached.
@@ -27,7 +35,7 @@ extension AppMachine {
         while case .running(let running) = phase {
             if let edge = running.edge {
                 // The app was not told that it is being suspended: any other goal abandons it.
-                guard edge.transition == .suspending, goal != .suspended else { return }
+                guard edge.transition == .suspending, goal != .suspended || isKeptAwake else { return }
                 abandonSuspending(into: &actions, now: now)
                 continue
             }
@@ -37,7 +45,9 @@ extension AppMachine {
                 (.suspended, .notRunning):
                 return
             case (.inactive, .active):
-                begin(.activating, Self.activating, into: &actions, now: now)
+                let steps = hasURL ? Self.activatingWithURL : Self.activating
+                hasURL = false
+                begin(.activating, steps, into: &actions, now: now)
             case (.active, .inactive):
                 begin(.deactivating, Self.deactivating, into: &actions, now: now)
             case (.active, .background), (.active, .suspended):
@@ -54,10 +64,14 @@ extension AppMachine {
                     begin(.enteringBackground, Self.inactiveToBackground, into: &actions, now: now)
                 }
             case (.background, .active):
-                begin(.enteringForeground, Self.backgroundToActive, into: &actions, now: now)
+                let steps = hasURL ? Self.backgroundToActiveWithURL : Self.backgroundToActive
+                hasURL = false
+                begin(.enteringForeground, steps, into: &actions, now: now)
             case (.background, .inactive):
                 begin(.enteringForeground, Self.backgroundToInactive, into: &actions, now: now)
             case (.background, .suspended):
+                // It is suspended as soon as nothing keeps it from that.
+                if isKeptAwake || waitsForLocks { return }
                 beginSuspending(into: &actions, now: now)
             case (.suspended, .active), (.suspended, .inactive), (.suspended, .background):
                 beginResuming(into: &actions, now: now)
@@ -76,11 +90,18 @@ extension AppMachine {
         guard case .running(var running) = phase else { return }
         running.edge = Edge(transition: transition, steps: steps)
         phase = .running(running)
-        if transition == .enteringForeground { grant = nil }
+        if transition == .enteringForeground {
+            grant = nil
+            grantIsOver = false
+            isPrepared = false
+        }
         advance(into: &actions, now: now)
     }
 
-    func isAwaited(_ message: Message) -> Bool { rules.answeredMessages.contains(message) }
+    func isAwaited(_ message: Message) -> Bool { hasDelegate || rules.answeredMessages.contains(message) }
+
+    /// Whether something holds it in the background against the goal.
+    private var isKeptAwake: Bool { isHeld && !isForced }
 
     /// Walks the steps of the edge in flight until one has to wait.
     mutating func advance(into actions: inout [Action], now: Duration) {
@@ -93,6 +114,7 @@ extension AppMachine {
             switch step {
             case .enter(let state):
                 running.state = state
+                if state == .background { beginStay() }
                 actions.append(.entered(state))
             case .tell(let message, let kind):
                 actions.append(.tell(message))
@@ -111,7 +133,10 @@ extension AppMachine {
             // Launched for an event, the app gets the event's time.
             let forEvent = launchReason == .event && edge.steps == Self.launchedIntoBackground
             let time = forEvent ? rules.eventTime : rules.backgroundTime
-            if grant == nil { grant = Deadline(.backgroundTime, time, now: now) }
+            if grant == nil {
+                grantIsOver = false
+                grant = Deadline(.backgroundTime, time, now: now)
+            }
         }
     }
 
@@ -123,6 +148,7 @@ extension AppMachine {
             phase = .running(Running(state: .inactive))
         } else {
             phase = .running(Running(state: .background))
+            beginStay()
             begin(.enteringBackground, Self.launchedIntoBackground, into: &actions, now: now)
         }
         walk(into: &actions, now: now)
@@ -135,13 +161,14 @@ extension AppMachine {
         running.edge = Edge(transition: .suspending, steps: [])
         phase = .running(running)
         grant = nil
+        grantIsOver = false
         // Some of its processes are stopped from now on: it cannot be asked for heartbeats.
         watchdogDeadline = nil
         edgeDeadline = Deadline(.suspend, rules.suspendDeadline, now: now)
         actions.append(.stopProcesses)
     }
 
-    private mutating func abandonSuspending(into actions: inout [Action], now: Duration) {
+    mutating func abandonSuspending(into actions: inout [Action], now: Duration) {
         guard case .running(var running) = phase else { return }
         running.edge = nil
         phase = .running(running)
@@ -168,7 +195,7 @@ extension AppMachine {
         walk(into: &actions, now: now)
     }
 
-    private mutating func beginResuming(into actions: inout [Action], now: Duration) {
+    mutating func beginResuming(into actions: inout [Action], now: Duration) {
         endSuspension(now: now)
         actions.append(.continueProcesses)
         armWatchdog(now: now)

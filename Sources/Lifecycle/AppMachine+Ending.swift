@@ -98,6 +98,8 @@ extension AppMachine {
         edgeDeadline = nil
         watchdogDeadline = nil
         grant = nil
+        grantIsOver = false
+        leakTasks()
         return (was.0, was.1, hasProcess)
     }
 
@@ -176,6 +178,11 @@ extension AppMachine {
         grant = nil
         tracedSince = nil
         interruptions = 0
+        hasDelegate = false
+        isPrepared = false
+        hasURL = false
+        let leaked = leakedTasks
+        endTasks(now: now)
         lastEnding = terminating.relaunch == nil ? terminating.stoppedBy ?? reason : reason
         isDone = rules.isOneshot && reason == .exitSuccess
         phase = .notRunning(.resting)
@@ -189,6 +196,7 @@ extension AppMachine {
                     cause: terminating.cause,
                     state: terminating.state,
                     transition: terminating.interrupted,
+                    tasks: leaked,
                     next: next
                 )
             )

@@ -31,7 +31,12 @@ extension AppMachine {
         case .deadline: deadline(into: &actions, now: now)
         case .dependencyFailed:
             if isWaitingForPermission { actions += endBeforeLaunch(.dependencyFailed) }
+        case .delegate(let attached): setDelegate(attached, into: &actions, now: now)
+        case .failedToPrepare: isPrepared = false
+        case .declinedURL: hasURL = false
+        case .lockHeld: lockHeld(into: &actions, now: now)
         }
+        settleTasks(now: now)
         return actions
     }
 
@@ -42,6 +47,12 @@ extension AppMachine {
             launching.hasProcess = true
             phase = .launching(launching)
             actions.append(.entered(state))
+            if rules.readiness == .delegate, !rules.isOneshot {
+                launching.awaiting = .willFinishLaunching
+                phase = .launching(launching)
+                actions.append(.tell(.willFinishLaunching))
+                return
+            }
             let ready = launching.isReady || (rules.readiness == .exec && !rules.isOneshot)
             if ready { becomeReady(into: &actions, now: now) }
         case .terminating(var terminating):
@@ -94,10 +105,50 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard running.edge?.awaiting == message else { return }
+            if message == .didEnterBackground { isPrepared = true }
             advance(into: &actions, now: now)
             walk(into: &actions, now: now)
         case .terminating(let terminating):
             guard terminating.stage == .asked, message == .willTerminate else { return }
+            sendStop(terminating, into: &actions, now: now)
+        case .launching(var launching):
+            guard launching.awaiting == message else { return }
+            launching.awaiting = Self.launchMessage(after: message)
+            phase = .launching(launching)
+            if let next = launching.awaiting {
+                actions.append(.tell(next))
+            } else {
+                becomeReady(into: &actions, now: now)
+            }
+        case .notRunning:
+            break
+        }
+    }
+
+    /// What a delegate is told while it is launched, one after the other.
+    private static func launchMessage(after message: Message) -> Message? {
+        switch message {
+        case .willFinishLaunching: .restoreState
+        case .restoreState: .didFinishLaunching
+        case .didFinishLaunching, .openURL, .didBecomeActive, .willResignActive, .didEnterBackground,
+            .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning, .taskExpiring, .settingsDidChange,
+            .identityDidChange, .significantTimeChange, .refresh:
+            nil
+        }
+    }
+
+    /// A delegate came or went. What one that is gone was asked counts as answered; a launch waits for another one.
+    private mutating func setDelegate(_ attached: Bool, into actions: inout [Action], now: Duration) {
+        guard isAlive, hasDelegate != attached else { return }
+        hasDelegate = attached
+        guard !attached else { return }
+        switch phase {
+        case .running(let running):
+            guard let message = running.edge?.awaiting, !isAwaited(message) else { return }
+            advance(into: &actions, now: now)
+            walk(into: &actions, now: now)
+        case .terminating(let terminating):
+            guard terminating.stage == .asked, !isAwaited(.willTerminate) else { return }
             sendStop(terminating, into: &actions, now: now)
         case .notRunning, .launching:
             break
@@ -143,7 +194,7 @@ extension AppMachine {
         case .transition: base = rules.transitionDeadline
         case .background: base = rules.backgroundDeadline
         case .willTerminate, .grace: base = rules.grace
-        case .suspend, .kill, .restart, .watchdog, .backgroundTime: return
+        case .suspend, .kill, .restart, .watchdog, .backgroundTime, .task: return
         }
         guard let limit = rules.extensionLimit ?? base.map({ $0 * 10 }) else { return }
         deadline.extend(to: time, limit: limit, now: now)
@@ -159,6 +210,9 @@ extension AppMachine {
             edgeDeadline?.pause(from: since, to: now)
             watchdogDeadline?.pause(from: since, to: now)
             grant?.pause(from: since, to: now)
+            if let clock = backgroundTime?.value.clock {
+                changeBackgroundTime { $0.clock = clock + (now - max(since, clock)) }
+            }
         }
     }
 
@@ -192,8 +246,9 @@ extension AppMachine {
         }
         if let deadline = grant, deadline.at <= now {
             grant = nil
-            actions.append(.report(.backgroundTimeUsed))
+            if isHeld { grantIsOver = true } else { actions.append(.report(.backgroundTimeUsed)) }
         }
+        if backgroundTime != nil { backgroundDeadline(into: &actions, now: now) }
     }
 
     private mutating func missed(_ deadline: Deadline, into actions: inout [Action], now: Duration) {
@@ -226,7 +281,7 @@ extension AppMachine {
         case (.grace, .terminating(let terminating)), (.kill, .terminating(let terminating)):
             escalate(terminating, into: &actions, now: now)
         case (.launch, _), (.transition, _), (.background, _), (.suspend, _), (.willTerminate, _), (.grace, _),
-            (.kill, _), (.restart, _), (.watchdog, _), (.backgroundTime, _):
+            (.kill, _), (.restart, _), (.watchdog, _), (.backgroundTime, _), (.task, _):
             break  // A deadline never outlives the phase that armed it.
         }
     }

@@ -19,7 +19,22 @@ extension AppMachine {
             walk(into: &actions, now: now)
         case .suspend:
             try requireGoing("suspend")
+            if isHeld { throw RequestError("is held by \(holders.joined(separator: ", ")): it is not suspended") }
             setGoal(.suspended)
+            walk(into: &actions, now: now)
+        case .forceSuspend:
+            try requireGoing("suspend")
+            setGoal(.suspended)
+            isForced = true
+            walk(into: &actions, now: now)
+        case .openURL:
+            openURL(into: &actions, now: now)
+        case .hold(let reason, let until):
+            try hold(reason, until: until, into: &actions, now: now)
+        case .release:
+            try releaseHolds(into: &actions, now: now)
+        case .cover(let begin):
+            isCovered = begin
             walk(into: &actions, now: now)
         case .resume:
             try resume(into: &actions, now: now)
@@ -37,7 +52,17 @@ extension AppMachine {
             attempt = 0
             ledger = []
         }
+        settleTasks(now: now)
         return actions
+    }
+
+    private mutating func openURL(into actions: inout [Action], now: Duration) {
+        if case .running(let running) = phase, running.state == .active, running.edge == nil, effectiveGoal == .active {
+            actions.append(.tell(.openURL))
+        } else {
+            hasURL = true
+        }
+        start(foreground: true, reason: .user, into: &actions, now: now)
     }
 
     /// Launches the app as the configuration says, for the supervisor's start or for an app that requires it.
@@ -52,6 +77,8 @@ extension AppMachine {
         guard case .notRunning(.waiting) = phase else { return [] }
         incarnation += 1
         isDone = false
+        hasDelegate = false
+        isPrepared = false
         phase = .launching(Launching())
         edgeDeadline = Deadline(.launch, rules.launchDeadline, now: now)
         runningSince = now
@@ -205,10 +232,11 @@ extension AppMachine {
         guard state == .suspended, transition == nil else {
             throw RequestError("is \(state.rawValue): only a suspended app is evicted")
         }
-        switch rules.eviction {
-        case .never: throw RequestError("is protected from eviction (evict = \"never\")")
-        case .kill: kill(.evicted, into: &actions, now: now)
-        case .terminate: terminate(.evicted, politely: false, into: &actions, now: now)
+        if rules.eviction == .never { throw RequestError("is protected from eviction (evict = \"never\")") }
+        if isEvictedWithoutNotice {
+            kill(.evicted, into: &actions, now: now)
+        } else {
+            terminate(.evicted, politely: false, into: &actions, now: now)
         }
         setGoal(.notRunning)
     }

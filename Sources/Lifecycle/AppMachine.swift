@@ -34,10 +34,26 @@ public struct AppMachine: Sendable {
     /// Whether a debugger is attached, so that deadlines rest.
     public var isTraced: Bool { tracedSince != nil }
 
+    /// Whether a delegate hears its messages and answers them.
+    public internal(set) var hasDelegate = false
+    /// Whether the session is locked or the machine about to sleep: in the foreground it is not seen.
+    public internal(set) var isCovered = false
+    /// Whether it has answered didEnterBackground since it was last in the foreground, so that it may be ended without
+    /// notice.
+    public internal(set) var isPrepared = false
+    /// Its grant of background time is over, and something holds it.
+    var grantIsOver = false
+    /// It is suspended whatever holds it.
+    var isForced = false
+    /// A URL waits to be opened.
+    var hasURL = false
+
     var phase: Phase = .notRunning(.resting)
     var edgeDeadline: Deadline?
     var watchdogDeadline: Deadline?
     var grant: Deadline?
+    /// What holds it in the background; nil for nothing.
+    var backgroundTime: Shared<BackgroundTime>?
     /// The interval now in force; WATCHDOG_USEC can change it.
     @OptionallyPacked var watchdogInterval: Duration? = nil
     @OptionallyPacked var tracedSince: Duration? = nil
@@ -83,6 +99,8 @@ public struct AppMachine: Sendable {
         var hasProcess = false
         /// READY came before the exec was reported.
         var isReady = false
+        /// The launch message whose answer a delegate owes.
+        var awaiting: Message?
     }
 
     struct Running: Sendable, Hashable {
@@ -163,7 +181,8 @@ public struct AppMachine: Sendable {
         switch phase {
         case .running(let running): running.edge?.awaiting
         case .terminating(let terminating): terminating.stage == .asked ? .willTerminate : nil
-        case .notRunning, .launching: nil
+        case .launching(let launching): launching.awaiting
+        case .notRunning: nil
         }
     }
 
@@ -226,9 +245,18 @@ public struct AppMachine: Sendable {
         !failed && (lastEnding?.allowsLaunchByEvent ?? true)
     }
 
+    /// Whether an eviction kills it: it wants that, or could prepare.
+    public var isEvictedWithoutNotice: Bool {
+        switch rules.eviction {
+        case .kill: true
+        case .automatic: isPrepared
+        case .terminate, .never: false
+        }
+    }
+
     /// Every deadline that is armed now.
     public var deadlines: [Deadline] {
-        [edgeDeadline, watchdogDeadline, grant].compactMap { $0 }
+        [edgeDeadline, watchdogDeadline, grant, taskDeadline].compactMap { $0 }
     }
 
     /// When ``AppEvent/deadline`` must be sent, `nil` for never. A traced app has none.
@@ -237,6 +265,7 @@ public struct AppMachine: Sendable {
         var next = edgeDeadline?.at
         if let at = watchdogDeadline?.at { next = next.map { min($0, at) } ?? at }
         if let at = grant?.at { next = next.map { min($0, at) } ?? at }
+        if backgroundTime != nil, let at = nextBackgroundDeadline { next = next.map { min($0, at) } ?? at }
         return next
     }
 
@@ -245,13 +274,18 @@ public struct AppMachine: Sendable {
         return false
     }
 
-    /// The goal with interruptions taken into account.
+    /// The goal with interruptions taken into account, and with what covers the app.
     var effectiveGoal: Goal {
-        goal == .active && interruptions > 0 ? .inactive : goal
+        guard goal == .active else { return goal }
+        // One that would end in the background is not ended because somebody looks away.
+        if isCovered { return rules.exitsOnSuspend ? .inactive : .background }
+        return interruptions > 0 ? .inactive : goal
     }
 
     mutating func setGoal(_ new: Goal) {
         goal = new
         goalGeneration += 1
+        isForced = false
+        if new != .suspended { forgetLocks() }
     }
 }

@@ -196,8 +196,9 @@ extension Coordinator {
         }
         switch request {
         case .stop(let reason) where reason != .replaced: return
-        case .forceQuit: return
-        case .stop, .start, .restart, .foreground, .background, .suspend, .resume, .interrupt, .evict, .wake, .reset:
+        case .forceQuit, .release, .cover: return
+        case .stop, .start, .restart, .foreground, .openURL, .background, .suspend, .forceSuspend, .resume, .interrupt,
+            .evict, .wake, .reset, .hold:
             throw RequestError("was removed from the configuration: put it back and apply that first")
         }
     }

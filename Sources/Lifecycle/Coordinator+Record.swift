@@ -84,6 +84,10 @@ extension Coordinator {
         case .evict: record.put(UInt8(12))
         case .wake: record.put(UInt8(13))
         case .reset: record.put(UInt8(14))
+        case .openURL: record.put(UInt8(15))
+        case .forceSuspend: record.put(UInt8(16))
+        // Those never wait for other apps.
+        case .hold, .release, .cover: record.put(UInt8(0))
         }
     }
 
@@ -104,6 +108,8 @@ extension Coordinator {
         case 12: return .evict
         case 13: return .wake
         case 14: return .reset
+        case 15: return .openURL
+        case 16: return .forceSuspend
         default:
             record.refuse()
             return nil

@@ -195,11 +195,11 @@ public struct Coordinator: Sendable {
     public mutating func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         try requireDeclared(app, for: request)
         switch request {
-        case .start, .foreground, .restart, .wake:
+        case .start, .foreground, .openURL, .restart, .wake:
             if isShuttingDown { throw RequestError("is not started: the supervisor is shutting down") }
-        case .background, .suspend, .resume, .interrupt:
+        case .background, .suspend, .forceSuspend, .resume, .interrupt:
             if isShuttingDown { throw RequestError("is being ended: the supervisor is shutting down") }
-        case .stop, .forceQuit, .evict, .reset: break
+        case .stop, .forceQuit, .evict, .reset, .hold, .release, .cover: break
         }
         if let stop = nodes[app].pendingStop, try requestWhileHeld(app, request, by: stop, now: now) {
             return finish(now: now)
@@ -210,13 +210,13 @@ public struct Coordinator: Sendable {
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
             stop([app], request, now: now)
-        case .start, .foreground, .resume, .background, .wake:
+        case .start, .foreground, .openURL, .resume, .background, .wake:
             try bring(app, request, now: now)
-        case .suspend, .forceQuit, .evict:
+        case .suspend, .forceSuspend, .forceQuit, .evict:
             let actions = try nodes[app].machine.request(request, now: now)
             forgetPending(app)
             absorb(actions, of: app, now: now)
-        case .interrupt, .reset:
+        case .interrupt, .reset, .hold, .release, .cover:
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         }
         return finish(now: now)
@@ -381,9 +381,9 @@ public struct Coordinator: Sendable {
     ) throws(RequestError) -> Bool {
         var startsAgain = Self.comesBack(after: stop)
         switch request {
-        case .start, .foreground: startsAgain = true
-        case .background, .suspend, .resume, .interrupt, .wake: break
-        case .stop, .restart, .forceQuit, .evict, .reset: return false
+        case .start, .foreground, .openURL: startsAgain = true
+        case .background, .suspend, .forceSuspend, .resume, .interrupt, .wake: break
+        case .stop, .restart, .forceQuit, .evict, .reset, .hold, .release, .cover: return false
         }
         guard startsAgain else { throw RequestError("is about to end and will not run: start it first") }
         absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)

@@ -32,6 +32,14 @@ public enum AppEvent: Sendable, Hashable {
     case deadline
     /// The requirement that the launch was waiting for cannot be had.
     case dependencyFailed
+    /// A process of the app hears its messages from now on (`true`), or no more.
+    case delegate(attached: Bool)
+    /// The app answered didEnterBackground, and could not do what it should: it is not ended without notice.
+    case failedToPrepare
+    /// The app does not want the URL that waits for it.
+    case declinedURL
+    /// The app has a lock that others need, and is suspended or about to be.
+    case lockHeld
 }
 
 /// How a main process ended.
@@ -58,7 +66,18 @@ public enum Request: Sendable, Hashable {
     case foreground
     case background
     case suspend
+    /// Suspend, whatever holds the app.
+    case forceSuspend
     case resume
+    /// Foreground, with a URL to open there.
+    case openURL
+    /// Keep it in the background until then, or until it is released; the reason is the operator's.
+    case hold(reason: String, until: Duration?)
+    /// End all holds.
+    case release
+    /// Nobody sees it, since the session is locked or the machine is about to sleep (`true`), or somebody does again: a
+    /// goal of active means the background meanwhile.
+    case cover(begin: Bool)
     /// One more interruption, or one fewer.
     case interrupt(begin: Bool)
     /// SIGKILL, at once.
@@ -85,6 +104,8 @@ public enum Action: Sendable, Hashable {
     case launch(LaunchOrder)
     /// Tell the app; when its answer counts, the machine waits for ``AppEvent/answered(_:)``.
     case tell(Message)
+    /// Tell the app that the time of this task is nearly up.
+    case warn(UInt32)
     /// Send `stop_signal` as `kill_mode` says.
     case signalStop
     /// Send `watchdog_signal` to the main process.
@@ -149,6 +170,8 @@ public struct Ending: Sendable, Hashable {
     public let state: AppState
     /// The edge that was in flight.
     public let transition: Transition?
+    /// The names of the background tasks that it had when it began to end.
+    public var tasks: [String] = []
     /// What comes next.
     public let next: Next
 
@@ -194,4 +217,6 @@ public enum DeadlineKind: String, Sendable, Hashable, CaseIterable {
     case restart
     case watchdog
     case backgroundTime = "background-time"
+    /// The time that background tasks share.
+    case task
 }

@@ -171,7 +171,7 @@ extension Transition: RecordCoded {
 }
 
 extension Readiness: RecordCoded {
-    static let recordOrder: [Readiness] = [.exec, .notify, .probe]
+    static let recordOrder: [Readiness] = [.exec, .notify, .probe, .delegate]
 }
 
 extension LaunchReason: RecordCoded {
@@ -181,7 +181,7 @@ extension LaunchReason: RecordCoded {
 extension DeadlineKind: RecordCoded {
     static let recordOrder: [DeadlineKind] = [
         .launch, .transition, .background, .suspend, .willTerminate, .grace, .kill, .restart, .watchdog,
-        .backgroundTime,
+        .backgroundTime, .task,
     ]
 }
 

@@ -39,6 +39,14 @@ public struct AppRuleValues: Sendable, Hashable {
     public var backgroundTime: Duration? = .seconds(5)
     /// Time in the background that an event grants.
     public var eventTime: Duration? = .seconds(30)
+    /// What all background tasks of the app share per stay in the background; `nil` for no limit.
+    public var taskTime: Duration? = .seconds(30)
+    /// What all background tasks of the app share per day; `nil` for no limit.
+    public var taskBudget: Duration?
+    /// How long before its end a background task is told.
+    public var expiryWarning: Duration = .seconds(5)
+    /// What happens to an app that holds a lock which others need when it would be suspended.
+    public var onLock: LockRule = .defer
     /// Instead of entering the background, the app is terminated.
     public var exitsOnSuspend = false
     /// How the app says that it is ready.
@@ -52,7 +60,7 @@ public struct AppRuleValues: Sendable, Hashable {
     /// How soon, and how often.
     public var backoff = RestartBackoff()
     /// How an eviction treats the app.
-    public var eviction: EvictionRule = .terminate
+    public var eviction: EvictionRule = .automatic
     /// Exit codes that count as success beside 0.
     public var successExitCodes: Set<Int32> = []
     /// Signals that count as success.
@@ -78,6 +86,8 @@ public enum Readiness: Sendable, Hashable {
     case notify
     /// A probe of the supervisor succeeds (tcp, http, command, file).
     case probe
+    /// The app's delegate has answered the last launch message.
+    case delegate
 }
 
 /// `restart`.
@@ -89,11 +99,23 @@ public enum RestartPolicy: String, Sendable, Hashable, CaseIterable {
 
 /// `evict`.
 public enum EvictionRule: String, Sendable, Hashable, CaseIterable {
+    /// As `kill` when the app has answered didEnterBackground and so could prepare, else as `terminate`.
+    case automatic = "auto"
     /// Killed without notice.
     case kill
     /// Continued, SIGTERM, a short grace, SIGKILL.
     case terminate
     case never
+}
+
+/// `on_lock`.
+public enum LockRule: String, Sendable, Hashable, CaseIterable {
+    /// The app runs on until it lets go, at most for `task_time`; then it is ended.
+    case `defer`
+    /// The app is ended.
+    case terminate
+    /// The app is suspended with its locks.
+    case ignore
 }
 
 /// `restart_backoff`: a geometric series of delays, and when to give up.

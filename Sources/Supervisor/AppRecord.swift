@@ -32,7 +32,7 @@ struct AppRecord {
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
-        399 + StateTimes.recordBytes + LaunchMoments.recordBytes
+        399 + AppMachine.laterBytes + ChannelRecord.bytes + StateTimes.recordBytes + LaunchMoments.recordBytes
             + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
@@ -123,7 +123,8 @@ struct AppRecord {
     }
 
     /// What comes behind the text that may be cut.
-    private static let bytesBehindStatus = StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2
+    private static let bytesBehindStatus =
+        StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2 + AppMachine.laterBytes + ChannelRecord.bytes
 
     /// Messages are only ever added at the end.
     private static func code(of message: Message?) -> UInt8 {

@@ -6,6 +6,7 @@ import Notify
 import Output
 import Processes
 import TorporAPI
+import VarlinkServer
 
 /// What the shell holds for one app: its place in the outside world. Its state is the coordinator's.
 @dynamicMemberLookup
@@ -37,6 +38,8 @@ final class AppRuntime {
 
     var notifySocket: NotifySocket?
     var notifySource: IOSource?
+    /// The app's own socket.
+    var server: VarlinkServer?
     /// What waits in the notify socket is being read: what that causes does not read it again.
     var isHearing = false
     var store = FDStore()
@@ -137,6 +140,12 @@ struct AppExtras {
     var stateNotKeptIn: UInt32?
     /// Looks once a second whether the debugger has let go.
     var tracerTimer: TimerSource?
+    /// What it is told on its socket, and says there.
+    var channel: AppChannel?
+    /// What it shall open.
+    var url: String?
+    /// What was last kept of its tasks, holds and messages.
+    var ledger: [UInt8]?
 }
 
 extension AppRuntime: OutputCaptureDelegate {

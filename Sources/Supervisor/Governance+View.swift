@@ -43,6 +43,8 @@ extension Governance {
         view[app.id].state_since = app.times.since
         view[app.id].last_use = app.times.lastUse
         view[app.id].launched_at = app.tree == nil ? never : app.launchedAt?.microseconds ?? never
+        view[app.id].tasks = UInt32(clamping: machine.tasks.count)
+        view[app.id].holds = UInt32(clamping: machine.holds.count)
         view[app.id].grant_ends = never
         view[app.id].next_restart = never
         for deadline in machine.deadlines {
@@ -64,7 +66,7 @@ extension Governance {
             (machine.rules.isOneshot, TORPOR_APP_ONESHOT),
             (machine.rules.exitsOnSuspend, TORPOR_APP_EXITS_ON_SUSPEND),
             (machine.rules.eviction == .never, TORPOR_APP_EVICT_NEVER),
-            (machine.rules.eviction == .kill, TORPOR_APP_EVICT_KILL),
+            (machine.isEvictedWithoutNotice, TORPOR_APP_EVICT_KILL),
             (supervisor.coordinator.isRequired(app.id), TORPOR_APP_REQUIRED),
             (!machine.isAlive && !machine.failed && !machine.allowsLaunchByEvent, TORPOR_APP_BY_PERSON_ONLY),
             (machine.deadlines.contains { $0.kind == .watchdog }, TORPOR_APP_WATCHED),

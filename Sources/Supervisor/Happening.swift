@@ -38,6 +38,12 @@ enum Happening: String, CaseIterable {
     case unheard = "70a0de6f70a44f9180793e47ab4d7f73"
     case descriptorClosed = "b79c34be42ae405e85e0c0cce069e790"
 
+    case attached = "8799151e63d14d03b4e3d2f5ec31adcd"
+    case answered = "0f530259bd044055a8f5b853a6f01bde"
+    case answerFailed = "4f136d72dd264d1ea386b39c6133823b"
+    case taskBegan = "9b2eafb9ba1349b2874839f4e87beb7a"
+    case taskEnded = "a62fbd74f0314c868ef9d928055e7de1"
+
     // Somebody wants something of it.
     case asked = "7063ec36c2114a1e9f7ffa42213188ef"
     case refused = "463ccee7b279451fae460fa3c94f79b1"
@@ -67,11 +73,12 @@ enum Happening: String, CaseIterable {
         case .launched: "launch"
         case .entered: "state"
         case .changing: "transition"
-        case .told: "message"
+        case .told, .answered, .answerFailed: "message"
+        case .taskBegan, .taskEnded: "task"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory,
-            .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .chatty:
+            .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .attached, .chatty:
             "notice"
         case .asked, .refused: "request"
         case .keptDown: "goal"
@@ -85,12 +92,12 @@ enum Happening: String, CaseIterable {
     /// How loud it is where the event does not say otherwise.
     var level: LogLevel {
         switch self {
-        case .changing, .told, .signalled: .debug
+        case .changing, .told, .signalled, .attached, .answered, .taskBegan, .taskEnded: .debug
         case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .advised, .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
             .storeChanged:
             .info
-        case .unheard, .descriptorClosed, .refused, .chatty: .notice
+        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed: .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory, .stateNotKept,
             .stateSetAside:
@@ -105,7 +112,7 @@ enum Happening: String, CaseIterable {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
             .overLimit, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .advised, .removed,
-            .chatty:
+            .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded:
             " "
         case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,

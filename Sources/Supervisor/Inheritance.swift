@@ -49,6 +49,7 @@ enum HeldName {
     static let configuration = "configuration"
     static let control = "control"
     static func notify(_ app: String) -> String { "app/\(app)/notify" }
+    static func channel(_ app: String) -> String { "app/\(app)/app" }
     static func output(_ app: String) -> String { "app/\(app)/output" }
     /// The main process, for a keeper that did not launch it.
     static func process(_ app: String) -> String { "app/\(app)/process" }

@@ -43,17 +43,17 @@ struct LaunchEnvironment {
     }
 
     /// `TORPOR_LAUNCH_OPTIONS`.
-    static func options(_ order: LaunchOrder, restoredState: String?) -> String {
-        let options: JSON = [
+    static func options(_ order: LaunchOrder, url: String?, restoredState: String?) -> JSON {
+        [
             "reason": .string(order.reason.rawValue),
             "foreground": .bool(order.foreground),
             "incarnation": .int(Int64(order.incarnation)),
             "previous_termination": .optional(order.previousEnding?.rawValue),
             "event": .null,
             "payload": .null,
+            "url": .optional(url),
             "restored_state": .optional(restoredState),
         ]
-        return String(decoding: options.serialised(), as: UTF8.self)
     }
 }
 

@@ -22,7 +22,7 @@ extension Supervisor {
             case .ended(let ending):
                 recovery.mainStatus = MainStatus.of(ending, apps[main].launchFailure)
                 recovery.isMainCounted = true
-            case .tell, .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses, .endRemains,
+            case .tell, .warn, .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses, .endRemains,
                 .entered, .report, .requestLaunch, .askForAdmission:
                 break
             }

@@ -40,7 +40,7 @@ extension Supervisor {
         case .background, .resume: return .goal(.background)
         case .suspend: return .goal(.suspended)
         case .interrupt: return .goal(machine.goal)
-        case .reset, .wait: return .done
+        case .reset, .hold, .wait: return .done
         }
     }
 

@@ -19,6 +19,7 @@ extension Supervisor {
             if case .entered(let state) = output.action { apps[output.app].times.enter(state, at: now) }
         }
         noteMain(outputs)
+        enqueue(outputs)
         recordAhead(of: outputs)
         guard !isKeeperLost else { return }
         for output in outputs { perform(output.action, of: apps[output.app]) }
@@ -31,6 +32,7 @@ extension Supervisor {
         case .tell(let message):
             if message == .willEnterForeground || message == .didBecomeActive { raiseProfile(app) }
             tell(app, message)
+        case .warn: warn(app)
         case .signalStop:
             guard !waitsForLook(app, action) else { break }
             signal(app, app.specification.stopSignal, toAll: app.specification.killMode == .all)
@@ -66,7 +68,12 @@ extension Supervisor {
         }
     }
 
+    private func warn(_ app: AppRuntime) {
+        if hearsByChannel(app.id) { pump(app) } else { tell(app, .taskExpiring) }
+    }
+
     private func tell(_ app: AppRuntime, _ message: Message) {
+        if hearsByChannel(app.id) { return pump(app) }
         guard let number = app.specification.signals[message] else { return }
         note(app, .told, text: "told \(message.rawValue) by \(Signal.name(number))")
         trace(app, .told(message))
@@ -106,6 +113,7 @@ extension Supervisor {
 
     private func continueProcesses(_ app: AppRuntime) {
         app.isStopping = false
+        channelResumed(app)
         guard let tree = app.tree else { return }
         do throws(Errno) {
             try tree.continue()

@@ -141,6 +141,7 @@ extension Supervisor {
         forgetEvidence(app)
         app.tracerTimer = nil
         app.probe = nil
+        closeChannel(app)
         app.mainSource = nil
         app.mainTimer = nil
         app.passTimer?.cancel()

@@ -6,6 +6,7 @@ import Output
 import Processes
 import Recovery
 import Store
+import VarlinkServer
 
 /// Apps that left the configuration and have come to rest: everything that was made for them goes, but their logs and
 /// state directories; state archives go, since only a launch of that app could make anything of them.
@@ -44,6 +45,11 @@ extension Supervisor {
             app.notifySource = nil
             socket.close()
             app.notifySocket = nil
+        }
+        if let server = app.server {
+            keeper.release(HeldName.channel(app.name))
+            server.close()
+            app.server = nil
         }
         for entry in app.store.entries { letGo(of: entry, app) }
         app.store = FDStore()

@@ -6,6 +6,8 @@ import Notify
 import Output
 import Processes
 import SystemPackage
+import Varlink
+import VarlinkServer
 
 /// Launching: everything that an incarnation needs is made ready, then the keeper is asked.
 extension Supervisor {
@@ -19,6 +21,7 @@ extension Supervisor {
         app.tree = nil
         app.isStopping = false
         app.profileState = nil
+        app.server?.setAccepting(false)
         let first = app.specification.beforeStart
         guard !first.isEmpty else { return launchMain(app, order) }
         runHooks(app, first, named: "before_start") { [weak self] failure in
@@ -86,6 +89,7 @@ extension Supervisor {
         isFresh: Bool = false
     ) {
         app.notifySource?.setEvents(.readable)
+        defer { app.server?.setAccepting(true) }
         switch result {
         case .success(let launched):
             let tag = AppTag(app: app.name, incarnation: order.incarnation)
@@ -119,6 +123,7 @@ extension Supervisor {
     /// No process came to be: said, and handed to the core.
     private func launchRefused(_ app: AppRuntime, _ sentence: String) {
         app.notifySource?.setEvents(.readable)
+        app.server?.setAccepting(true)
         // The ending that follows is logged with this sentence.
         app.refusal = sentence
         deliver(.launchFailed, to: app.id)
@@ -231,10 +236,13 @@ extension Supervisor {
         variables["TORPOR_APP"] = app.name
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
         variables["TORPOR_LAUNCH_REASON"] = order.reason.rawValue
-        variables["TORPOR_LAUNCH_OPTIONS"] = LaunchEnvironment.options(
+        let options = LaunchEnvironment.options(
             order,
+            url: app.url,
             restoredState: archiveToRestore(app, order)?.path
         )
+        variables["TORPOR_LAUNCH_OPTIONS"] = String(decoding: options.serialised(), as: UTF8.self)
+        variables["TORPOR_APP_SOCKET"] = app.server?.path
         variables["TORPOR_STATE_DIRECTORY"] = stateDirectory(of: app)
         return LaunchEnvironment.inherited.entries(adding: variables)
     }
@@ -265,9 +273,15 @@ extension Supervisor {
 
     /// Directories and sockets, made at the first launch and kept for the later ones. `held`: the notify socket of an
     /// earlier torpord.
-    func prepare(_ app: AppRuntime, _ user: User?, taking held: Descriptor? = nil) throws(LaunchTrouble) {
+    func prepare(
+        _ app: AppRuntime,
+        _ user: User?,
+        taking held: Descriptor? = nil,
+        channel: Descriptor? = nil
+    ) throws(LaunchTrouble) {
         // With its socket its directories are there too.
         if held == nil { try makeDirectories(app, user) }
+        try listen(for: app, user, taking: channel)
         guard app.notifySocket == nil else { return }
         let path = SharedPath(runtime.apps, app.name, "/notify")
         let socket: NotifySocket

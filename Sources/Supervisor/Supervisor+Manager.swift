@@ -149,6 +149,7 @@ extension Supervisor {
             cpuSeconds: isAlive ? app.usage.processorTime.inSeconds : nil,
             status: app.statusText,
             lastExit: app.lastExit,
+            holds: machine.holders,
             nextRestartMilliseconds: machine.deadlines.first { $0.kind == .restart }.map {
                 max(0, ($0.at - loop.now).microseconds / 1000)
             }
@@ -265,6 +266,7 @@ extension ReadySpecification {
         switch self {
         case .exec: "exec"
         case .notify: "notify"
+        case .delegate: "delegate"
         case .probe(let probe):
             switch probe.kind {
             case .tcp(let host, let port): "tcp \(host):\(port)"

@@ -89,9 +89,12 @@ extension Supervisor {
                     continue
                 }
                 traceAnswer(app, message)
-                deliver(.answered(message), to: id)
+                // Who answers on the app's socket is asked there.
+                if app.channel?.delegate == nil { deliver(.answered(message), to: id) }
+            case .taskBegin(let name): beginTask(byNotify: name, app)
+            case .taskEnd(let name): endTask(byNotify: name, app)
             case .fdStore, .fdStoreRemove: store(received, app)
-            case .barrier, .monotonicUsec, .busError, .fdName, .fdPoll, .taskBegin, .taskEnd, .unknown: break
+            case .barrier, .monotonicUsec, .busError, .fdName, .fdPoll, .unknown: break
             }
         }
     }

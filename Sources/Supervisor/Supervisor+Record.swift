@@ -33,11 +33,14 @@ extension Supervisor {
     /// Writes all that is known of an app, some hundred nanoseconds.
     func record(_ app: AppRuntime) {
         guard let slot = slot(of: app) else { return }
+        keepLedger(of: app)
         let fields = AppRecord(of: app)
         recovery.write(slot, undone: app.undone.rawValue) { memory in
             var writer = RecordWriter(memory)
             coordinator.encode(app.id, into: &writer)
             fields.encode(into: &writer)
+            coordinator.encodeLater(app.id, into: &writer)
+            ChannelRecord(of: app).encode(into: &writer)
             return writer.count
         }
     }

@@ -8,6 +8,7 @@ import Processes
 import Recovery
 import Store
 import TorporAPI
+import VarlinkServer
 
 /// Going on where an earlier torpord stopped, wherever that was: records say what it knew, the keeper's table, pidfds
 /// and /proc say what is.
@@ -69,7 +70,10 @@ extension Supervisor {
             app.undone = ActionMask(rawValue: entry.undone)
             let tag = AppTag(app: app.name, incarnation: coordinator.machine(app.id).incarnation)
             if coordinator.machine(app.id).isAlive, !known.contains(tag) { seekStrays() }
-            let rest = restore(app, AppRecord(from: &reader), &left, &strays, waiting)
+            let fields = AppRecord(from: &reader)
+            coordinator.restoreLater(app.id, from: &reader)
+            restoreChannel(of: app, ChannelRecord(from: &reader))
+            let rest = restore(app, fields, &left, &strays, waiting)
             // Its torpord ended before it had launched anything.
             let machine = coordinator.machine(app.id)
             if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
@@ -226,9 +230,10 @@ extension Supervisor {
         let isAlive = coordinator.machine(app.id).isAlive
         takeStore(app)
         let notify = inheritance.take(HeldName.notify(app.name)).first
+        let channel = inheritance.take(HeldName.channel(app.name)).first
         let output = inheritance.take(HeldName.output(app.name)).first
         do throws(LaunchTrouble) {
-            if isAlive || notify != nil { try prepare(app, identity(of: app), taking: notify) }
+            if isAlive || notify != nil { try prepare(app, identity(of: app), taking: notify, channel: channel) }
             // One that writes into it goes on doing so, whatever the configuration says by now.
             if output != nil || (isAlive && app.specification.log == .file) { _ = try capture(app, taking: output) }
         } catch {
@@ -301,6 +306,8 @@ extension Supervisor {
                 reason: machine.lastEnding?.rawValue
             )
         }
+        if app.tree == nil, machine.isAlive { app.server?.setAccepting(false) }
+        if app.channel != nil, machine.isAlive { expectReturn(of: app) }
         if let tree = app.tree, tree.main != tree.leader, app.exitRecord == nil { watchMain(app) }
         for action in machine.actionsToRepeat(undone) {
             if case .launch = action { continue }  // `finish` has seen to it.

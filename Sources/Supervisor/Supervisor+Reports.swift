@@ -12,7 +12,7 @@ extension Supervisor {
     /// A deadline is missed. What the app was to do by then is known only now.
     func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
         switch missed.kind {
-        case .launch, .transition, .background, .watchdog:
+        case .launch, .transition, .background, .watchdog, .task:
             app.missed = MissedDeadline(missed, at: loop.now, message: missed.kind == .watchdog ? nil : message)
         case .suspend, .willTerminate, .grace: break
         case .kill, .restart, .backgroundTime: return
@@ -95,7 +95,10 @@ extension Supervisor {
                 return "said that it was stopping and did not end within its grace"
             }
             return "did not answer \(message.rawValue) " + within("transition_deadline", rules.transitionDeadline)
-        case .exitSuccess, .exitFailure, .signal, .coreDump, .taskExpired, .lockWhileSuspending, .oomKill, .unknown,
+        case .taskExpired:
+            let names = ending.tasks.joined(separator: ", ")
+            return "did not end its task\(ending.tasks.count == 1 ? "" : "s") \(names) " + within("task_time", rules.taskTime)
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .lockWhileSuspending, .oomKill, .unknown,
             .dependencyFailed, .replaced, .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString,
             .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return nil
@@ -125,6 +128,7 @@ extension Supervisor {
         addDeadline(app, ending, to: &report)
         if let launched = app.launchedAt { report.wallSeconds = (loop.now - launched).inSeconds }
         addUsage(app, to: &report)
+        report.tasks = ending.tasks
         report.threads = app.evidence?.threads ?? []
         report.launch = LaunchTimes(app.timeline)
         report.timeline = app.timeline.all.map(TimelineEntry.init)

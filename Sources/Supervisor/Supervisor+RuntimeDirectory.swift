@@ -45,7 +45,13 @@ extension Supervisor {
                 try server.listenAgain()
                 hold(HeldName.control, server.listener.raw)
             }
-            for app in apps { renewNotifySocket(app) }
+            for app in apps {
+                renewNotifySocket(app)
+                if let server = app.server, !File.exists(server.path) {
+                    try server.listenAgain()
+                    hold(HeldName.channel(app.name), server.listener.raw)
+                }
+            }
         } catch {
             log.error("\(runtime.path) cannot be made again: \(error)")
         }

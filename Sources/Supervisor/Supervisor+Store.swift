@@ -169,7 +169,7 @@ extension Supervisor {
             app.kept.goalOfPerson = .notRunning
             personEnds(app)
         case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
-        case .interrupt, .reset, .wait: return
+        case .interrupt, .reset, .hold, .wait: return
         }
         // Sent away, such an app ends: what it is at the next start is the configuration's to say.
         if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
@@ -187,6 +187,9 @@ extension Supervisor {
         case .kill: what = "be force-quit"
         case .foreground, .background: what = "go to the \(request.verb.rawValue.lowercased())"
         case .reset: what = "be reset"
+        case .hold where request.end: what = "be held no longer"
+        case .hold:
+            what = "be kept in the background" + (request.reason.map { ": \($0)" } ?? "")
         case .stop, .restart, .suspend, .resume: what = request.verb.rawValue.lowercased()
         }
         note(app, .asked, text: "is asked to \(what)", reason: Self.name(of: peer))

@@ -59,6 +59,11 @@ public final class Supervisor {
     var coordinator: Coordinator
     var apps = AppTable()
     var server: VarlinkServer?
+    /// What all apps are offered at their own sockets.
+    let appService = VarlinkService(
+        info: Supervisor.serviceInfo,
+        interfaces: [VarlinkInterface(name: AppInterface.name, description: AppInterface.description)]
+    )
     var waiters: [Waiter] = []
     /// Commands that run for the supervisor, by process.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
@@ -148,8 +153,15 @@ public final class Supervisor {
         }
     }
 
-    /// Its notify socket, its FIFO, its pidfd, and room for what it stores.
-    private static let descriptorsAnApp = 4
+    static let serviceInfo = VarlinkServiceInfo(
+        vendor: "Torpor",
+        product: "torpord",
+        version: Supervisor.version,
+        url: "https://torpor.io"
+    )
+
+    /// Its two sockets, its FIFO, its pidfd, and room for what it stores.
+    private static let descriptorsAnApp = 5
     /// Enough that no processor waits for the next one.
     private static let launchesAtOnce = max(4, 2 * ThisProcess.processorCount)
     /// A launch that has not come to its exec after this long holds up no other.
@@ -176,12 +188,6 @@ public final class Supervisor {
         keeper.onLaunched = { [weak self] in self?.launchedForPredecessor($0, $1, $2) }
         keeper.onLost = { [weak self] in self?.keeperLost() }
         do throws(VarlinkServerError) {
-            let info = VarlinkServiceInfo(
-                vendor: "Torpor",
-                product: "torpord",
-                version: Supervisor.version,
-                url: "https://torpor.io"
-            )
             let interface = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description)
             // Without its path nobody finds it: then a new one is made.
             let held = inheritance.take(HeldName.control).first
@@ -189,7 +195,7 @@ public final class Supervisor {
                 loop: loop,
                 path: runtime.socket,
                 taking: File.exists(runtime.socket) ? held : nil,
-                info: info,
+                info: Self.serviceInfo,
                 interfaces: [interface]
             )
         } catch {
@@ -302,6 +308,12 @@ public final class Supervisor {
     func uninterrupted(_ work: @escaping () -> Void) {
         facts.append(.work(work))
         drain()
+    }
+
+    /// Carries out what the core said to something that is no fact, such as a task.
+    func takeIn(_ outputs: [AppAction]) {
+        perform(outputs)
+        settle()
     }
 
     private func drain() {
@@ -463,6 +475,7 @@ public final class Supervisor {
         for app in apps {
             app.capture?.close(remove: true)
             app.notifySocket?.close()
+            app.server?.close()
         }
         cgroups?.removeAll()
         scope?.release()

@@ -76,8 +76,9 @@ extension Supervisor {
             do throws(RequestError) {
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
+                if let url = request.url, request.verb == .foreground { app.url = url }
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
-                if let asked = Self.request(for: request) { try self.request(asked, of: app.id) }
+                if let asked = self.request(for: request) { try self.request(asked, of: app.id) }
                 if request.token != nil { for app in [app] + along { keepTokens(of: app) } }
                 // It may have waited for a policy before somebody insisted.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
@@ -137,18 +138,21 @@ extension Supervisor {
         }
     }
 
-    private static func request(for request: VerbRequest) -> Request? {
+    private func request(for request: VerbRequest) -> Request? {
         switch request.verb {
         case .start: .start(background: request.background)
         case .stop: .stop(.stopped)
         case .restart: .restart
-        case .foreground: .foreground
+        case .foreground: request.url == nil ? .foreground : .openURL
         case .background: .background
-        case .suspend: .suspend
+        case .suspend: request.force ? .forceSuspend : .suspend
         case .resume: .resume
         case .interrupt: .interrupt(begin: !request.end)
         case .kill: .forceQuit
         case .reset: .reset
+        case .hold where request.end: .release
+        case .hold:
+            .hold(reason: request.reason ?? "", until: request.forMilliseconds.map { loop.now + .milliseconds($0) })
         case .wait: nil
         }
     }
@@ -164,7 +168,7 @@ extension Supervisor {
         case .background, .resume: return .goal(.background)
         case .suspend: return .goal(.suspended)
         case .interrupt: return .goal(before.goal)
-        case .reset: return .done
+        case .reset, .hold: return .done
         case .wait: return request.state.flatMap(AppState.init).map(Waiter.Target.state) ?? .done
         }
     }

@@ -257,7 +257,8 @@ public enum ManagerInterface {
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Restart(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
-        method Foreground(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+        # url, one that the app shall open there, is for apps with a delegate.
+        method Foreground(apps: []string, url: ?string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Background(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
@@ -268,6 +269,11 @@ public enum ManagerInterface {
         method Interrupt(apps: []string, end: ?bool, wait: ?bool, timeout_ms: ?int, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
         method Kill(apps: []string, wait: ?bool, timeout_ms: ?int, token: ?string) ->
+          (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
+
+        # Keeps apps in the background, not suspended by policies, for so long, or until it is ended; with end, that. The
+        # reason is shown with the app.
+        method Hold(apps: []string, for_ms: ?int, reason: ?string, end: ?bool, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
         # Clears "failed" and the restart count.

@@ -12,6 +12,7 @@ public enum Verb: String, CaseIterable, Hashable, Sendable {
     case interrupt = "Interrupt"
     case kill = "Kill"
     case reset = "Reset"
+    case hold = "Hold"
     case wait = "Wait"
 }
 
@@ -25,8 +26,14 @@ public struct VerbRequest: Hashable, Sendable {
     public var background = false
     /// Start: although a policy is against it; suspend: although something holds it.
     public var force = false
-    /// Interrupt only: end an interruption.
+    /// Interrupt: end an interruption; hold: end all holds.
     public var end = false
+    /// Hold only: why, in the operator's words.
+    public var reason: String?
+    /// Hold only: how long; nil until somebody ends it.
+    public var forMilliseconds: Int64?
+    /// Foreground only: what the app shall open there.
+    public var url: String?
     /// Wait only: the state to wait for.
     public var state: String?
     /// Reply when the state is reached; else at once.
@@ -35,6 +42,9 @@ public struct VerbRequest: Hashable, Sendable {
     public var timeoutMilliseconds: Int64?
     /// Carries the request out once, however often it is asked; nothing for Wait.
     public var token: RequestToken?
+
+    private static let longestReason = 256
+    private static let longestURL = 8192
 
     /// Makes one from its parts.
     public init(verb: Verb, apps: [String]) {
@@ -51,6 +61,18 @@ public struct VerbRequest: Hashable, Sendable {
         background = try fields.optionalBool("background") ?? false
         force = try fields.optionalBool("force") ?? false
         end = try fields.optionalBool("end") ?? false
+        reason = try fields.optionalString("reason")
+        if let reason, reason.utf8.count > Self.longestReason {
+            throw FieldError(field: "reason", problem: "must not be longer than \(Self.longestReason) bytes")
+        }
+        forMilliseconds = try fields.optionalInt("for_ms")
+        if let forMilliseconds, forMilliseconds <= 0 {
+            throw FieldError(field: "for_ms", problem: "must be more than 0")
+        }
+        url = try fields.optionalString("url")
+        if let url, url.isEmpty || url.utf8.count > Self.longestURL {
+            throw FieldError(field: "url", problem: "must have from 1 to \(Self.longestURL) bytes")
+        }
         state = verb == .wait ? try fields.string("state") : nil
         wait = try fields.optionalBool("wait") ?? true
         timeoutMilliseconds = try fields.optionalInt("timeout_ms")
@@ -66,6 +88,9 @@ public struct VerbRequest: Hashable, Sendable {
         if background { object["background"] = true }
         if force { object["force"] = true }
         if end { object["end"] = true }
+        if let reason { object["reason"] = .string(reason) }
+        if let forMilliseconds { object["for_ms"] = .int(forMilliseconds) }
+        if let url { object["url"] = .string(url) }
         if let state { object["state"] = .string(state) }
         if !wait { object["wait"] = false }
         if let timeoutMilliseconds { object["timeout_ms"] = .int(timeoutMilliseconds) }

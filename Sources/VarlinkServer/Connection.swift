@@ -4,8 +4,11 @@ import Varlink
 
 /// One client. It reads no call while one is in work: what a client sends too early waits in the kernel.
 final class Connection {
+    let number: UInt64
+    let peer: Peer
+    /// Why it is not served.
+    let refusal: VarlinkServer.Refusal?
     private let socket: Descriptor
-    private let peer: Peer
     private weak var server: VarlinkServer?
     private var source: IOSource?
     private var framer: MessageFramer
@@ -24,9 +27,17 @@ final class Connection {
 
     private static let readAhead = 256 << 10
 
-    init?(socket: Descriptor, peer: Peer, server: VarlinkServer) {
+    init?(
+        number: UInt64,
+        socket: Descriptor,
+        peer: Peer,
+        refusal: VarlinkServer.Refusal?,
+        server: VarlinkServer
+    ) {
+        self.number = number
         self.socket = socket
         self.peer = peer
+        self.refusal = refusal
         self.server = server
         framer = MessageFramer(limit: server.limits.messageBytes)
         let watch = try? server.loop.watch(socket.raw, .readable) { [weak self] events in self?.handle(events) }
@@ -118,11 +129,11 @@ final class Connection {
             return close()
         }
         let oneway = call.oneway
-        let reply = Reply(more: call.more && !oneway) { [weak self] response in
+        let reply = Reply(more: call.more && !oneway, connection: number) { [weak self] response in
             self?.respond(response, silently: oneway)
         }
         current = reply
-        server?.dispatch(call, from: peer, reply)
+        server?.dispatch(call, from: self, reply)
     }
 
     /// Says what is wrong and ends the connection.

@@ -53,6 +53,8 @@ public struct VarlinkInterface: Hashable, Sendable {
 public final class Reply {
     /// Whether the caller takes more than one reply; if not, send only one.
     public let more: Bool
+    /// The number of the caller's connection, which no other connection to the same socket has.
+    public let connection: UInt64
     /// Called once, from the loop, when the connection is gone before the last reply; not after the last reply.
     public var onClosed: (() -> Void)?
     /// Whether nothing can be sent any more: finished, or the connection is gone.
@@ -66,8 +68,9 @@ public final class Reply {
     private let output: (VarlinkResponse) -> Void
 
     /// A way back into any function; the server makes its own. Useful for tests.
-    public init(more: Bool, output: @escaping (VarlinkResponse) -> Void) {
+    public init(more: Bool, connection: UInt64 = 0, output: @escaping (VarlinkResponse) -> Void) {
         self.more = more
+        self.connection = connection
         self.output = output
     }
 

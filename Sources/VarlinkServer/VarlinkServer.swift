@@ -22,6 +22,20 @@ public struct VarlinkServiceInfo: Hashable, Sendable {
     }
 }
 
+/// What servers at several sockets have in common, in memory once.
+public final class VarlinkService {
+    let interface: VarlinkServiceInterface
+    /// They read one at a time.
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+
+    /// A service with these interfaces.
+    public init(info: VarlinkServiceInfo, interfaces: [VarlinkInterface]) {
+        interface = VarlinkServiceInterface(info: info, interfaces: interfaces)
+    }
+
+    deinit { buffer.deallocate() }
+}
+
 /// The server cannot listen; the description says why and what to do.
 public struct VarlinkServerError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A sentence for people.
@@ -51,27 +65,49 @@ public final class VarlinkServer {
         reply.fail(VarlinkErrorName.methodNotImplemented, ["method": .string(call.method)])
     }
 
+    /// Called when a connection is gone, with its number (``Reply/connection``).
+    public var onDisconnect: ((UInt64) -> Void)?
+    /// Says of somebody who connects whether he is refused: every call of his gets that error.
+    public var refusal: ((Peer) -> Refusal?)?
+
+    /// What somebody is told who is not served.
+    public struct Refusal {
+        /// The full name of the error.
+        public var error: String
+        /// What belongs to it.
+        public var parameters: JSON
+
+        /// Makes one from its parts.
+        public init(error: String, parameters: JSON) {
+            self.error = error
+            self.parameters = parameters
+        }
+    }
+
     /// The socket's path.
-    public let path: String
+    public var path: String { place.text }
     /// The bounds that it was made with.
     public let limits: Limits
 
     let loop: EventLoop
-    private let service: VarlinkServiceInterface
+    private let place: SharedPath
+    private let service: VarlinkService
+    private let mode: UInt32
+    private let owner: (uid: UInt32, gid: UInt32)?
     /// The listening socket, for the keeper to hold: clients that connect while nobody serves wait in its backlog.
     public private(set) var listener: Descriptor
     private let ownUser: UInt32
     private var source: IOSource?
     private var pause: TimerSource?
-    private var connections: [ObjectIdentifier: Connection] = [:]
-    /// Shared by all connections: they read one at a time.
-    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
+    private var connections: [UInt64: Connection] = [:]
+    private var lastConnection: UInt64 = 0
+    var buffer: UnsafeMutableRawBufferPointer { service.buffer }
 
     /// Listens on `path`: the directory is made (0755) if need be, a socket that nobody answers on is replaced.
     ///
     /// Anybody may connect (0666); the handler decides by the peer what a call may do. `held`: the listening socket of an
     /// earlier server at the same path.
-    public init(
+    public convenience init(
         loop: EventLoop,
         path: String,
         taking held: Descriptor? = nil,
@@ -79,36 +115,51 @@ public final class VarlinkServer {
         interfaces: [VarlinkInterface],
         limits: Limits = Limits()
     ) throws(VarlinkServerError) {
+        let service = VarlinkService(info: info, interfaces: interfaces)
+        try self.init(loop: loop, path: SharedPath(path), taking: held, service: service, limits: limits)
+    }
+
+    /// As the other, one of several that offer the same. With `owner` the socket is that user's, which needs root.
+    public init(
+        loop: EventLoop,
+        path: SharedPath,
+        taking held: Descriptor? = nil,
+        service: VarlinkService,
+        limits: Limits = Limits(),
+        mode: UInt32 = 0o666,
+        owner: (uid: UInt32, gid: UInt32)? = nil
+    ) throws(VarlinkServerError) {
         self.loop = loop
-        self.path = path
+        self.place = path
         self.limits = limits
-        self.service = VarlinkServiceInterface(info: info, interfaces: interfaces)
+        self.service = service
+        self.mode = mode
+        self.owner = owner
         self.ownUser = Users.effectiveUID
-        if let held { listener = held } else { listener = try Self.listen(path: path) }
+        if let held { listener = held } else { listener = try Self.listen(path: path.text, mode: mode, owner: owner) }
+        try watch()
+    }
+
+    deinit { close() }
+
+    private func watch() throws(VarlinkServerError) {
         do throws(Errno) {
-            pause = try loop.timer { [weak self] in self?.source?.setEvents(.readable) }
             source = try loop.watch(listener.raw, .readable) { [weak self] _ in self?.acceptConnections() }
         } catch {
             throw VarlinkServerError(description: "cannot watch the socket \(path): \(error)")
         }
     }
 
-    deinit {
-        close()
-        buffer.deallocate()
-    }
+    /// Whether clients are let in; until then they wait in the kernel.
+    public func setAccepting(_ isAccepting: Bool) { source?.setEvents(isAccepting ? .readable : []) }
 
     /// Listens on the path again with a new socket, after somebody removed the old one. Clients stay.
     public func listenAgain() throws(VarlinkServerError) {
-        let fresh = try Self.listen(path: path)
+        let fresh = try Self.listen(path: path, mode: mode, owner: owner)
         source?.cancel()
         listener.close()
         listener = fresh
-        do throws(Errno) {
-            source = try loop.watch(listener.raw, .readable) { [weak self] _ in self?.acceptConnections() }
-        } catch {
-            throw VarlinkServerError(description: "cannot watch the socket \(path): \(error)")
-        }
+        try watch()
     }
 
     /// The number of clients.
@@ -124,11 +175,23 @@ public final class VarlinkServer {
         pause = nil
         listener.close()
         if !leavingSocket { try? File.remove(path) }
+        closeConnections()
+    }
+
+    /// Ends every connection, and goes on listening.
+    public func closeConnections() {
         for connection in connections.values { connection.close() }
         connections = [:]
     }
 
-    private static func listen(path: String) throws(VarlinkServerError) -> Descriptor {
+    /// Ends one connection.
+    public func close(connection: UInt64) { connections[connection]?.close() }
+
+    private static func listen(
+        path: String,
+        mode: UInt32,
+        owner: (uid: UInt32, gid: UInt32)?
+    ) throws(VarlinkServerError) -> Descriptor {
         guard path.utf8.count <= Sockets.longestPath else {
             throw VarlinkServerError(
                 description: "the socket's path is \(path.utf8.count) bytes long, \(Sockets.longestPath) is the "
@@ -154,7 +217,9 @@ public final class VarlinkServer {
             )
         }
         do throws(Errno) {
-            return try Sockets.listen(path: path, mode: 0o666, backlog: 512)
+            let socket = try Sockets.listen(path: path, mode: mode, backlog: 512)
+            if let owner, Users.isRoot { try File.setOwner(path, uid: owner.uid, gid: owner.gid) }
+            return socket
         } catch {
             throw VarlinkServerError(description: "cannot listen on \(path): \(error)")
         }
@@ -185,6 +250,7 @@ public final class VarlinkServer {
     /// What waits stays readable: without a pause an accept that fails would be a busy loop.
     private func pauseAccepting() {
         source?.setEvents([])
+        if pause == nil { pause = try? loop.timer { [weak self] in self?.source?.setEvents(.readable) } }
         pause?.arm(at: loop.now + .milliseconds(100))
     }
 
@@ -198,17 +264,26 @@ public final class VarlinkServer {
             gid: credentials.gid,
             groups: credentials.groups
         )
-        guard let connection = Connection(socket: socket, peer: peer, server: self) else { return }
-        connections[ObjectIdentifier(connection)] = connection
+        lastConnection += 1
+        let connection = Connection(
+            number: lastConnection,
+            socket: socket,
+            peer: peer,
+            refusal: refusal?(peer),
+            server: self
+        )
+        connections[lastConnection] = connection
     }
 
     func forget(_ connection: Connection) {
-        connections[ObjectIdentifier(connection)] = nil
+        guard connections.removeValue(forKey: connection.number) != nil else { return }
+        onDisconnect?(connection.number)
     }
 
     /// Answers what the standard asks of every service; leaves the rest to the handler.
-    func dispatch(_ call: VarlinkCall, from peer: Peer, _ reply: Reply) {
-        if service.answer(call, reply) { return }
-        handler(call, peer, reply)
+    func dispatch(_ call: VarlinkCall, from connection: Connection, _ reply: Reply) {
+        if service.interface.answer(call, reply) { return }
+        if let refusal = connection.refusal { return reply.fail(refusal.error, refusal.parameters) }
+        handler(call, connection.peer, reply)
     }
 }

@@ -42,7 +42,7 @@ struct DiagnosticTests {
             ("grace = 2026-01-01", "9: apps.web.grace: expected a duration like \"5s\", found a date or time"),
             (
                 "ready = 1",
-                "9: apps.web.ready: expected \"exec\", \"notify\" or a table with tcp, http, command or file, found an integer"
+                "9: apps.web.ready: expected \"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file, found an integer"
             ),
             // Choices
             (
@@ -52,7 +52,7 @@ struct DiagnosticTests {
             ("type = \"forking\"", "8: apps.web.type: \"forking\" is not one of \"service\", \"oneshot\""),
             (
                 "ready = \"notfy\"",
-                "9: apps.web.ready: \"notfy\" is not \"exec\", \"notify\" or a table with tcp, http, command or file; "
+                "9: apps.web.ready: \"notfy\" is not \"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file; "
                     + "did you mean \"notify\"?"
             ),
             // Durations

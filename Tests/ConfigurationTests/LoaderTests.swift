@@ -59,7 +59,7 @@ struct LoaderTests {
         rules.eviction = .kill
         app.exec = ["/bin/a", ""]
         rules.exitsOnSuspend = true
-        app.expiryWarning = .seconds(1)
+        rules.expiryWarning = .seconds(1)
         rules.extensionLimit = .seconds(120)
         rules.grace = .zero
         app.group = "video"
@@ -82,7 +82,7 @@ struct LoaderTests {
         app.memoryNeeded = 1_000_000
         app.nice = -5
         app.notifyAccess = .main
-        app.onLock = .ignore
+        rules.onLock = .ignore
         rules.onMissedTransition = .end
         app.pageOutAfter = .seconds(5_400)
         app.priority = -7
@@ -121,8 +121,8 @@ struct LoaderTests {
         rules.suspendDeadline = .seconds(3)
         app.suspendWith = .freezer
         app.tags = ["t"]
-        app.taskBudget = .seconds(3_600)
-        app.taskTime = .seconds(20)
+        rules.taskBudget = .seconds(3_600)
+        rules.taskTime = .seconds(20)
         rules.transitionDeadline = .seconds(7)
         rules.isOneshot = true
         app.umask = 0o027

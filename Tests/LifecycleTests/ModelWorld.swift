@@ -69,6 +69,7 @@ struct ModelApp {
                 let late = !isCooperative && dice.chance(10)
                 plan(.answer(message), late ? 4_000...20_000 : 0...100, now, &dice)
             }
+        case .warn: try needProcess("warn")
         case .signalStop, .signalWatchdog:
             try needProcess("\(action)")
             if isCooperative || dice.chance(60) {
@@ -202,6 +203,7 @@ struct ModelApp {
         case .watchdog:
             machine.isAlive && state != .suspended && edge != .suspending && edge != .terminating
                 && edge != .launching
+        case .task: state == .background && edge != .enteringForeground && !machine.tasks.isEmpty
         case .backgroundTime: state == .background && (edge == nil || edge == .resuming || edge == .enteringBackground)
         }
     }
@@ -210,7 +212,7 @@ struct ModelApp {
 /// Things that can be asked of an app or happen to it, at random.
 enum Whim {
     static func request(_ dice: inout Dice) -> Request {
-        switch dice.below(15) {
+        switch dice.below(21) {
         case 0: .start(background: false)
         case 1: .start(background: true)
         case 2: .stop([.stopped, .replaced, .memoryLimit, .exitsOnSuspend][dice.below(4)])
@@ -224,6 +226,12 @@ enum Whim {
         case 11: .forceQuit
         case 12: .evict
         case 13: .wake
+        case 14: .cover(begin: true)
+        case 15: .cover(begin: false)
+        case 16: .hold(reason: "whim", until: nil)
+        case 17: .release
+        case 18: .openURL
+        case 19: .forceSuspend
         default: .reset
         }
     }
@@ -231,13 +239,14 @@ enum Whim {
     static func rules(_ dice: inout Dice) -> AppRules {
         var rules = AppRules()
         for message in Message.allCases where dice.chance(40) { rules.answeredMessages.insert(message) }
-        rules.readiness = dice.chance(50) ? .exec : .notify
+        rules.readiness = [.exec, .notify, .delegate][dice.below(3)]
+        rules.onLock = [.defer, .terminate, .ignore][dice.below(3)]
         rules.watchdog = dice.chance(50) ? .seconds(3) : nil
         rules.onMissedTransition = dice.chance(30) ? .end : .goOn
         rules.exitsOnSuspend = dice.chance(15)
         rules.isOneshot = dice.chance(10)
         rules.restart = RestartPolicy.allCases[dice.below(3)]
-        rules.eviction = [.kill, .terminate, .never][dice.below(3)]
+        rules.eviction = EvictionRule.allCases[dice.below(4)]
         rules.backoff.cap = .seconds(2)
         rules.backoff.window = .seconds(60)
         return rules

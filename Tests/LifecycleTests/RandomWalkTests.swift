@@ -68,7 +68,16 @@ struct Walk {
     /// Something that the app does by itself, or somebody does to it.
     private mutating func disturb() throws(Violation) {
         let alive = app.tree == .alive
-        switch dice.below(12) {
+        switch dice.below(18) {
+        case 12 where alive: try handle(.delegate(attached: true))
+        case 13 where alive: try handle(.delegate(attached: false))
+        case 14: try handle(.lockHeld)
+        case 15, 16:
+            guard let (_, actions) = try? machine.beginTask("whim", now: now) else { return }
+            try take(actions, for: "a task begins")
+        case 17:
+            guard let task = machine.tasks.first, let actions = machine.endTask(task.token, now: now) else { return }
+            try take(actions, for: "a task ends")
         case 0 where alive && !app.mainGone && !app.stopped:
             app.mainGone = true
             try handle(.mainExited(.exited(code: dice.chance(50) ? 0 : 1)))
@@ -124,7 +133,9 @@ struct Walk {
             if action == .requestLaunch { try take(machine.permitLaunch(now: now), for: "permit") }
         }
         let asksToEnd = actions.contains { $0 == .signalStop || $0 == .signalWatchdog || $0 == .endRemains }
-        if asksToEnd, app.stopped { throw Violation("is asked to end, but stopped") }
+        // SIGKILL needs nobody to run.
+        let isKilled = machine.deadlines.contains { $0.kind == .kill }
+        if asksToEnd, app.stopped, !isKilled { throw Violation("is asked to end, but stopped") }
         if case .launching = machine.transition, app.tree == .alive, machine.rules.readiness != .exec,
             !app.news.contains(where: { $0.what == .ready }), app.isCooperative || dice.chance(30)
         {
@@ -136,6 +147,12 @@ struct Walk {
     /// From here on everything goes as it should: the goal is reached, or the app rests for a reason.
     mutating func quiesce() throws(Violation) {
         app.isCooperative = true
+        // Nothing holds or covers it any longer, or its goal would wait.
+        try ask(.cover(begin: false))
+        try ask(.release)
+        for task in machine.tasks {
+            try take(machine.endTask(task.token, now: now) ?? [], for: "the last tasks end")
+        }
         // Answers that were withheld come now, if they still matter.
         for message in Message.allCases { try handle(.answered(message)) }
         let end = now + .seconds(120)

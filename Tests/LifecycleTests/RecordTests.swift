@@ -113,6 +113,7 @@ enum Record {
         [UInt8](unsafeUninitializedCapacity: 2_048) { buffer, count in
             var writer = RecordWriter(UnsafeMutableRawBufferPointer(buffer))
             machine.encode(into: &writer)
+            machine.encodeLater(into: &writer)
             count = writer.count
         }
     }
@@ -122,7 +123,11 @@ enum Record {
         let bytes = of(machine)
         let again = bytes.withUnsafeBytes { memory in
             var reader = RecordReader(memory)
-            return AppMachine(rules: machine.rules, from: &reader)
+            var again = AppMachine(rules: machine.rules, from: &reader)
+            again?.restoreLater(from: &reader)
+            // Names are kept elsewhere.
+            again?.restore(tasks: machine.tasks, holds: machine.holds)
+            return again
         }
         return again.flatMap { of($0) == bytes ? $0 : nil }
     }
@@ -134,11 +139,16 @@ enum Record {
             let bytes = [UInt8](unsafeUninitializedCapacity: 2_048) { buffer, count in
                 var writer = RecordWriter(UnsafeMutableRawBufferPointer(buffer))
                 coordinator.encode(place, into: &writer)
+                coordinator.encodeLater(place, into: &writer)
                 count = writer.count
             }
             let taken = bytes.withUnsafeBytes { memory in
                 var reader = RecordReader(memory)
-                return fresh.restore(app, from: &reader)
+                guard fresh.restore(app, from: &reader) else { return false }
+                fresh.restoreLater(app, from: &reader)
+                let machine = coordinator.machine(place)
+                fresh.restore(app, tasks: machine.tasks, holds: machine.holds)
+                return true
             }
             guard taken else { throw Violation("\(place) was not taken back") }
         }

@@ -7,11 +7,14 @@ struct Foreground: ParsableCommand {
         abstract: "Brings apps to the foreground."
     )
     @OptionGroup var apps: AppsArgument
+    @Option(help: ArgumentHelp("What the app shall open there; for apps with a delegate.", valueName: "url"))
+    var url: String?
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
-        let request = VerbRequest(verb: .foreground, apps: apps.apps)
+        var request = VerbRequest(verb: .foreground, apps: apps.apps)
+        request.url = url
         try VerbRunner.run(request, options, wait: wait)
     }
 }

@@ -1,0 +1,96 @@
+/// What records got after their first version: behind everything else, since their fields keep their places.
+extension AppMachine {
+    /// The most bytes that it takes.
+    public static let laterBytes = 56
+
+    /// Writes it.
+    public func encodeLater(into record: inout RecordWriter) {
+        var flags: UInt8 = hasDelegate ? 1 : 0
+        if isCovered { flags |= 2 }
+        if isPrepared { flags |= 4 }
+        if grantIsOver { flags |= 8 }
+        if isForced { flags |= 16 }
+        if hasURL { flags |= 32 }
+        if backgroundTime != nil { flags |= 64 }
+        record.put(flags)
+        var awaiting: Message?
+        if case .launching(let launching) = phase { awaiting = launching.awaiting }
+        record.put(awaiting)
+        guard let time = backgroundTime?.value else { return }
+        record.put(time.lastToken)
+        record.put(time.used)
+        record.put(time.budgetUsed)
+        record.put(time.budgetBegan)
+        record.put(time.clock)
+        record.put(time.lockedSince)
+        record.put(time.lockRetry)
+    }
+
+    /// Takes it back, of a machine that was read before.
+    public mutating func restoreLater(from record: inout RecordReader) {
+        let flags = record.take(UInt8.self)
+        hasDelegate = flags & 1 != 0
+        isCovered = flags & 2 != 0
+        isPrepared = flags & 4 != 0
+        grantIsOver = flags & 8 != 0
+        isForced = flags & 16 != 0
+        hasURL = flags & 32 != 0
+        let awaiting = record.takeOptional(Message.self)
+        if case .launching(var launching) = phase {
+            launching.awaiting = awaiting
+            phase = .launching(launching)
+        }
+        guard flags & 64 != 0 else { return }
+        var time = BackgroundTime()
+        time.lastToken = record.take(UInt32.self)
+        time.used = record.takeTime()
+        time.budgetUsed = record.takeTime()
+        time.budgetBegan = record.takeOptionalTime()
+        time.clock = record.takeOptionalTime()
+        time.lockedSince = record.takeOptionalTime()
+        time.lockRetry = record.takeOptionalTime()
+        backgroundTime = time.isEmpty ? nil : Shared(time)
+    }
+}
+
+extension Coordinator {
+    /// Writes what the machine's record got later.
+    public func encodeLater(_ app: AppID, into record: inout RecordWriter) {
+        nodes[app].machine.encodeLater(into: &record)
+    }
+
+    /// Takes it back.
+    public mutating func restoreLater(_ app: AppID, from record: inout RecordReader) {
+        nodes[app].machine.restoreLater(from: &record)
+        touch(app)
+    }
+
+    /// Goes on with tasks and holds that were kept elsewhere.
+    public mutating func restore(_ app: AppID, tasks: [BackgroundTask], holds: [Hold]) {
+        nodes[app].machine.restore(tasks: tasks, holds: holds)
+        touch(app)
+    }
+}
+
+/// Background tasks, in the name of an app.
+extension Coordinator {
+    /// Begins a task; its number comes back with what has to be done.
+    ///
+    /// - Throws: ``RequestError`` when the app is not running, or has no time for it.
+    public mutating func beginTask(
+        _ name: String,
+        of app: AppID,
+        now: Duration
+    ) throws(RequestError) -> (token: UInt32, actions: [AppAction]) {
+        let (token, actions) = try nodes[app].machine.beginTask(name, now: now)
+        absorb(actions, of: app, now: now)
+        return (token, finish(now: now))
+    }
+
+    /// Ends a task; nil when there is none of that number.
+    public mutating func endTask(_ token: UInt32, of app: AppID, now: Duration) -> [AppAction]? {
+        guard let actions = nodes[app].machine.endTask(token, now: now) else { return nil }
+        absorb(actions, of: app, now: now)
+        return finish(now: now)
+    }
+}

@@ -1,0 +1,339 @@
+/// Something that an app has to finish, and that keeps it in the background until then.
+public struct BackgroundTask: Sendable, Hashable {
+    /// Counts the tasks of an incarnation from 1.
+    public let token: UInt32
+    /// What it is for.
+    public let name: String
+    /// Whether it was told that its time is nearly up.
+    public internal(set) var isWarned = false
+
+    /// A task as it was begun.
+    public init(token: UInt32, name: String, isWarned: Bool = false) {
+        self.token = token
+        self.name = name
+        self.isWarned = isWarned
+    }
+}
+
+/// An operator's word that an app stays in the background.
+public struct Hold: Sendable, Hashable {
+    /// Why, in the operator's words.
+    public let reason: String
+    /// When it ends; nil when somebody ends it.
+    public let until: Duration?
+
+    /// A hold until then.
+    public init(reason: String, until: Duration?) {
+        self.reason = reason
+        self.until = until
+    }
+}
+
+/// What keeps an app in the background, and the account of it. Most apps have none.
+///
+/// The time of tasks runs while there is one and the app is in the background; ``AppMachine/settleTasks(now:)`` starts
+/// and stops the clock whenever the machine has taken something in.
+struct BackgroundTime: Sendable, Hashable {
+    var tasks: [BackgroundTask] = []
+    var holds: [Hold] = []
+    var lastToken: UInt32 = 0
+    /// Tasks that were there when the app began to end.
+    var leaked: [String] = []
+    /// Used in this stay in the background, without what the clock shows now.
+    @Packed var used: Duration = .zero
+    /// Used since `budgetBegan`, likewise.
+    @Packed var budgetUsed: Duration = .zero
+    @OptionallyPacked var budgetBegan: Duration?
+    /// Since when the clock runs.
+    @OptionallyPacked var clock: Duration?
+    /// Since when its locks have kept it from being suspended, and when that is tried again.
+    @OptionallyPacked var lockedSince: Duration?
+    @OptionallyPacked var lockRetry: Duration?
+
+    static let day = Duration.seconds(86_400)
+    /// More is no use of them.
+    static let mostTasks = 64
+    static let mostHolds = 16
+    static let longestName = 128
+
+    init() {}
+
+    /// Whether it says nothing any more.
+    var isEmpty: Bool {
+        tasks.isEmpty && holds.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
+            && lockRetry == nil && used == .zero && clock == nil && lastToken == 0
+    }
+
+    /// What is left of the time that tasks share; nil for no limit.
+    func remaining(_ rules: AppRules, now: Duration) -> Duration? {
+        let running = clock.map { now - $0 } ?? .zero
+        var left = rules.taskTime.map { $0 - used - running }
+        if let budget = rules.taskBudget {
+            let isNewDay = budgetBegan.map { now - $0 >= Self.day } ?? true
+            let rest = isNewDay ? budget : budget - budgetUsed - running
+            left = left.map { min($0, rest) } ?? rest
+        }
+        return left.map { max($0, .zero) }
+    }
+
+    mutating func startClock(now: Duration) {
+        guard clock == nil else { return }
+        if budgetBegan.map({ now - $0 >= Self.day }) ?? true {
+            budgetBegan = now
+            budgetUsed = .zero
+        }
+        clock = now
+    }
+
+    mutating func stopClock(now: Duration) {
+        guard let since = clock else { return }
+        clock = nil
+        used += now - since
+        budgetUsed += now - since
+    }
+}
+
+extension AppMachine {
+    // MARK: What can be read
+
+    /// Its background tasks, in the order in which they were begun.
+    public var tasks: [BackgroundTask] { backgroundTime?.value.tasks ?? [] }
+
+    /// The holds of operators.
+    public var holds: [Hold] { backgroundTime?.value.holds ?? [] }
+
+    /// The names of the tasks that it had when it began to end.
+    public var leakedTasks: [String] { backgroundTime?.value.leaked ?? [] }
+
+    /// Whether something keeps it in the background.
+    public var isHeld: Bool { backgroundTime.map { !$0.value.tasks.isEmpty || !$0.value.holds.isEmpty } ?? false }
+
+    /// What holds it, in words: `the task upload`.
+    public var holders: [String] {
+        tasks.map { "the task \($0.name)" } + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
+    }
+
+    /// How long it may still run for its tasks; nil while that is not limited.
+    public func taskTimeLeft(now: Duration) -> Duration? {
+        switch phase {
+        case .running(let running) where running.state == .background || running.state == .suspended:
+            return (backgroundTime?.value ?? BackgroundTime()).remaining(rules, now: now)
+        case .notRunning, .launching, .running, .terminating:
+            return nil
+        }
+    }
+
+    /// The tasks' deadline, as far as their clock runs.
+    var taskDeadline: Deadline? {
+        guard let time = backgroundTime?.value, let since = time.clock,
+            let left = time.remaining(rules, now: since)
+        else { return nil }
+        return Deadline(kind: .task, started: since, at: since + left)
+    }
+
+    /// When something of it has to be looked at.
+    var nextBackgroundDeadline: Duration? {
+        guard let time = backgroundTime?.value else { return nil }
+        var next = time.lockRetry
+        func sooner(_ at: Duration) { next = next.map { min($0, at) } ?? at }
+        for hold in time.holds { if let until = hold.until { sooner(until) } }
+        if let end = taskDeadline?.at {
+            sooner(time.tasks.contains { !$0.isWarned } ? end - rules.expiryWarning : end)
+        }
+        return next
+    }
+
+    // MARK: Tasks
+
+    /// Begins a task.
+    ///
+    /// - Throws: ``RequestError`` when the app is not running, or has no time for it.
+    public mutating func beginTask(_ name: String, now: Duration) throws(RequestError) -> (UInt32, [Action]) {
+        switch phase {
+        case .notRunning, .terminating: throw RequestError("is not running, so it begins no task")
+        case .launching, .running: break
+        }
+        if name.isEmpty || name.utf8.count > BackgroundTime.longestName {
+            throw RequestError("names a task with 1 to \(BackgroundTime.longestName) bytes")
+        }
+        if tasks.count >= BackgroundTime.mostTasks {
+            throw RequestError("has \(BackgroundTime.mostTasks) tasks already, which is the most: end one first")
+        }
+        if let left = taskTimeLeft(now: now), left <= .zero { throw RequestError("has no background time left") }
+        var token: UInt32 = 0
+        changeBackgroundTime { time in
+            time.lastToken += 1
+            token = time.lastToken
+            time.tasks.append(BackgroundTask(token: token, name: name))
+        }
+        var actions: [Action] = []
+        // It may be about to be stopped.
+        walk(into: &actions, now: now)
+        settleTasks(now: now)
+        return (token, actions)
+    }
+
+    /// Ends a task; nil when there is none of that number.
+    public mutating func endTask(_ token: UInt32, now: Duration) -> [Action]? {
+        guard tasks.contains(where: { $0.token == token }) else { return nil }
+        changeBackgroundTime { $0.tasks.removeAll { $0.token == token } }
+        var actions: [Action] = []
+        released(into: &actions, now: now)
+        settleTasks(now: now)
+        return actions
+    }
+
+    /// One thing less holds it.
+    mutating func released(into actions: inout [Action], now: Duration) {
+        guard !isHeld else { return }
+        walk(into: &actions, now: now)
+        guard grantIsOver, case .running(let running) = phase, running.state == .background, running.edge == nil else {
+            return
+        }
+        grantIsOver = false
+        actions.append(.report(.backgroundTimeUsed))
+    }
+
+    // MARK: Holds
+
+    mutating func hold(_ reason: String, until: Duration?, into actions: inout [Action], now: Duration) throws(RequestError)
+    {
+        guard holds.count < BackgroundTime.mostHolds else {
+            throw RequestError("has \(BackgroundTime.mostHolds) holds already, which is the most: end them first")
+        }
+        changeBackgroundTime { $0.holds.append(Hold(reason: reason, until: until)) }
+        walk(into: &actions, now: now)
+    }
+
+    mutating func releaseHolds(into actions: inout [Action], now: Duration) throws(RequestError) {
+        guard !holds.isEmpty else { throw RequestError("is not held: there is nothing to end") }
+        changeBackgroundTime { $0.holds = [] }
+        released(into: &actions, now: now)
+    }
+
+    // MARK: Locks
+
+    /// Others wait for a lock that the app has, and it is, or is about to be, stopped.
+    mutating func lockHeld(into actions: inout [Action], now: Duration) {
+        guard case .running(let running) = phase,
+            running.edge?.transition == .suspending || running.state == .suspended && running.edge == nil
+        else { return }
+        switch rules.onLock {
+        case .ignore:
+            break
+        case .terminate:
+            terminate(.lockWhileSuspending, politely: false, into: &actions, now: now)
+        case .defer:
+            changeBackgroundTime { time in
+                time.lockedSince = time.lockedSince ?? now
+                time.lockRetry = now + .seconds(1)
+            }
+            if running.state == .suspended {
+                beginResuming(into: &actions, now: now)
+            } else {
+                abandonSuspending(into: &actions, now: now)
+            }
+        }
+    }
+
+    /// Whether its locks keep it from being suspended for now.
+    var waitsForLocks: Bool { backgroundTime?.value.lockRetry != nil }
+
+    mutating func forgetLocks() {
+        guard let time = backgroundTime?.value, time.lockedSince != nil || time.lockRetry != nil else { return }
+        changeBackgroundTime { time in
+            time.lockedSince = nil
+            time.lockRetry = nil
+        }
+    }
+
+    // MARK: Deadlines
+
+    mutating func backgroundDeadline(into actions: inout [Action], now: Duration) {
+        guard let time = backgroundTime?.value else { return }
+        if let retry = time.lockRetry, retry <= now {
+            changeBackgroundTime { $0.lockRetry = nil }
+            if let since = time.lockedSince, let limit = rules.taskTime, now - since >= limit {
+                terminate(.lockWhileSuspending, politely: false, into: &actions, now: now)
+            } else {
+                walk(into: &actions, now: now)
+            }
+        }
+        if time.holds.contains(where: { $0.until.map { $0 <= now } ?? false }) {
+            changeBackgroundTime { $0.holds.removeAll { $0.until.map { $0 <= now } ?? false } }
+            released(into: &actions, now: now)
+        }
+        guard let end = taskDeadline?.at, case .running = phase else { return }
+        if end <= now {
+            terminate(.taskExpired, politely: false, into: &actions, now: now)
+        } else if end - rules.expiryWarning <= now {
+            for index in time.tasks.indices where !time.tasks[index].isWarned {
+                changeBackgroundTime { $0.tasks[index].isWarned = true }
+                actions.append(.warn(time.tasks[index].token))
+            }
+        }
+    }
+
+    // MARK: The account
+
+    /// Starts or stops the clock of tasks, after whatever happened.
+    mutating func settleTasks(now: Duration) {
+        guard let time = backgroundTime?.value else { return }
+        let runs: Bool
+        if case .running(let running) = phase {
+            runs =
+                running.state == .background && running.edge?.transition != .enteringForeground && !time.tasks.isEmpty
+        } else {
+            runs = false
+        }
+        if runs != (time.clock != nil) {
+            changeBackgroundTime { if runs { $0.startClock(now: now) } else { $0.stopClock(now: now) } }
+        }
+    }
+
+    /// A stay in the background begins: its tasks have their whole time again.
+    mutating func beginStay() {
+        guard let time = backgroundTime?.value, time.used != .zero || time.tasks.contains(where: \.isWarned) else { return }
+        changeBackgroundTime { time in
+            time.used = .zero
+            for index in time.tasks.indices { time.tasks[index].isWarned = false }
+        }
+    }
+
+    /// The incarnation begins to end.
+    mutating func leakTasks() {
+        guard !tasks.isEmpty else { return }
+        changeBackgroundTime { $0.leaked = $0.tasks.map(\.name) }
+    }
+
+    /// The incarnation is over: its tasks are; holds and the day's budget stay.
+    mutating func endTasks(now: Duration) {
+        guard backgroundTime != nil else { return }
+        changeBackgroundTime { time in
+            time.stopClock(now: now)
+            time.tasks = []
+            time.lastToken = 0
+            time.leaked = []
+            time.used = .zero
+            time.lockedSince = nil
+            time.lockRetry = nil
+        }
+    }
+
+    /// Goes on with tasks and holds that were kept elsewhere, since records have no room for names.
+    public mutating func restore(tasks: [BackgroundTask], holds: [Hold]) {
+        guard !tasks.isEmpty || !holds.isEmpty else { return }
+        changeBackgroundTime { time in
+            time.tasks = tasks
+            time.holds = holds
+            time.lastToken = max(time.lastToken, tasks.map(\.token).max() ?? 0)
+        }
+    }
+
+    mutating func changeBackgroundTime(_ change: (inout BackgroundTime) -> Void) {
+        var time = backgroundTime ?? Shared(BackgroundTime())
+        backgroundTime = nil
+        change(&time.value)
+        backgroundTime = time.value.isEmpty ? nil : time
+    }
+}

@@ -1,0 +1,396 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import SystemPackage
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// The sockets of apps: who may speak there, and what is told on them.
+extension Supervisor {
+    /// How long a delegate or a task outlives its connection: whoever ends is not taken for somebody who let go.
+    private static let goneAfter = Duration.milliseconds(100)
+    /// How long a delegate of a torpord that was replaced has to come back, in running time.
+    static let returnTime = Duration.seconds(5)
+
+    /// The app's channel, made where there is none.
+    func channel(of app: AppRuntime) -> AppChannel {
+        if let channel = app.channel { return channel }
+        let channel = AppChannel()
+        app.channel = channel
+        return channel
+    }
+
+    // MARK: The socket
+
+    /// Listens at the app's own socket, once for all its incarnations.
+    func listen(for app: AppRuntime, _ user: User?, taking held: Descriptor?) throws(LaunchTrouble) {
+        guard app.server == nil else { return }
+        let place = SharedPath(runtime.apps, app.name, "/app")
+        let isThere = held != nil && File.exists(place.text)
+        do throws(VarlinkServerError) {
+            let server = try VarlinkServer(
+                loop: loop,
+                path: place,
+                taking: isThere ? held : nil,
+                service: appService,
+                limits: Self.appLimits,
+                mode: 0o600,
+                owner: user.map { (uid: $0.uid, gid: $0.gid) }
+            )
+            server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
+            server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
+            server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
+            app.server = server
+            if !isThere { hold(HeldName.channel(app.name), server.listener.raw) }
+        } catch {
+            throw LaunchTrouble(error.description)
+        }
+    }
+
+    private static let appLimits: VarlinkServer.Limits = {
+        var limits = VarlinkServer.Limits()
+        limits.connections = 64
+        limits.outboundBytes = 1 << 20
+        return limits
+    }()
+
+    private func refusal(of peer: Peer, _ app: AppRuntime) -> VarlinkServer.Refusal? {
+        let sentence: String
+        if let tree = app.tree {
+            if tree.main.pid == peer.pid || tree.contains(peer.pid) { return nil }
+            sentence = "process \(peer.pid) is not one of \(app.name): an app's socket is for its own processes"
+            note(app, .unheard, text: "refused process \(peer.pid) at its socket, not its own")
+        } else {
+            sentence = "\(app.name) is not running"
+        }
+        return VarlinkServer.Refusal(
+            error: AppInterface.ErrorName.notPermitted,
+            parameters: ["message": .string(sentence)]
+        )
+    }
+
+    private func serve(_ call: VarlinkCall, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
+        do throws(FieldError) {
+            guard let request = try AppRequest(call: call) else {
+                return reply.fail(VarlinkErrorName.methodNotFound, ["method": .string(call.method)])
+            }
+            guard app.tree != nil else { return refuse(reply, "\(app.name) has ended") }
+            checkStillSuspended(app)
+            switch request {
+            case .attach(let request): attach(request, peer, reply, app)
+            case .answer(let answer): take(answer, reply, app)
+            case .beginTask(let name): beginTask(name, reply, app)
+            case .endTask(let token): endTask(token, reply, app)
+            case .claimTasks(let tokens):
+                claim(tokens, reply.connection, app)
+                let mine = tasks(of: app).filter { tokens.contains($0.token) }
+                reply.send(["tasks": .array(mine.map(\.json))])
+            case .backgroundTime:
+                reply.send(["remaining_ms": .optional(remainingMilliseconds(app))])
+            case .saveState(let data, let file): saveState(data, file, peer, reply, app)
+            case .discardState: discardState(of: app) { outcome in Self.tell(outcome, reply, app) }
+            case .state: reply.send(situation(of: app).json)
+            }
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    private func saveState(_ data: String?, _ file: String?, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
+        saveState(of: app, data: data, file: file, by: peer) { outcome in
+            if case .success(let bytes) = outcome { return reply.send(["bytes": .int(Int64(clamping: bytes))]) }
+            Self.tell(outcome, reply, app)
+        }
+    }
+
+    private static func tell(_ outcome: Result<UInt64, ArchiveFailure>, _ reply: Reply, _ app: AppRuntime) {
+        switch outcome {
+        case .success: reply.send()
+        case .failure(.tooLarge(let limit)):
+            let sentence = "the state has more than the \(limit) bytes that state_limit allows \(app.name)"
+            reply.fail(
+                AppInterface.ErrorName.tooLarge,
+                ["limit": .int(Int64(clamping: limit)), "message": .string(sentence)]
+            )
+        case .failure(.refused(let sentence)), .failure(.failed(let sentence)):
+            reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+        }
+    }
+
+    /// The launch options of the incarnation, as its delegate gets them.
+    private func launchOptions(of app: AppRuntime) -> JSON {
+        LaunchEnvironment.options(
+            coordinator.machine(app.id).launchOrder,
+            url: app.url,
+            restoredState: stateOffered(to: app)?.path
+        )
+    }
+
+    /// What the launch under way was offered, as far as it is still there.
+    private func stateOffered(to app: AppRuntime) -> ArchiveFolder.Found? {
+        app.restoration == .offered ? archives(of: app).found : nil
+    }
+
+    func refuse(_ reply: Reply, _ sentence: String) {
+        reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+    }
+
+    func situation(of app: AppRuntime) -> AppSituation {
+        let machine = coordinator.machine(app.id)
+        var situation = AppSituation(
+            app: app.name,
+            incarnation: Int64(machine.incarnation),
+            state: machine.state.rawValue,
+            transition: machine.transition?.rawValue
+        )
+        situation.options = launchOptions(of: app)
+        situation.tasks = tasks(of: app)
+        return situation
+    }
+
+    // MARK: The delegate
+
+    private func attach(_ request: AttachRequest, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
+        guard reply.more else {
+            return reply.fail(VarlinkErrorName.expectedMore)
+        }
+        let channel = channel(of: app)
+        if let there = channel.delegate, there.pid != peer.pid, !there.reply.isClosed {
+            return reply.fail(
+                AppInterface.ErrorName.alreadyAttached,
+                [
+                    "pid": .int(Int64(there.pid)),
+                    "message": .string("process \(there.pid) is the delegate of \(app.name) already"),
+                ]
+            )
+        }
+        let incarnation = Int64(coordinator.machine(app.id).incarnation)
+        let after = request.incarnation == incarnation ? request.after ?? 0 : 0
+        // The same process again: its other connection is one that it has given up.
+        let earlier = channel.delegate?.reply
+        channel.delegate = AppChannel.Delegate(
+            reply: reply,
+            pid: peer.pid,
+            sent: UInt32(clamping: max(0, min(after, Int64(channel.lastID))))
+        )
+        if let earlier, !earlier.isClosed { app.server?.close(connection: earlier.connection) }
+        if !request.tasks.isEmpty { claim(request.tasks, reply.connection, app) }
+        channel.returnTimer = nil
+        if channel.owners.values.contains(.lost) { expectReturn(of: app) }
+        reply.send(situation(of: app).json, continues: true)
+        trace(app, .contact)
+        note(app, .attached, text: "has a delegate: process \(peer.pid)")
+        deliver(.delegate(attached: true), to: app.id)
+        pump(app)
+    }
+
+    /// A connection is gone. Whoever dies is about to be noticed; whoever comes back does so at once.
+    private func disconnected(_ connection: UInt64, _ app: AppRuntime) {
+        guard let channel = app.channel, app.tree != nil else { return }
+        let wasDelegate = channel.delegate?.reply.connection == connection
+        let hadTasks = channel.owners.values.contains(.connection(connection))
+        guard wasDelegate || hadTasks else { return }
+        let incarnation = coordinator.machine(app.id).incarnation
+        channel.goneTimers[connection] = try? loop.timer { [weak self, weak app] in
+            guard let self, let app, let channel = app.channel else { return }
+            channel.goneTimers[connection] = nil
+            guard self.coordinator.machine(app.id).incarnation == incarnation else { return }
+            for (token, owner) in channel.owners where owner == .connection(connection) {
+                self.finish(task: token, app)
+            }
+            if channel.delegate?.reply.connection == connection { self.detach(app) }
+        }
+        channel.goneTimers[connection]?.arm(after: Self.goneAfter)
+    }
+
+    /// Nobody hears the app's messages any more.
+    private func detach(_ app: AppRuntime) {
+        guard let channel = app.channel else { return }
+        channel.delegate = nil
+        guard coordinator.machine(app.id).isAlive else { return }
+        note(app, .attached, text: "has no delegate any more: its connection was closed")
+        // A launch waits for the next delegate, which is told what this one was.
+        let isLaunching = coordinator.machine(app.id).transition == .launching
+        if !isLaunching { channel.queue = [] }
+        deliver(.delegate(attached: false), to: app.id)
+        record(app)
+    }
+
+    /// A delegate of a torpord before this one comes back, or counts as gone.
+    func expectReturn(of app: AppRuntime) {
+        guard let channel = app.channel else { return }
+        channel.returnTimer = try? loop.timer { [weak self, weak app] in
+            guard let self, let app, let channel = app.channel else { return }
+            // While it is stopped it cannot; when it runs again it has its time.
+            if self.coordinator.machine(app.id).state == .suspended { return }
+            channel.returnTimer = nil
+            for (token, owner) in channel.owners where owner == .lost { self.finish(task: token, app) }
+            if channel.delegate == nil { self.detach(app) }
+        }
+        channel.returnTimer?.arm(after: Self.returnTime)
+    }
+
+    /// It runs again.
+    func channelResumed(_ app: AppRuntime) {
+        if app.channel?.returnTimer != nil { app.channel?.returnTimer?.arm(after: Self.returnTime) }
+    }
+
+    /// The incarnation is over.
+    func closeChannel(_ app: AppRuntime) {
+        app.channel = nil
+        app.server?.closeConnections()
+    }
+
+    // MARK: Messages
+
+    /// Numbers what the core decided to tell delegates, before it is recorded.
+    func enqueue(_ outputs: [AppAction]) {
+        for output in outputs {
+            switch output.action {
+            case .tell(let message):
+                guard hearsByChannel(output.app) else { continue }
+                let app = apps[output.app]
+                let isAwaited = coordinator.machine(output.app).awaitedMessage == message
+                channel(of: app).add(message, isAwaited: isAwaited, url: message == .openURL ? app.url : nil)
+                if message == .openURL { app.url = nil }
+            case .warn(let token):
+                if hearsByChannel(output.app) {
+                    channel(of: apps[output.app]).add(.taskExpiring, isAwaited: false, task: token)
+                }
+            case .launch: apps[output.app].channel = nil
+            case .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses, .endRemains,
+                .entered, .ended, .report, .requestLaunch, .askForAdmission:
+                break
+            }
+        }
+    }
+
+    /// Whether the app hears messages on its socket, now or as soon as it has connected.
+    func hearsByChannel(_ app: AppID) -> Bool {
+        let machine = coordinator.machine(app)
+        return machine.hasDelegate || machine.rules.readiness == .delegate && machine.transition == .launching
+    }
+
+    /// Sends the next message, if nothing is in flight.
+    func pump(_ app: AppRuntime) {
+        guard let channel = app.channel, let delegate = channel.delegate, let next = channel.queue.first,
+            delegate.sent < next.id, !delegate.reply.isClosed
+        else { return }
+        guard let parameters = parameters(of: next, app) else {
+            // There is nothing to tell: the number is the next message's.
+            channel.queue.removeFirst()
+            if channel.lastID == next.id { channel.lastID -= 1 } else { channel.answeredID = next.id }
+            if next.isAwaited { deliver(.answered(next.message), to: app.id) }
+            return pump(app)
+        }
+        channel.delegate?.sent = next.id
+        let deadline = next.isAwaited ? edgeDeadline(of: app).map { max(0, ($0.at - loop.now).microseconds / 1000) } : nil
+        let message = AppMessage(
+            id: Int64(next.id),
+            name: next.message.rawValue,
+            deadlineMilliseconds: deadline,
+            parameters: parameters
+        )
+        trace(app, .told(next.message))
+        note(app, .told, text: "told \(next.message.rawValue)")
+        delegate.reply.send(["message": message.json], continues: true)
+    }
+
+    private func edgeDeadline(of app: AppRuntime) -> Deadline? {
+        coordinator.machine(app.id).deadlines.first { deadline in
+            switch deadline.kind {
+            case .launch, .transition, .background, .willTerminate: true
+            case .suspend, .grace, .kill, .restart, .watchdog, .backgroundTime, .task: false
+            }
+        }
+    }
+
+    /// What a message says beside its name; nil when it is not told after all.
+    private func parameters(of outgoing: AppChannel.Outgoing, _ app: AppRuntime) -> JSON? {
+        let machine = coordinator.machine(app.id)
+        switch outgoing.message {
+        case .willFinishLaunching, .didFinishLaunching:
+            return ["options": launchOptions(of: app)]
+        case .restoreState:
+            guard let archive = stateOffered(to: app) else { return nil }
+            return ["path": .string(archive.path), "bytes": .int(Int64(clamping: archive.bytes))]
+        case .openURL:
+            return outgoing.url.map { ["url": .string($0)] }
+        case .resumed:
+            return ["gap_s": .double(machine.lastGap.inSeconds)]
+        case .willTerminate:
+            return ["reason": .optional(machine.endingReason?.rawValue)]
+        case .taskExpiring:
+            guard let task = machine.tasks.first(where: { $0.token == outgoing.task }) else { return nil }
+            return [
+                "token": .int(Int64(task.token)), "name": .string(task.name),
+                "remaining_ms": .optional(remainingMilliseconds(app)),
+            ]
+        case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground,
+            .didReceiveMemoryWarning, .settingsDidChange, .identityDidChange, .significantTimeChange, .refresh:
+            return .emptyObject
+        }
+    }
+
+    private func take(_ answer: AppAnswer, _ reply: Reply, _ app: AppRuntime) {
+        guard let channel = app.channel, let first = channel.queue.first, Int64(first.id) == answer.id,
+            channel.delegate.map({ $0.sent >= first.id }) ?? true
+        else { return refuse(answer, reply, app) }
+        reply.send()
+        let message = first.message
+        if answer.result == .pending {
+            channel.pending = answer.text
+            let words = answer.text.map { ": \($0)" } ?? ""
+            traceAnswer(app, message, .pending)
+            note(app, .answered, text: "answered \(message.rawValue): pending\(words)")
+            // The time of didEnterBackground is what it is.
+            if first.isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
+                deliver(.extendTimeout(.milliseconds(time)), to: app.id)
+            }
+            return
+        }
+        traceAnswer(app, message, answer.result == .failed ? .failed : .done)
+        channel.pending = nil
+        channel.queue.removeFirst()
+        channel.answeredID = first.id
+        if answer.result == .failed {
+            let why = answer.text.map { ": \($0)" } ?? ""
+            note(app, .answerFailed, text: "could not do what \(message.rawValue) asks\(why)")
+        } else {
+            note(app, .answered, text: "answered \(message.rawValue)")
+        }
+        if answer.declines.contains(.restoration) { restorationDeclined(app) }
+        if answer.declines.contains(.snapshot) { channel.declinesSnapshot = true }
+        if answer.declines.contains(.url) { deliver(.declinedURL, to: app.id) }
+        if message == .restoreState, answer.result == .failed { restorationFailed(app, answer.text) }
+        if first.isAwaited {
+            deliver(.answered(message), to: app.id)
+            if message == .didEnterBackground, answer.result == .failed { deliver(.failedToPrepare, to: app.id) }
+        } else {
+            record(app)
+        }
+        pump(app)
+    }
+
+    private func refuse(_ answer: AppAnswer, _ reply: Reply, _ app: AppRuntime) {
+        let channel = app.channel
+        if answer.id > 0, answer.id <= Int64(channel?.answeredID ?? 0) {
+            return reply.fail(
+                AppInterface.ErrorName.alreadyAnswered,
+                ["id": .int(answer.id), "message": .string("message \(answer.id) was answered before")]
+            )
+        }
+        let expected = channel?.queue.first.map { Int64($0.id) }
+        let sentence =
+            expected.map { "message \(answer.id) is not in flight, but message \($0)" }
+            ?? "no message is in flight, so there is no message \(answer.id) to answer"
+        note(app, .unheard, text: "answered message \(answer.id), which is not in flight")
+        reply.fail(
+            AppInterface.ErrorName.notInFlight,
+            ["id": .int(answer.id), "expected": .optional(expected), "message": .string(sentence)]
+        )
+    }
+}

@@ -1,0 +1,30 @@
+import ArgumentParser
+import TorporAPI
+
+struct HoldApps: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "hold",
+        abstract: "Keeps apps in the background, so that nothing suspends them."
+    )
+    @OptionGroup var apps: AppsArgument
+    @Option(name: .customLong("for"), help: ArgumentHelp("How long, such as 10m.", valueName: "duration"))
+    var time: TimeLimit?
+    @Option(help: ArgumentHelp("Why; it is shown with the app.", valueName: "text"))
+    var reason: String?
+    @Flag(help: "End all holds of the apps.") var end = false
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if end, time != nil || reason != nil {
+            throw ValidationError("--end ends all holds: it takes neither --for nor --reason")
+        }
+    }
+
+    func run() throws {
+        var request = VerbRequest(verb: .hold, apps: apps.apps)
+        request.end = end
+        request.reason = reason
+        request.forMilliseconds = time.map { $0.milliseconds }
+        try VerbRunner.run(request, options)
+    }
+}
