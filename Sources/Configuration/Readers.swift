@@ -229,6 +229,18 @@ enum Read {
         return duration
     }
 
+    /// Whose lock counts.
+    static func session(_ context: Context, _ node: Node) -> SessionRule? {
+        guard let some = text(context, node) else { return nil }
+        if let rule = SessionRule(some) { return rule }
+        context.error(
+            "\(quoted(some)) is neither \"auto\" nor \"none\", a seat such as \"seat0\", nor the identifier of a session "
+                + "as ‘loginctl’ shows it",
+            at: node.position
+        )
+        return nil
+    }
+
     private static func durationText(_ context: Context, _ node: Node) -> String? {
         switch node.value {
         case .string(let text): return text

@@ -12,6 +12,8 @@ enum SupervisorKeyEffects {
             .value("orphans", \.orphans, .live),
             .value("policies", \.policies, .live),
             .value("readers", \.readers, .live),
+            .value("session", \.session, .live),
+            .value("sleep", \.sleep, .live),
         ] + directories
 
     /// Sockets, logs and what outlives a boot are there by now, and apps know of them.

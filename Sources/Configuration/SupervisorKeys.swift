@@ -13,6 +13,8 @@ enum SupervisorKeys {
         .value("policy_directory", \.policyDirectory, Read.path),
         .value("readers", \.readers, Read.texts),
         .value("runtime_directory", \.runtimeDirectory, Read.path),
+        .value("session", \.session, Read.session),
+        .value("sleep", \.sleep, Read.boolean),
         .value("state_directory", \.stateDirectory, Read.path),
     ]
 

@@ -20,6 +20,10 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var onExit: ExitRule = .terminate
     /// What happens to processes of a lost supervisor that nobody else answers for.
     public var orphans: OrphanRule = .adopt
+    /// Whether apps leave the foreground before the machine sleeps.
+    public var sleep = true
+    /// The session with which apps leave the foreground when it is locked.
+    public var session: SessionRule = .auto
     /// How long events are kept; nil for as long as `historyMaxCount` allows.
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
     /// How many events are kept.
@@ -51,6 +55,40 @@ public enum ExitRule: String, Sendable, Hashable, CaseIterable {
 public enum OrphanRule: String, Sendable, Hashable, CaseIterable {
     case adopt
     case end
+}
+
+/// `session`.
+public enum SessionRule: Sendable, Hashable {
+    /// The session in which the supervisor's user sits; none for root's.
+    case auto
+    case none
+    /// The one in front at this seat.
+    case seat(String)
+    /// The one of this identifier.
+    case id(String)
+
+    /// Nil when it is none of these. Seats begin with `seat` (sd-login(3)); identifiers have letters and digits alone.
+    init?(_ text: String) {
+        func consists(of more: String) -> Bool {
+            text.unicodeScalars.allSatisfy {
+                $0.isASCII && ($0.properties.isAlphabetic || ("0"..."9").contains($0))
+                    || more.unicodeScalars.contains($0)
+            }
+        }
+        switch text {
+        case "auto": self = .auto
+        case "none": self = .none
+        case "": return nil
+        default:
+            if text.hasPrefix("seat"), consists(of: "-_") {
+                self = .seat(text)
+            } else if consists(of: "") {
+                self = .id(text)
+            } else {
+                return nil
+            }
+        }
+    }
 }
 
 /// `log_level`.

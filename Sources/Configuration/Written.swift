@@ -64,6 +64,17 @@ extension LogLevel: Written {}
 extension PolicyIsolation: Written {}
 extension PolicyMode: Written {}
 
+extension SessionRule: Written {
+    var written: String? {
+        switch self {
+        case .auto: "auto"
+        case .none: nil
+        case .seat(let name): name
+        case .id(let id): id
+        }
+    }
+}
+
 extension StandardError: Written {
     var written: String? {
         switch self {

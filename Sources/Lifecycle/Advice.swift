@@ -68,7 +68,11 @@ extension Coordinator {
                 absorb(nodes[app].machine.launch(foreground: foreground, reason: .policy, now: now), of: app, now: now)
                 break
             }
-            return try self.request(request, of: app, now: now)
+            let machine = nodes[app].machine
+            let comesBack = machine.isCovered && (machine.goal == .active || machine.comesBack)
+            let actions = try self.request(request, of: app, now: now)
+            nodes[app].machine.comesBack = comesBack && (goal == .background || goal == .suspended)
+            return actions
         case .grant(let time):
             try check(time)
             try nodes[app].machine.grant(time, now: now)

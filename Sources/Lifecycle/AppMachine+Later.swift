@@ -12,6 +12,7 @@ extension AppMachine {
         if isForced { flags |= 16 }
         if hasURL { flags |= 32 }
         if backgroundTime != nil { flags |= 64 }
+        if comesBack { flags |= 128 }
         record.put(flags)
         var awaiting: Message?
         if case .launching(let launching) = phase { awaiting = launching.awaiting }
@@ -35,6 +36,7 @@ extension AppMachine {
         grantIsOver = flags & 8 != 0
         isForced = flags & 16 != 0
         hasURL = flags & 32 != 0
+        comesBack = flags & 128 != 0
         let awaiting = record.takeOptional(Message.self)
         if case .launching(var launching) = phase {
             launching.awaiting = awaiting

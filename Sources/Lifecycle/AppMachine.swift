@@ -38,6 +38,8 @@ public struct AppMachine: Sendable {
     public internal(set) var hasDelegate = false
     /// Whether the session is locked or the machine about to sleep: in the foreground it is not seen.
     public internal(set) var isCovered = false
+    /// Whether a policy took it further away while it was covered: it comes back to the foreground all the same.
+    var comesBack = false
     /// Whether it has answered didEnterBackground since it was last in the foreground, so that it may be ended without
     /// notice.
     public internal(set) var isPrepared = false
@@ -275,7 +277,7 @@ public struct AppMachine: Sendable {
     }
 
     /// The goal with interruptions taken into account, and with what covers the app.
-    var effectiveGoal: Goal {
+    public var effectiveGoal: Goal {
         guard goal == .active else { return goal }
         // One that would end in the background is not ended because somebody looks away.
         if isCovered { return rules.exitsOnSuspend ? .inactive : .background }

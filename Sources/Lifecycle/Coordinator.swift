@@ -201,6 +201,12 @@ public struct Coordinator: Sendable {
             if isShuttingDown { throw RequestError("is being ended: the supervisor is shutting down") }
         case .stop, .forceQuit, .evict, .reset, .hold, .release, .cover: break
         }
+        switch request {
+        case .wake, .interrupt, .reset, .hold, .release, .cover: break
+        case .start, .foreground, .openURL, .restart, .background, .suspend, .forceSuspend, .resume, .stop, .forceQuit,
+            .evict:
+            nodes[app].machine.comesBack = false
+        }
         if let stop = nodes[app].pendingStop, try requestWhileHeld(app, request, by: stop, now: now) {
             return finish(now: now)
         }

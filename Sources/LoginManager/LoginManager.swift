@@ -76,6 +76,9 @@ public final class LoginManager {
         public var isLocked = false
         /// The session that is followed.
         public var session: String?
+
+        /// Nothing is the case.
+        public init(isKnown: Bool = false) { self.isKnown = isKnown }
     }
 
     /// Begins to follow.
@@ -183,14 +186,11 @@ public final class LoginManager {
         // What was the case stays so until all is known anew.
         guard isAnswered else { return }
         absenceTimer?.disarm()
-        publish(
-            State(
-                isKnown: true,
-                isAsleep: sleep?.isAsleep ?? false,
-                isLocked: session?.isLocked ?? false,
-                session: session?.name
-            )
-        )
+        var new = State(isKnown: true)
+        new.isAsleep = sleep?.isAsleep ?? false
+        new.isLocked = session?.isLocked ?? false
+        new.session = session?.name
+        publish(new)
     }
 
     private func publish(_ new: State) {
@@ -226,6 +226,9 @@ public final class LoginManager {
         }
         return parts.joined(separator: "; ")
     }
+
+    /// Whether there is a logind to follow.
+    public var isThere: Bool { owner != nil }
 
     /// What is missing, in half a sentence; nil when nothing is.
     public var trouble: String? {

@@ -14,7 +14,7 @@ final class SessionWatch {
     private(set) var isLocked = false
     /// The session's identifier; nil when there is none.
     private(set) var name: String?
-    /// Why no session is followed.
+    /// Why the session that was named is not followed. A user may well have none.
     private(set) var trouble: String?
 
     private var arrivals: [BusSlot?] = []
@@ -74,7 +74,6 @@ final class SessionWatch {
             }
             self.search = self.connection.get(LoginManager.service, path, interface, property) { [weak self] answer in
                 let reference = (try? answer.get())?.reference()
-                if reference == nil { self?.trouble = "there is no session to follow now" }
                 self?.settle(reference)
             }
         }
@@ -89,9 +88,11 @@ final class SessionWatch {
             [argument]
         ) { [weak self] result in
             switch result {
-            case .success(let message): answer(message.path())
+            case .success(let message):
+                self?.trouble = nil
+                answer(message.path())
             case .failure(let error):
-                self?.trouble = "no session is followed: \(error)"
+                if case .user = self?.choice {} else { self?.trouble = "no session is followed: \(error)" }
                 answer(nil)
             }
         }
@@ -104,7 +105,6 @@ final class SessionWatch {
             (name, isLocked, followed, hint) = (nil, false, nil, nil)
             return known()
         }
-        trouble = nil
         name = session.id
         guard followed?.path != session.path else { return known() }
         var slots: [BusSlot?] = [

@@ -96,7 +96,9 @@ final class SleepWatch {
                 self.trouble = self.inhibitor == nil ? "logind gave no inhibitor lock: the machine does not wait" : nil
             case .failure(let error):
                 self.inhibitor = nil
-                self.trouble = "the machine does not wait for apps before it sleeps: \(error)"
+                self.trouble =
+                    "the machine does not wait before it sleeps: \(error) (polkit allows it, by "
+                    + "org.freedesktop.login1.inhibit-delay-sleep; without polkit only root may)"
             }
         }
     }

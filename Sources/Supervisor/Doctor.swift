@@ -13,7 +13,7 @@ struct Doctor {
     func checks() -> [DoctorCheck] {
         let freezes = supervisor.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
         return [
-            cgroups, runtimeDirectory, store, stacks, MachineChecks.freezer(freezes),
+            cgroups, runtimeDirectory, store, stacks, supervisor.interruptions.check, MachineChecks.freezer(freezes),
         ] + controllers + policies + MachineChecks(apps: supervisor.apps.count).all
     }
 

@@ -67,6 +67,12 @@ enum Happening: String, CaseIterable {
     case policyChanged = "c371430663c141e392f49466bbfbe8ec"
     case storeChanged = "2ea1c8677b3145b0a9645facf2463545"
 
+    // What the machine and the session do.
+    case machineSleeps = "ccca4f8efe6c45bf9e9d99dcf578fb70"
+    case machineWoke = "e255e76978e748b79329a8ec4228605f"
+    case sessionLocked = "a89196c1c976459fbb3d3b7b95ef6ded"
+    case sessionUnlocked = "5b9c3054f67744aeb0bb94724da0f8d0"
+
     /// What the event log calls the sort of event.
     var kind: String {
         switch self {
@@ -86,6 +92,7 @@ enum Happening: String, CaseIterable {
         case .reconfigured, .removed, .configurationRead, .configurationInvalid: "configuration"
         case .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged: "supervisor"
         case .storeChanged: "store"
+        case .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked: "supervisor"
         }
     }
 
@@ -95,7 +102,7 @@ enum Happening: String, CaseIterable {
         case .changing, .told, .signalled, .attached, .answered, .taskBegan, .taskEnded: .debug
         case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .advised, .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
-            .storeChanged:
+            .storeChanged, .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed: .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
@@ -116,7 +123,8 @@ enum Happening: String, CaseIterable {
             " "
         case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
-            .configurationRead, .configurationInvalid, .policyChanged, .storeChanged:
+            .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .machineSleeps, .machineWoke,
+            .sessionLocked, .sessionUnlocked:
             ": "
         }
     }

@@ -125,6 +125,8 @@ extension Supervisor {
         for warning in kept.warnings { log.warning(warning.description) }
         takeSpecifications(applied.new.apps, living: living)
         govern()
+        interruptions.follow(kept.supervisor)
+        interruptions.coverAll()
         let entries = entries(applied, chosen, ending: ending, living: living)
         tell(applied, entries, by: name)
         for entry in entries { lastEndings[entry.id] = nil }

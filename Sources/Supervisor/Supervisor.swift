@@ -56,6 +56,8 @@ public final class Supervisor {
     var scope: AppsScope?
     /// What the service manager is told.
     private(set) lazy var service = ServiceReport(self)
+    /// Sleep of the machine, and the lock of the session.
+    private(set) lazy var interruptions = Interruptions(self)
     var coordinator: Coordinator
     var apps = AppTable()
     var server: VarlinkServer?
@@ -240,6 +242,7 @@ public final class Supervisor {
             note(.upgradeFailed, text: text)
         }
         govern()
+        interruptions.follow(configuration.supervisor)
         remember(fresh) { [weak self] in
             self?.whenLeftOverIsGone {
                 self?.whenGoverned { self?.launchAtStart(fresh) }
@@ -350,6 +353,7 @@ public final class Supervisor {
         }
         if let governance, !touched.isEmpty { governance.touched(touched) }
         if !touched.isEmpty { service.touched() }
+        if !touched.isEmpty { interruptions.touched(touched) }
         if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
         if coordinator.isHoldingLaunches { armPace() }
         forgetRemoved()

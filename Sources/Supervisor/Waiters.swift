@@ -267,8 +267,8 @@ extension Supervisor {
 
     private func isAtGoal(_ machine: AppMachine) -> Bool {
         guard machine.transition == nil else { return false }
-        switch machine.goal {
-        case .active: return machine.state == (machine.interruptions > 0 ? .inactive : .active)
+        switch machine.effectiveGoal {
+        case .active: return machine.state == .active
         case .inactive: return machine.state == .inactive
         case .background: return machine.state == .background
         case .suspended: return machine.state == .suspended

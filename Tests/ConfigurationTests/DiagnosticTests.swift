@@ -229,6 +229,11 @@ struct DiagnosticTests {
             ("include = [\"torpor.toml\"]", "1:12: include[0]: includes itself: torpor.toml → torpor.toml"),
             ("[supervisor]\nonexit = 1", "2:1: supervisor.onexit: there is no such key; did you mean \"on_exit\"?"),
             (
+                "[supervisor]\nsession = \"c 1\"",
+                "2:11: supervisor.session: \"c 1\" is neither \"auto\" nor \"none\", a seat such as \"seat0\", nor the "
+                    + "identifier of a session as ‘loginctl’ shows it"
+            ),
+            (
                 "[supervisor]\nmain = \"wbe\"\n[apps.web]\nexec = [\"a\"]",
                 "2:8: supervisor.main: there is no app \"wbe\"; did you mean \"web\"?"
             ),

@@ -182,6 +182,8 @@ struct LoaderTests {
             policy_directory = "/p"
             readers = ["r"]
             runtime_directory = "run"
+            session = "seat0"
+            sleep = false
             state_directory = "/s"
             [policies.p]
             path = "libp.so"
@@ -206,6 +208,7 @@ struct LoaderTests {
         #expect(supervisor.policyDirectory == "/p")
         #expect(supervisor.readers == ["r"])
         #expect(supervisor.runtimeDirectory == "/etc/torpor/run")
+        #expect(supervisor.session == .seat("seat0") && !supervisor.sleep)
         #expect(supervisor.stateDirectory == "/s")
         var policy = PolicySpecification(name: "p", path: "libp.so")
         policy.isolation = .none

@@ -191,7 +191,7 @@ struct LoginManagerTests {
         let world = try World(session(.user(1000)))
         try world.waitUntilKnown()
         #expect(world.manager.state.session == nil)
-        #expect(world.manager.trouble?.contains("no session is followed") ?? false)
+        #expect(world.manager.trouble == nil && world.manager.description == "no session")
         try world.mock.run("add_session('c1', 1000); hint('c1', True)")
         try world.eventually("the first is followed") { world.manager.state.session == "c1" }
         try world.eventually("it is locked") { world.manager.state.isLocked }
@@ -224,6 +224,15 @@ struct LoginManagerTests {
         try world.mock.run("add_session('c9', 1009)")
         try world.settle()
         #expect(world.manager.state.isLocked)
+    }
+
+    @Test("A session that was named and is not there is said to be missing until it comes")
+    func missing() throws {
+        let world = try World(session(.id("c7")))
+        try world.waitUntilKnown()
+        #expect(world.manager.trouble == "no session is followed: there is no c7")
+        try world.mock.run("add_session('c7', 1000); hint('c7', True)")
+        try world.eventually("it is followed") { world.manager.state.isLocked && world.manager.trouble == nil }
     }
 
     @Test("A seat's session is the one in front")

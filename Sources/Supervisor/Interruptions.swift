@@ -1,0 +1,179 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import LoginManager
+import TorporAPI
+
+/// Takes apps out of the foreground while nobody sees them: before the machine sleeps, and while the session is locked.
+///
+/// What is the case is asked of logind, at the start and whenever it was away; apps that an earlier torpord covered and
+/// that need it no more are uncovered as soon as that is known, or after five seconds of nobody who says it.
+final class Interruptions {
+    private unowned let supervisor: Supervisor
+    private var login: LoginManager?
+    /// What was told last.
+    private var told = LoginManager.State()
+    /// Whether it is known if apps are to be covered.
+    private var isKnown = false
+    private var isCovered = false
+    /// Apps that the machine waits for before it sleeps; nil when it does not wait for us.
+    private var awaited: Set<AppID>?
+    private var beganAt = Duration.zero
+    private var timer: TimerSource?
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// Follows what the configuration says.
+    func follow(_ specification: SupervisorSpecification) {
+        let subject = LoginManager.Subject(sleep: specification.sleep, session: Self.choice(specification.session))
+        if let login, login.subject == subject { return }
+        if login == nil, isKnown, subject.isNothing { return }
+        login = nil
+        awaited = nil
+        timer?.disarm()
+        guard !subject.isNothing else {
+            told = LoginManager.State(isKnown: true)
+            return cover(false)
+        }
+        let made = LoginManager(supervisor.loop, subject)
+        made.onChange = { [weak self] in self?.changed() }
+        login = made
+        changed()
+    }
+
+    private static func choice(_ rule: SessionRule) -> LoginManager.SessionChoice? {
+        switch rule {
+        case .auto: Users.isRoot ? nil : .user(Users.effectiveUID)
+        case .none: nil
+        case .seat(let name): .seat(name)
+        case .id(let id): .id(id)
+        }
+    }
+
+    // MARK: What logind says
+
+    private func changed() {
+        guard let login, login.state.isKnown else { return }
+        let (before, now) = (told, login.state)
+        told = now
+        let isSleeping = now.isAsleep && !before.isAsleep
+        let seen = supervisor.apps.count { supervisor.coordinator.machine($0.id).state == .active }
+        if now.isLocked != before.isLocked { tellLock(now, session: now.session ?? before.session, seen) }
+        if isSleeping {
+            supervisor.note(.machineSleeps, text: "the machine is about to sleep: " + Self.leaving(seen))
+        } else if before.isAsleep, !now.isAsleep {
+            let text = now.isLocked ? "apps wait in the background until the session is unlocked" : Self.returning
+            supervisor.note(.machineWoke, text: "the machine woke: " + text)
+        }
+        cover(now.isAsleep || now.isLocked)
+        if isSleeping { waitForApps() } else if !now.isAsleep { awaited = nil }
+    }
+
+    private func tellLock(_ now: LoginManager.State, session: String?, _ seen: Int) {
+        let session = session.map { "session \($0)" } ?? "the session"
+        if now.isLocked {
+            supervisor.note(.sessionLocked, text: "\(session) is locked: " + Self.leaving(seen))
+        } else {
+            supervisor.note(.sessionUnlocked, text: "\(session) is not locked any more: " + Self.returning)
+        }
+    }
+
+    private static func leaving(_ count: Int) -> String {
+        switch count {
+        case 0: "no app is in the foreground"
+        case 1: "1 app leaves the foreground"
+        default: "\(count) apps leave the foreground"
+        }
+    }
+
+    private static let returning = "apps come back to where they were"
+
+    private func cover(_ covers: Bool) {
+        isKnown = true
+        isCovered = covers
+        coverAll()
+    }
+
+    /// Has each app covered, or not, as it should be now: also one that is new.
+    func coverAll() {
+        guard isKnown else { return }
+        let covers = isCovered
+        supervisor.uninterrupted { [supervisor] in
+            let now = supervisor.loop.now
+            for app in supervisor.apps where supervisor.coordinator.machine(app.id).isCovered != covers {
+                guard let actions = try? supervisor.coordinator.request(.cover(begin: covers), of: app.id, now: now)
+                else { continue }
+                supervisor.perform(actions)
+            }
+        }
+    }
+
+    // MARK: Before the machine sleeps
+
+    private func waitForApps() {
+        guard let login, let latest = login.sleepsAt else { return }
+        beganAt = supervisor.loop.now
+        awaited = Set(supervisor.apps.map(\.id).filter(isLeaving))
+        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.isTooLate() } }
+        timer?.arm(at: latest)
+        look()
+    }
+
+    /// Whether the app is still on its way out of the foreground.
+    private func isLeaving(_ id: AppID) -> Bool {
+        let machine = supervisor.coordinator.machine(id)
+        guard machine.state == .active || machine.state == .inactive else { return false }
+        // One that has no business in the background rests as inactive.
+        return machine.state == .active || machine.transition != nil
+    }
+
+    /// Something about these apps has changed.
+    func touched(_ apps: Set<AppID>) {
+        guard awaited != nil else { return }
+        for id in apps where !isLeaving(id) { awaited?.remove(id) }
+        look()
+    }
+
+    private func look() {
+        guard awaited?.isEmpty ?? false else { return }
+        letSleep()
+    }
+
+    private func letSleep() {
+        awaited = nil
+        timer?.disarm()
+        login?.letSleep()
+    }
+
+    private func isTooLate() {
+        guard let awaited else { return }
+        let names = supervisor.apps.filter { awaited.contains($0.id) }.map(\.name)
+        let time = (supervisor.loop.now - beganAt).inSeconds
+        let few = names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " and \(names.count - 3) more" : "")
+        supervisor.note(
+            .machineSleeps,
+            text: "the machine sleeps, and \(few) \(names.count == 1 ? "has" : "have") not come to the background in "
+                + "the \((time * 10).rounded() / 10) s that logind waits",
+            level: .warning
+        )
+        letSleep()
+    }
+
+    // MARK: For persons
+
+    /// What `doctor` says.
+    var check: DoctorCheck {
+        guard let login else {
+            return DoctorCheck(name: "logind", ok: true, value: "not followed (sleep = false and no session)")
+        }
+        return DoctorCheck(
+            name: "logind",
+            ok: login.trouble == nil,
+            value: login.description,
+            message: login.trouble.map {
+                login.isThere ? $0 : $0 + ": apps are not told before the machine sleeps, or when a session is locked"
+            }
+        )
+    }
+}
