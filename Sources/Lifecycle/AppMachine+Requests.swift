@@ -35,8 +35,6 @@ extension AppMachine {
             try releaseHolds(into: &actions, now: now)
         case .cover(let begin):
             isCovered = begin
-            if !begin, comesBack, isAlive || isWaitingToLaunch, goal != .notRunning { setGoal(.active) }
-            if !begin { comesBack = false }
             walk(into: &actions, now: now)
         case .resume:
             try resume(into: &actions, now: now)

@@ -222,7 +222,13 @@ public struct Coordinator: Sendable {
             let actions = try nodes[app].machine.request(request, now: now)
             forgetPending(app)
             absorb(actions, of: app, now: now)
-        case .interrupt, .reset, .hold, .release, .cover:
+        case .cover(let begin):
+            absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
+            guard !begin, nodes[app].machine.comesBack else { break }
+            nodes[app].machine.comesBack = false
+            let machine = nodes[app].machine
+            if machine.isAlive || machine.isWaitingToLaunch, !isShuttingDown { try bring(app, .foreground, now: now) }
+        case .interrupt, .reset, .hold, .release:
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         }
         return finish(now: now)

@@ -78,6 +78,27 @@ import Testing
         #expect(fleet.refusal(.goal(.suspended), "web") == "is being debugged: it is left alone")
     }
 
+    @Test("whom a policy suspends while the session is locked comes back with what it requires; not whom a person does")
+    func covered() throws {
+        var fleet = try fleet(
+            AppDefinition(name: "db"),
+            AppDefinition(name: "web", requires: ["db"]),
+            AppDefinition(name: "shop")
+        )
+        for name in ["web", "shop"] { try fleet.ask(.start(background: false), name) }
+        for name in ["db", "web", "shop"] { try fleet.ask(.cover(begin: true), name) }
+        #expect(["db", "web", "shop"].allSatisfy { fleet.state($0) == .background })
+        for name in ["web", "shop", "db"] { try fleet.advise(.goal(.suspended), name) }
+        try fleet.ask(.suspend, "shop")
+        for name in ["web", "db", "shop"] { try fleet.ask(.cover(begin: false), name) }
+        #expect(fleet.state("web") == .active && fleet.state("db") != .suspended)
+        #expect(fleet.state("shop") == .suspended)
+        // Once is enough: what it advises afterwards counts.
+        try fleet.advise(.goal(.suspended), "web")
+        try fleet.ask(.cover(begin: false), "web")
+        #expect(fleet.state("web") == .suspended)
+    }
+
     @Test("time in the background is granted anew, and only there")
     func grant() throws {
         var fleet = try fleet(AppDefinition(name: "web"))
