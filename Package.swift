@@ -174,7 +174,7 @@ let package = Package(
             name: "Integration",
             dependencies: [
                 "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink", "conformance-app",
-                "torpor", "torpor-keeper", "torpor-policy-host", "torpord",
+                "swift-notes", "torpor", "torpor-keeper", "torpor-policy-host", "torpord",
             ],
             exclude: [
                 "Conformance/README.md", "Conformance/c", "Conformance/python", "Conformance/shell",

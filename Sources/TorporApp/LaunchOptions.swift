@@ -22,6 +22,8 @@ public struct LaunchOptions: Sendable {
     public var event: String? { json["event"]?.stringValue }
     /// What belongs to the event.
     public var payload: JSON? { json["payload"].flatMap { $0.isNull ? nil : $0 } }
+    /// The URL that it was launched for, and is asked to open next.
+    public var url: String? { json["url"]?.stringValue }
     /// How the run before this one ended, such as `evicted`.
     public var previousTermination: String? { json["previous_termination"]?.stringValue }
     /// The file with the state that can be restored, if there is one.

@@ -1,0 +1,65 @@
+import AppConnection
+import Foundation
+import Linux
+import Testing
+
+@testable import TorporApp
+
+struct HeartbeatTests {
+    /// What comes at a socket, a datagram each, until `body` is over.
+    private func said(
+        _ variables: [String: String],
+        _ body: @Sendable (TorporApp) async throws -> Void
+    ) async throws
+        -> [String]
+    {
+        var template = Array((NSTemporaryDirectory() + "tn-XXXXXX").utf8CString)
+        guard mkdtemp(&template) != nil else { throw Errno.ioError }
+        let folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let socket = try Sockets.bindDatagram(path: folder + "/notify")
+        let variables = variables.merging(["NOTIFY_SOCKET": folder + "/notify"]) { $1 }
+        let app = try TorporApp(
+            environment: AppEnvironment { variables[$0] },
+            isDelegate: false,
+            takesSignals: false
+        )
+        let heartbeats = app.startHeartbeats()
+        try await body(app)
+        heartbeats?.cancel()
+        await heartbeats?.value
+        var texts: [String] = []
+        while let message = try Sockets.receive(socket.raw, maximum: 4096) {
+            texts.append(String(decoding: message.bytes, as: UTF8.self))
+        }
+        return texts
+    }
+
+    @Test func heartbeatsComeTwiceAsOftenAsTheyAreDue() async throws {
+        let began = Clock.monotonic()
+        let texts = try await said(["WATCHDOG_USEC": "40000", "WATCHDOG_PID": "\(ThisProcess.pid)"]) { _ in
+            try await Task.sleep(for: .milliseconds(200))
+        }
+        let took = Clock.monotonic() - began
+        #expect(texts.count >= 3 && Double(texts.count) <= took / .milliseconds(20) + 2)
+        #expect(Set(texts) == ["WATCHDOG=1"])
+    }
+
+    @Test func nobodySendsTheHeartbeatsOfAnotherProcess() async throws {
+        let texts = try await said(["WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"]) { app in
+            try await Task.sleep(for: .milliseconds(50))
+            app.say(status: "42 notes\nREADY=1")
+        }
+        #expect(texts == ["STATUS=42 notes"])
+    }
+
+    @Test func whatIsSaidIsWaitedForUntilItWasHandled() async throws {
+        let socket = "@tp-settle-\(ThisProcess.pid)"
+        let receiver = try Sockets.bindDatagram(path: socket)
+        // Nobody reads: the time is up.
+        #expect(try !NotifySpeech.settle(socket, timeout: .milliseconds(50)))
+        let message = try #require(try Sockets.receive(receiver.raw, maximum: 4096))
+        #expect(message.bytes == Array("BARRIER=1".utf8))
+        #expect(message.descriptors.count == 1)
+    }
+}
