@@ -18,7 +18,8 @@ struct Torpor: ParsableCommand {
         version: "torpor \(TorporVersion.text)",
         subcommands: [
             List.self, Status.self, Start.self, Stop.self, Restart.self, Foreground.self, Background.self,
-            Suspend.self, Resume.self, Interrupt.self, HoldApps.self, Kill.self, SendSignal.self, Reset.self, WaitFor.self, Logs.self,
+            Suspend.self, Resume.self, Interrupt.self, HoldApps.self, Kill.self, SendSignal.self, Reset.self,
+            WaitFor.self, Logs.self,
             Events.self, History.self, Reports.self, Check.self, Apply.self, Doctor.self, Health.self,
             PoliciesVerb.self, Policy.self, Upgrade.self, DelegateVerb.self, TaskVerb.self, StateVerb.self,
         ]

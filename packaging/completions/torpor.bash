@@ -173,13 +173,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|policies|policy|upgrade|help)
+    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|policies|policy|upgrade|delegate|task|state|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt kill signal reset wait logs events history report check apply doctor health policies policy upgrade help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt hold kill signal reset wait logs events history report check apply doctor health policies policy upgrade delegate task state help' -- "${cur}"))
         ;;
     esac
 }
@@ -309,11 +309,14 @@ _torpor_foreground() {
     repeating_flags=()
     non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
     repeating_options=()
-    non_repeating_options=(--timeout --socket)
+    non_repeating_options=(--url --timeout --socket)
     __torpor_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
+    '--url')
+        return
+        ;;
     '--timeout')
         return
         ;;
@@ -435,6 +438,36 @@ _torpor_interrupt() {
     case "${positional_number}" in
     *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion interrupt -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_hold() {
+    repeating_flags=()
+    non_repeating_flags=(--end --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--for --reason --socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--for')
+        return
+        ;;
+    '--reason')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion hold -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -947,6 +980,158 @@ _torpor_upgrade() {
         return
         ;;
     esac
+}
+
+_torpor_delegate() {
+    repeating_flags=()
+    non_repeating_flags=(--answers --json --version -h --help)
+    repeating_options=(--on)
+    non_repeating_options=()
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--on')
+        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''refresh='
+        return
+        ;;
+    esac
+}
+
+_torpor_task() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    run|begin|end|list|time)
+        # Offer subcommand argument completions
+        "_torpor_task_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'run begin end list time' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_task_run() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=(--name --stop-before)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--name')
+        return
+        ;;
+    '--stop-before')
+        return
+        ;;
+    esac
+}
+
+_torpor_task_begin() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
+}
+
+_torpor_task_end() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
+}
+
+_torpor_task_list() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+}
+
+_torpor_task_time() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+}
+
+_torpor_state() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    save|restore|discard)
+        # Offer subcommand argument completions
+        "_torpor_state_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'save restore discard' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_state_save() {
+    repeating_flags=()
+    non_repeating_flags=(--json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_state_restore() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_state_discard() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
 }
 
 _torpor_help() {

@@ -60,6 +60,7 @@ _torpor() {
             'suspend:Stops the processes of apps and keeps them in memory.'
             'resume:Lets suspended apps run on, in the background.'
             'interrupt:Makes active apps inactive: user events are withheld from them.'
+            'hold:Keeps apps in the background, so that nothing suspends them.'
             'kill:Forces apps to quit, without telling them; no event launches them again.'
             'signal:Sends a signal to the main process of an app.'
             'reset:Clears ‘failed’ and the restart count of apps.'
@@ -75,13 +76,16 @@ _torpor() {
             'policies:Shows the lifecycle policies: how they are doing, what they were asked and what they advised.'
             'policy:Makes policies, and finds out what they would do.'
             'upgrade:Puts the programs on disk in charge, in place of the running supervisor.'
+            'delegate:Hears the app'\''s lifecycle for a script, or for a program that knows nothing of it.'
+            'task:Background tasks, for the scripts of an app.'
+            'state:The app'\''s saved state, for the scripts of an app.'
             'help:Show subcommand help information.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|policies|policy|upgrade|help)
+        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|policies|policy|upgrade|delegate|task|state|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -177,6 +181,7 @@ _torpor_foreground() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion foreground -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--url[What the app shall open there; for apps with a delegate.]:url:'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -249,6 +254,24 @@ _torpor_interrupt() {
         '--end[End an interruption.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_hold() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion hold -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--for[How long, such as 10m.]:duration:'
+        '--reason[Why; it is shown with the app.]:text:'
+        '--end[End all holds of the apps.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -597,6 +620,182 @@ _torpor_upgrade() {
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_delegate() {
+    local -i ret=1
+    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'refresh=')
+    local -ar arg_specs=(
+        '*--on[A command for a message; * for those that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
+        '--answers[Read the answers from standard input.]'
+        '--json[One JSON object a line for each message.]'
+        '*:command:'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_task() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'run:Runs a command as a background task.'
+            'begin:Begins a background task that ‘torpor task end’ ends.'
+            'end:Ends a background task that ‘torpor task begin’ began.'
+            'list:The app'\''s background tasks.'
+            'time:How long the app may still run for its background tasks.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        run|begin|end|list|time)
+            "_torpor_task_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_task_run() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--name[What the task is called; the command'\''s name if none is given.]:name:'
+        '--stop-before[How long before the time is used up the command gets SIGTERM; none\: never.]:stop-before:'
+        '*:command:'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_task_begin() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':name:'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_task_end() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':name:'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_task_list() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_task_time() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_state() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'save:Saves a file as the app'\''s state; returns when it is durable.'
+            'restore:Writes what was saved to a file; 3 if there is nothing to restore at this launch.'
+            'discard:Forgets what was saved.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        save|restore|discard)
+            "_torpor_state_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_state_save() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':file:_files'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_state_restore() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':file:_files'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_state_discard() {
+    local -i ret=1
+    local -ar arg_specs=(
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
