@@ -8,6 +8,9 @@ struct Workload {
     /// Further settings, by the peer's name: lines of its configuration, for every app.
     var settings: [String: String] = [:]
 
+    /// What runs; nil: the worker.
+    var program: String?
+
     init(_ count: Int, arguments: [String] = [], settings: [String: String] = [:]) {
         self.count = count
         self.arguments = arguments
