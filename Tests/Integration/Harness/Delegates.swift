@@ -122,9 +122,11 @@ enum Delegates {
                 self.answers = answers
                 self.reconnect = reconnect
                 self.leaving = False
-                self.incarnation = self.last = self.stream = self.calls = None
+                self.incarnation = self.last = self.stream = None
                 self.tasks = {}
-                self.lock = threading.RLock()
+                # Answers do not wait for calls that take their time.
+                self.connections = {"calls": None, "answers": None}
+                self.locks = {"calls": threading.RLock(), "answers": threading.RLock()}
                 if attach:
                     self.attach()
 
@@ -151,22 +153,24 @@ enum Delegates {
 
             def call(self, method, **parameters):
                 """A call, again when the supervisor was replaced meanwhile; what it gave and what it refused is recorded."""
-                with self.lock:
+                line = "answers" if method == "Answer" else "calls"
+                with self.locks[line]:
                     while True:
                         try:
-                            if self.calls is None:
-                                self.calls = self.connect()
-                                if self.tasks:
-                                    self.calls.call("ClaimTasks", tokens=list(self.tasks))
-                            reply = self.calls.call(method, **parameters)
-                            if method != "Answer":
+                            if self.connections[line] is None:
+                                self.connections[line] = self.connect()
+                                if self.tasks and line == "calls":
+                                    self.connections[line].call("ClaimTasks", tokens=list(self.tasks))
+                            reply = self.connections[line].call(method, **parameters)
+                            if line == "calls":
                                 report("reply", "%s ok" % method, method=method, reply=reply)
                             return reply
                         except (ConnectionError, socket.timeout):
-                            self.calls.close()
-                            self.calls = None
+                            if self.connections[line]:
+                                self.connections[line].close()
+                            self.connections[line] = None
                         except Refused as error:
-                            if method != "Answer":
+                            if line == "calls":
                                 report("refused", "%s %s" % (method, error.name), method=method, error=error.name,
                                        reply=error.parameters)
                             raise

@@ -1,12 +1,16 @@
 import Foundation
 import Linux
 
-/// A disk that hangs when it is told to: the library's own calls to write or to sync the database wait as long as a
-/// file is there. It is preloaded into torpord, which knows nothing of it.
+/// A disk that hangs when it is told to: the library's own calls to write or to sync the database, or another file, wait
+/// as long as a file is there. It is preloaded into torpord, which knows nothing of it.
 struct HangingDisk {
     /// Where the library and the switch are.
     let folder: String
-    var environment: [String: String] { ["LD_PRELOAD": folder + "/hang.so", "TPHANG": folder + "/hang"] }
+    /// What the path of a file that hangs has in it.
+    let part: String
+    var environment: [String: String] {
+        ["LD_PRELOAD": folder + "/hang.so", "TPHANG": folder + "/hang", "TPHANGPART": part]
+    }
 
     private static let source = """
         #define _GNU_SOURCE
@@ -25,7 +29,8 @@ struct HangingDisk {
             ssize_t length = readlink(link, path, sizeof path - 1);
             if (length < 0) return;
             path[length] = 0;
-            if (strstr(path, "/torpor.db") == NULL) return;
+            const char *part = getenv("TPHANGPART");
+            if (part == NULL || strstr(path, part) == NULL) return;
             char waiting[4096];
             snprintf(waiting, sizeof waiting, "%s.waits", file);
             FILE *mark = fopen(waiting, "w");
@@ -46,7 +51,8 @@ struct HangingDisk {
         HANGING(int, ftruncate64, (int fd, off_t n), (fd, n))
         """
 
-    init() throws {
+    init(_ part: String = "/torpor.db") throws {
+        self.part = part
         folder = try Daemon.makeFolder()
         try Self.source.write(toFile: folder + "/hang.c", atomically: false, encoding: .utf8)
         let compiler = ["/usr/bin/cc", "/usr/bin/clang", "/opt/swift/usr/bin/clang"].first { File.isExecutable($0) }
