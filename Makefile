@@ -21,7 +21,7 @@ PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release test test-systemd test-vm chaos deb test-deb demo bench bench-micro format lint completions deps clean
+.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb demo bench bench-micro format lint completions deps clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -49,6 +49,12 @@ test-systemd: release ## The package on a booted systemd, in a container (root; 
 test-vm: release ## The package on Debian's own kernel with every cgroup controller, in emulation (root; FILTER=… for some)
 	@scripts/install-packages $(MACHINES) qemu-system-x86 cpio
 	@scripts/run-machine-tests vm $(FILTER)
+
+recordings: deps ## Record real apps in every language and draw what they went through (docs/lifecycles.md)
+	$(SWIFT) build --build-tests
+	@rm -rf .build/recordings && mkdir -p .build/recordings
+	TORPOR_RECORDINGS=$(CURDIR)/.build/recordings $(SWIFT) test --skip-build --filter ConformanceTests
+	scripts/draw-lifecycles .build/recordings >docs/lifecycles.md
 
 chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEED=… repeats a run)
 	$(SWIFT) build --build-tests
