@@ -13,7 +13,9 @@ extension Supervisor {
     func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
         switch missed.kind {
         case .launch, .transition, .background, .watchdog, .task:
-            app.missed = MissedDeadline(missed, at: loop.now, message: missed.kind == .watchdog ? nil : message)
+            // Neither heartbeats nor tasks are answers to messages.
+            let isAnswer = missed.kind != .watchdog && missed.kind != .task
+            app.missed = MissedDeadline(missed, at: loop.now, message: isAnswer ? message : nil)
         case .suspend, .willTerminate, .grace: break
         case .kill, .restart, .backgroundTime: return
         }
@@ -79,11 +81,17 @@ extension Supervisor {
         let rules = app.specification.rules
         func within(_ key: String, _ rule: Duration?) -> String {
             let time = app.missed.map(\.granted) ?? rule
-            let extended = time != rule ? ", extended," : ""
+            let extended = rule.flatMap { rule in time.map { $0 > rule } } ?? false ? ", extended," : ""
             return "within its \(key)" + (time.map { extended + " of " + Quantity.text($0) } ?? "")
         }
         switch ending.reason {
-        case .launchDeadline: return "was not ready " + within("launch_deadline", rules.launchDeadline)
+        case .launchDeadline:
+            var what = "was not ready "
+            if rules.readiness == .delegate {
+                if app.timeline.firstMessage == nil { what = "did not attach to its own socket " }
+                if let message = app.dueAtLaunch { what = "did not answer \(message.rawValue) " }
+            }
+            return what + within("launch_deadline", rules.launchDeadline)
         case .backgroundDeadline:
             let message = app.missed?.message ?? .didEnterBackground
             return "did not answer \(message.rawValue) " + within("background_deadline", rules.backgroundDeadline)
@@ -97,7 +105,8 @@ extension Supervisor {
             return "did not answer \(message.rawValue) " + within("transition_deadline", rules.transitionDeadline)
         case .taskExpired:
             let names = ending.tasks.joined(separator: ", ")
-            return "did not end its task\(ending.tasks.count == 1 ? "" : "s") \(names) " + within("task_time", rules.taskTime)
+            let limit = rules.taskTime.map { "its task_time of \(Quantity.text($0))" } ?? "its task_budget"
+            return "did not end its task\(ending.tasks.count == 1 ? "" : "s") \(names) within \(limit)"
         case .exitSuccess, .exitFailure, .signal, .coreDump, .lockWhileSuspending, .oomKill, .unknown,
             .dependencyFailed, .replaced, .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString,
             .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
@@ -148,12 +157,15 @@ extension Supervisor {
         let rule: Duration?
         switch (missed.deadline.kind, ending.reason) {
         case (.launch, .launchDeadline):
-            report.due = "ready"
+            report.due = app.dueAtLaunch?.rawValue ?? "ready"
             rule = rules.launchDeadline
         case (.background, .backgroundDeadline): rule = rules.backgroundDeadline
         case (.transition, .unresponsive): rule = rules.transitionDeadline
         case (.watchdog, .watchdog):
             report.due = "heartbeat"
+            rule = nil
+        case (.task, .taskExpired):
+            report.due = "tasks"
             rule = nil
         default: return
         }
@@ -186,6 +198,11 @@ extension Supervisor {
         }
         report.maxMemoryBytes = report.maxMemoryBytes.map { max($0, report.memoryBytes ?? 0) }
     }
+}
+
+extension AppRuntime {
+    /// The launch message that it was told and did not answer in time.
+    fileprivate var dueAtLaunch: Message? { timeline.firstMessage == nil ? nil : self.missed?.message }
 }
 
 /// A deadline that was missed.

@@ -77,8 +77,8 @@ public enum ManagerInterface {
         type TimelineEntry (after_s: ?float, kind: string, name: ?string)
 
         # Why an app ended when nobody had asked for it. With journal, its last output is there, and log is empty. due is
-        # what was to come by the deadline, ready, heartbeat or the message to be answered; late_ms how long after it that
-        # came (answered), or the app was gone. threads are as they were when it was about to be ended.
+        # what was to come by the deadline: ready, heartbeat, tasks or the message to be answered; late_ms how long after
+        # it that came (answered), or the app was gone. threads are as they were when it was about to be ended.
         type Report (
           app: string,
           incarnation: int,

@@ -107,7 +107,7 @@ public struct Report: Hashable, Sendable {
     public var errno: Int32?
     /// The name of the deadline that was missed.
     public var deadline: String?
-    /// What was due by then: `ready`, `heartbeat`, or the message that was to be answered.
+    /// What was due by then: `ready`, `heartbeat`, `tasks`, or the message that was to be answered.
     public var due: String?
     /// How long that deadline was, in milliseconds.
     public var deadlineMilliseconds: Int64?
