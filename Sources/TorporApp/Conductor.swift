@@ -10,47 +10,63 @@ struct Conductor<Delegate: AppDelegate> {
 
     /// Returns when the app is to end.
     func run() async throws(AppError) {
-        var isLaunched = false
+        var launch = Launch.due
         var isAttached = false
         for await item in app.engine.items {
             switch item {
             case .signal: return
+            case .silence: if launch == .due { launch = await launchHere(app.launchOptions) }
             case .link(.refused(let error)): throw AppError(error)
             case .link(.lost): if isAttached { await delegate.supervisorLost(app) }
             case .link(.tasksLost(let tokens)):
                 app.state.withLock { state in for token in tokens { state.tasks[token] = nil } }
             case .link(.attached(let situation)):
+                defer { isAttached = true }
+                if isAttached { break }
                 // Who attaches when the launch is over was not waited for: its supervisor has nothing to say of that.
-                if !isAttached, situation.transition != "launching", Self.statesAfterLaunch.contains(situation.state) {
-                    isLaunched = true
-                    await launch(LaunchOptions(situation.options), isActive: situation.state == "active")
+                if situation.transition != "launching", Self.statesAfterLaunch.contains(situation.state) {
+                    launch = await launchHere(
+                        LaunchOptions(situation.options),
+                        isActive: situation.state == "active"
+                    )
+                } else {
+                    app.engine.listen(for: Self.silence)
                 }
-                isAttached = true
             case .link(.message(let message)):
-                if !isLaunched, !Self.launchMessages.contains(message.name) {
-                    await launch(app.launchOptions, isActive: false)
-                }
-                isLaunched = true
-                await tell(message)
+                let isOfLaunch = Self.launchMessages.contains(message.name)
+                if launch == .due { launch = isOfLaunch ? .told : await launchHere(app.launchOptions) }
+                await tell(message, isHeard: !(isOfLaunch && launch == .here))
             }
         }
     }
 
+    /// Who tells the delegate of its launch: the supervisor does if it waits for the delegate (`ready = "delegate"`).
+    private enum Launch {
+        case due
+        case told
+        case here
+    }
+
     private static var statesAfterLaunch: Set<String> { ["active", "background", "suspended"] }
     private static var launchMessages: Set<String> { ["willFinishLaunching", "restoreState", "didFinishLaunching"] }
+    /// A supervisor that has something to say of the launch does so as soon as the delegate is there.
+    private static var silence: Duration { .milliseconds(500) }
 
-    /// The launch of an app that is ready without its delegate (`ready` is not `"delegate"`).
-    private func launch(_ options: LaunchOptions, isActive: Bool) async {
-        for name in ["willFinishLaunching", "didFinishLaunching"] + (isActive ? ["didBecomeActive"] : []) {
+    /// The launch of an app whose supervisor does not wait for its delegate, but maybe for READY=1.
+    private func launchHere(_ options: LaunchOptions, isActive: Bool = false) async -> Launch {
+        for name in ["willFinishLaunching", "didFinishLaunching"] {
             do {
                 try await delegate.hear(name, ["options": options.json], app)
             } catch {
                 ThisProcess.complain("\(name) failed: \(error)")
             }
         }
+        app.sendReady()
+        if isActive { try? await delegate.didBecomeActive(app) }
+        return .here
     }
 
-    private func tell(_ message: AppMessage) async {
+    private func tell(_ message: AppMessage, isHeard: Bool) async {
         app.state.withLock { state in
             state.inFlight = TorporApp.InFlight(
                 id: message.id,
@@ -59,7 +75,7 @@ struct Conductor<Delegate: AppDelegate> {
         }
         var answer = AppAnswer(id: message.id)
         do {
-            try await delegate.hear(message.name, message.parameters, app)
+            if isHeard { try await delegate.hear(message.name, message.parameters, app) }
         } catch {
             answer.result = .failed
             answer.text = "\(error)"

@@ -10,6 +10,8 @@ final class Engine: Sendable {
         case link(AppLink.Event)
         /// SIGTERM or SIGINT came, or the program wants to end.
         case signal
+        /// The supervisor has had time to say something.
+        case silence
     }
 
     typealias Reply = CheckedContinuation<Result<JSON, VarlinkClientError>, Never>
@@ -66,6 +68,14 @@ final class Engine: Sendable {
                 return !inbox.isOver
             }
             if isTaken { bell.signal() } else { reply.resume(returning: .failure(.disconnected)) }
+        }
+    }
+
+    /// Has `silence` come in a while.
+    func listen(for time: Duration) {
+        Task { [out] in
+            try? await Task.sleep(for: time)
+            out.yield(.silence)
         }
     }
 

@@ -8,6 +8,12 @@ extension TorporApp {
         try? NotifySpeech.say("WATCHDOG=1", to: socket)
     }
 
+    /// Says `READY=1`, for an app whose supervisor waits for that.
+    func sendReady() {
+        guard let socket = environment.notifySocket else { return }
+        try? NotifySpeech.say("READY=1", to: socket)
+    }
+
     /// Says on what the app works, for `torpor status`: a short sentence.
     public func say(status: String) {
         guard let socket = environment.notifySocket else { return }

@@ -84,6 +84,21 @@ struct DelegateTests {
         )
     }
 
+    @Test func aSupervisorThatSaysNothingOfTheLaunchIsNotWaitedFor() async throws {
+        let supervisor = try FakeSupervisor()
+        let delegate = Recorder()
+        try await running(delegate, under: supervisor) {
+            await delegate.wait(for: 2)
+            // Too late: it was launched.
+            supervisor.tell("willFinishLaunching")
+            supervisor.tell("didBecomeActive")
+            try await supervisor.waitForAnswers(2)
+        }
+        #expect(
+            await delegate.heard == ["willFinishLaunching event false", "didFinishLaunching", "didBecomeActive"]
+        )
+    }
+
     @Test func whoMayNotBeTheDelegateIsTold() async throws {
         var script = FakeSupervisor.Script()
         script.refusal = AppInterface.ErrorName.alreadyAttached

@@ -10,14 +10,14 @@ struct NotebookTests {
         let port: UInt16
         let toml: String
 
-        init(_ keys: String = "") throws {
+        init(_ keys: String = "", ready: String = "delegate") throws {
             let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
             port = try listener.withRaw { raw in try Sockets.port(raw) }
             toml = """
                 [apps.notes]
                 exec = ["\(Built.path("swift-notes"))", "\(port)"]
                 launch = "on-demand"
-                ready = "delegate"
+                ready = "\(ready)"
                 restart_backoff = { initial = "10ms" }
                 \(keys)
 
@@ -89,6 +89,22 @@ struct NotebookTests {
         if Clock.monotonic() >= end { kill(pid, SIGKILL) }
         #expect(status == 0)
         #expect(try File.readString(folder + "/out") == "ends (stopped) with 1 notes\n")
+    }
+
+    @Test("is launched also where its supervisor waits for less", arguments: ["exec", "notify"])
+    func otherReadiness(ready: String) throws {
+        let notebook = try Notebook(ready: ready)
+        try withDaemon(notebook.toml) { daemon in
+            try daemon.done(.start, "notes")
+            var answer: String?
+            try daemon.eventually("it answers") {
+                answer = try? notebook.ask("add buy milk")
+                return answer != nil
+            }
+            #expect(answer == "ok 1")
+            try daemon.done(.background, "notes")
+            #expect(try daemon.events("notes").contains { $0.text.contains("answered didEnterBackground") })
+        }
     }
 
     @Test("forgets its notes when a person stops it")
