@@ -261,7 +261,14 @@ extension Supervisor {
                 }
                 return overtaken(app, machine)
             }
-            return isAtGoal(machine) ? result(app, ok: true, "is \(machine.state.rawValue)") : nil
+            guard isAtGoal(machine) else { return nil }
+            let waits = machine.isCovered && machine.goal == .active
+            let text = "is \(machine.state.rawValue)"
+            return result(
+                app,
+                ok: true,
+                waits ? text + ", and comes back when the session is unlocked, or the machine has woken" : text
+            )
         }
     }
 
