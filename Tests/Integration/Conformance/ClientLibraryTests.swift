@@ -38,22 +38,4 @@ struct ClientLibraryTests {
             #expect(code == 0, "\(output)")
         }
     }
-
-    @Test("the examples in C and Python are whole programs")
-    func examples() throws {
-        let examples = Language.sources + "/Examples"
-        let folder = try Daemon.makeFolder()
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let library = Language.sources + "/Clients/c"
-        let (code, output) = try Spawn.run([
-            "/usr/bin/cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-I\(library)", "\(examples)/c-counter/counter.c",
-            "\(library)/torpor_app.c", "-o", "\(folder)/counter", "-pthread",
-        ])
-        #expect(code == 0, "\(output)")
-        let help = try Spawn.run(
-            ["/usr/bin/python3", "\(examples)/python-uploader/uploader.py", "--help"],
-            environment: ["PYTHONDONTWRITEBYTECODE": "1"]
-        )
-        #expect(help.code == 0 && help.output.contains("outbox"), "\(help.output)")
-    }
 }
