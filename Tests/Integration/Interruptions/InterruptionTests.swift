@@ -40,13 +40,18 @@ private struct Scene {
         """
     }
 
-    init(_ toml: String, delay: Duration = .seconds(5), _ prepare: String = "") throws {
+    init(
+        _ toml: String,
+        delay: Duration = .seconds(5),
+        _ prepare: String = "",
+        files: [String: String] = ["app.py": Scene.app]
+    ) throws {
         mock = try MockLogind { body in try Spawn.lock.withLock { try body() } }
         try mock.startLogind(delay: delay)
         try mock.run("add_session('c1', 1000)\n" + prepare)
         daemon = try Daemon(
             toml,
-            files: ["app.py": Scene.app],
+            files: files,
             environment: ["DBUS_SYSTEM_BUS_ADDRESS": mock.address]
         )
         try daemon.waitUntilItAnswers()
@@ -178,6 +183,33 @@ struct InterruptionTests {
         #expect(daemon.records("web") == ["SIGCHLD", "SIGHUP", "SIGUSR1"])
         try scene.mock.run("tell('c1', 'Unlock')")
         try daemon.waitFor("web", "active")
+        try daemon.stop()
+    }
+
+    @Test("A delegate is told in the order of the specification, and the machine waits for its answer")
+    func delegate() throws {
+        let answers = "didEnterBackground=lambda m: (await_file('go'), 'done')[1]"
+        let scene = try Scene(Delegates.head, files: Delegates.files(answers))
+        let daemon = scene.daemon
+        try daemon.done(.start, "web")
+        try daemon.waitFor("web", "active")
+        try scene.waitForInhibitors(1)
+        try scene.mock.sleep(true)
+        try daemon.eventually("it hears of the background") {
+            daemon.records("web").contains { $0.hasPrefix("message ") && $0.hasSuffix(" didEnterBackground") }
+        }
+        #expect(try scene.mock.inhibitors == 1, "the machine may sleep although an app saves what it has")
+        try Daemon.write(["go": ""], in: daemon.directory)
+        try scene.waitForInhibitors(0)
+        try scene.mock.sleep(false)
+        try daemon.waitFor("web", "active")
+        let heard = try daemon.messages()
+        #expect(
+            heard.suffix(5) == [
+                "didBecomeActive", "willResignActive", "didEnterBackground", "willEnterForeground", "didBecomeActive",
+            ],
+            "\(heard)"
+        )
         try daemon.stop()
     }
 
