@@ -43,6 +43,7 @@ enum Happening: String, CaseIterable {
     case answerFailed = "4f136d72dd264d1ea386b39c6133823b"
     case taskBegan = "9b2eafb9ba1349b2874839f4e87beb7a"
     case taskEnded = "a62fbd74f0314c868ef9d928055e7de1"
+    case stateKept = "1515b2b079e842d187af33a54558f59d"
 
     // Somebody wants something of it.
     case asked = "7063ec36c2114a1e9f7ffa42213188ef"
@@ -84,7 +85,7 @@ enum Happening: String, CaseIterable {
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory,
-            .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .attached, .chatty:
+            .stateKept, .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .attached, .chatty:
             "notice"
         case .asked, .refused: "request"
         case .keptDown: "goal"
@@ -99,7 +100,7 @@ enum Happening: String, CaseIterable {
     /// How loud it is where the event does not say otherwise.
     var level: LogLevel {
         switch self {
-        case .changing, .told, .signalled, .attached, .answered, .taskBegan, .taskEnded: .debug
+        case .changing, .told, .signalled, .attached, .answered, .taskBegan, .taskEnded, .stateKept: .debug
         case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .advised, .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
             .storeChanged, .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked:
@@ -119,7 +120,7 @@ enum Happening: String, CaseIterable {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
             .overLimit, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .advised, .removed,
-            .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded:
+            .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept:
             " "
         case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,

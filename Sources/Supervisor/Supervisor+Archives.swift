@@ -40,6 +40,9 @@ extension Supervisor {
             .save(content, limit: app.specification.stateLimit, owner: archiveOwner(app)),
             in: archives(of: app)
         ) { [weak self, weak app] outcome in
+            if let self, let app, case .success(let bytes) = outcome {
+                self.note(app, .stateKept, text: "saved its state, \(bytes) byte\(bytes == 1 ? "" : "s")")
+            }
             completion(outcome)
             // Said once a run: a full disk stays full.
             guard let self, let app, case .failure(.failed(let sentence)) = outcome,
