@@ -341,13 +341,15 @@ extension Supervisor {
         else { return refuse(answer, reply, app) }
         reply.send()
         let message = first.message
+        // An edge that went on without this answer may wait for another one to the same message by now.
+        let isAwaited = first.isAwaited && channel.awaitedID == first.id
         if answer.result == .pending {
             channel.pending = answer.text
             let words = answer.text.map { ": \($0)" } ?? ""
             traceAnswer(app, message, .pending)
             note(app, .answered, text: "answered \(message.rawValue): pending\(words)")
             // The time of didEnterBackground is what it is.
-            if first.isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
+            if isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
                 deliver(.extendTimeout(.milliseconds(time)), to: app.id)
             }
             return
@@ -366,7 +368,7 @@ extension Supervisor {
         if answer.declines.contains(.snapshot) { channel.declinesSnapshot = true }
         if answer.declines.contains(.url) { deliver(.declinedURL, to: app.id) }
         if message == .restoreState, answer.result == .failed { restorationFailed(app, answer.text) }
-        if first.isAwaited {
+        if isAwaited {
             deliver(.answered(message), to: app.id)
             if message == .didEnterBackground, answer.result == .failed { deliver(.failedToPrepare, to: app.id) }
         } else {

@@ -95,6 +95,7 @@ extension Supervisor {
                     incarnation: before.incarnation,
                     generation: machine.goalGeneration
                 )
+                if request.verb == .hold { item.result = result(app, ok: true, holding(app)) }
             } catch {
                 app.tokens.giveBack(request.token)
                 app.kept.goalOfPerson = goalOfPerson
@@ -118,6 +119,11 @@ extension Supervisor {
             }
         }
         start(Waiter(reply: reply, items: items), timeoutMilliseconds: request.timeoutMilliseconds)
+    }
+
+    private func holding(_ app: AppRuntime) -> String {
+        let holders = coordinator.machine(app.id).holders
+        return holders.isEmpty ? "is held no longer" : "is held by \(holders.joined(separator: ", "))"
     }
 
     /// Answers as soon as every item has its result.

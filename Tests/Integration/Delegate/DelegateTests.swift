@@ -155,6 +155,28 @@ import Varlink
         }
     }
 
+    @Test("a delegate that connects and never reads is ended when it should have entered the background")
+    func neverReads() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+            launch = "on-demand"
+            restart = "never"
+            background_deadline = "300ms"
+            transition_deadline = "200ms"
+            """
+        let program = "from delegate import *\nc = Connection()\nc.send('Attach', more=True)\nobey(c)\n"
+        let daemon = try Daemon(toml, files: ["delegate.py": Delegates.library, "app.py": program])
+        try daemon.waitUntilItAnswers()
+        try daemon.done(.start, "web")
+        try daemon.eventually("it is attached") {
+            try daemon.events("web").contains { $0.text.hasPrefix("has a delegate") }
+        }
+        let result = try daemon.verb(.background, "web")
+        #expect(!result.ok && result.error == "background-deadline")
+        #expect(try daemon.reports("web").first?.text?.contains("didEnterBackground") == true)
+    }
+
     @Test("when the delegate leaves, nothing is asked of it any longer")
     func leaves() throws {
         try withDelegate("background_deadline = \"1s\"\n", answers: "willResignActive=hold") { daemon in
