@@ -5,7 +5,7 @@ import TorporAPI
 
 @testable import TorporApp
 
-struct DelegateTests {
+@Suite(.ownProcess) struct DelegateTests {
     @Test func aDelegateHearsOneMessageAfterTheOtherAndAnswersEach() async throws {
         let supervisor = try FakeSupervisor()
         try File.write(supervisor.folder + "/saved", "what was")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import TorporApp
 
-struct HeartbeatTests {
+@Suite(.ownProcess) struct HeartbeatTests {
     /// What comes at a socket, a datagram each, until there are that many, at most for 10 s.
     private func said(
         _ variables: [String: String],

@@ -4,7 +4,7 @@ import TorporAPI
 
 @testable import TorporApp
 
-struct ReplacedSupervisorTests {
+@Suite(.ownProcess) struct ReplacedSupervisorTests {
     @Test func aMessageInWorkWhileTheSupervisorIsReplacedIsAnsweredOnceToTheNextOne() async throws {
         let supervisor = try FakeSupervisor()
         let delegate = Recorder([

@@ -7,7 +7,7 @@ import Varlink
 @testable import AppConnection
 @testable import TorporApp
 
-struct TaskTests {
+@Suite(.ownProcess) struct TaskTests {
     @Test func aTaskThatRunsOverIsWarnedCancelledAndEnded() async throws {
         let supervisor = try FakeSupervisor()
         let told = Monitor<[Duration]>([])
