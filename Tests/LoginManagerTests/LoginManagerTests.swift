@@ -68,7 +68,9 @@ struct LoginManagerTests {
         try world.eventually("there is an inhibitor") { try world.mock.inhibitors == 1 }
 
         var changes: [Bool] = []
-        world.manager.onChange = { changes.append(world.manager.state.isAsleep) }
+        world.manager.onChange = { [weak manager = world.manager] in
+            if let manager { changes.append(manager.state.isAsleep) }
+        }
         try world.mock.sleep(true)
         try world.eventually("the machine is about to sleep") { world.manager.state.isAsleep }
         #expect(try world.mock.inhibitors == 1)
