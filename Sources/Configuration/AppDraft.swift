@@ -76,7 +76,9 @@ struct AppDraft {
                 warning("resources", "\(state.rawValue).memory_high is more than memory_limit, and never reached")
             }
         }
-        if let time = specification.rules.taskTime, specification.rules.expiryWarning >= time, origins["expiry_warning"] != nil {
+        if let time = specification.rules.taskTime, specification.rules.expiryWarning >= time,
+            origins["expiry_warning"] != nil
+        {
             error("expiry_warning", "must be shorter than task_time")
         }
         if answers, specification.signals.isEmpty {

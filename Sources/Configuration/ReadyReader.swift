@@ -21,7 +21,10 @@ enum ReadyReader {
             }
         case .table(let members): return probe(context, node, members)
         case .array, .integer, .double, .boolean, .date:
-            return context.expected("\"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file", node)
+            return context.expected(
+                "\"exec\", \"notify\", \"delegate\" or a table with tcp, http, command or file",
+                node
+            )
         }
     }
 

@@ -110,7 +110,8 @@ extension AppMachine {
 
     /// What holds it, in words: `the task upload`.
     public var holders: [String] {
-        tasks.map { "the task \($0.name)" } + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
+        tasks.map { "the task \($0.name)" }
+            + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
     }
 
     /// How long it may still run for its tasks; nil while that is not limited.
@@ -196,8 +197,12 @@ extension AppMachine {
 
     // MARK: Holds
 
-    mutating func hold(_ reason: String, until: Duration?, into actions: inout [Action], now: Duration) throws(RequestError)
-    {
+    mutating func hold(
+        _ reason: String,
+        until: Duration?,
+        into actions: inout [Action],
+        now: Duration
+    ) throws(RequestError) {
         guard holds.count < BackgroundTime.mostHolds else {
             throw RequestError("has \(BackgroundTime.mostHolds) holds already, which is the most: end them first")
         }
@@ -293,7 +298,9 @@ extension AppMachine {
 
     /// A stay in the background begins: its tasks have their whole time again.
     mutating func beginStay() {
-        guard let time = backgroundTime?.value, time.used != .zero || time.tasks.contains(where: \.isWarned) else { return }
+        guard let time = backgroundTime?.value, time.used != .zero || time.tasks.contains(where: \.isWarned) else {
+            return
+        }
         changeBackgroundTime { time in
             time.used = .zero
             for index in time.tasks.indices { time.tasks[index].isWarned = false }

@@ -55,7 +55,9 @@ extension Supervisor {
             try File.replace(ledgerPath(of: app), bytes, mode: 0o600)
             app.ledger = bytes
         } catch {
-            log.warning("the tasks and holds of \(app.name) cannot be kept (\(error)): a torpord that follows forgets them")
+            log.warning(
+                "the tasks and holds of \(app.name) cannot be kept (\(error)): a torpord that follows forgets them"
+            )
         }
     }
 

@@ -85,7 +85,8 @@ enum Happening: String, CaseIterable {
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory,
-            .stateKept, .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .attached, .chatty:
+            .stateKept, .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .attached,
+            .chatty:
             "notice"
         case .asked, .refused: "request"
         case .keptDown: "goal"

@@ -22,7 +22,8 @@ extension Supervisor {
             case .ended(let ending):
                 recovery.mainStatus = MainStatus.of(ending, apps[main].launchFailure)
                 recovery.isMainCounted = true
-            case .tell, .warn, .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses, .endRemains,
+            case .tell, .warn, .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses,
+                .endRemains,
                 .entered, .report, .requestLaunch, .askForAdmission:
                 break
             }

@@ -287,7 +287,8 @@ extension Supervisor {
             return pump(app)
         }
         channel.delegate?.sent = next.id
-        let deadline = next.isAwaited ? edgeDeadline(of: app).map { max(0, ($0.at - loop.now).microseconds / 1000) } : nil
+        let deadline =
+            next.isAwaited ? edgeDeadline(of: app).map { max(0, ($0.at - loop.now).microseconds / 1000) } : nil
         let message = AppMessage(
             id: Int64(next.id),
             name: next.message.rawValue,

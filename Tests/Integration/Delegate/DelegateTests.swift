@@ -148,7 +148,8 @@ import Varlink
             try daemon.waitForRecord("web", "Attach AlreadyAttached")
             try daemon.ask("d.stream.socket.shutdown(socket.SHUT_RDWR)")
             try daemon.eventually("it is attached again") {
-                try daemon.heard().filter { $0.what == "attached" && $0.pid == daemon.processes(of: "web").first }.count >= 2
+                try daemon.heard().filter { $0.what == "attached" && $0.pid == daemon.processes(of: "web").first }.count
+                    >= 2
             }
             try daemon.done(.background, "web")
             #expect(try daemon.messages().last == "didEnterBackground")
@@ -189,7 +190,10 @@ import Varlink
         }
     }
 
-    @Test("a message in flight is neither lost nor repeated when torpord is replaced", arguments: [Loss.killed, .keeper])
+    @Test(
+        "a message in flight is neither lost nor repeated when torpord is replaced",
+        arguments: [Loss.killed, .keeper]
+    )
     func survives(loss: Loss) throws {
         let toml = Delegates.head + "transition_deadline = \"30s\"\nbackground_deadline = \"30s\"\n"
         let files = Delegates.files("willResignActive=hold")
@@ -198,7 +202,9 @@ import Varlink
             _ = try daemon.verb(.suspend, "web") { $0.wait = false }
             let id = try #require(try daemon.waitForMessage("willResignActive").id)
             try daemon.lose(loss)
-            try daemon.eventually("the delegate is back") { try daemon.heard().filter { $0.what == "attached" }.count == 2 }
+            try daemon.eventually("the delegate is back") {
+                try daemon.heard().filter { $0.what == "attached" }.count == 2
+            }
             try daemon.ask("d.answer(\(id))")
             try daemon.waitFor("web", "suspended")
             let all = try daemon.heard().filter { $0.what == "message" }

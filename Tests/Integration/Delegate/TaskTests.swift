@@ -92,7 +92,9 @@ import Varlink
             exec = ["/usr/bin/python3", "-S", "@D/app.py"]
             launch = "on-demand"
             """
-        let files = ["app.py": "import delegate\nfrom tp import *\ndelegate.obey(None)\n", "delegate.py": Delegates.library]
+        let files = [
+            "app.py": "import delegate\nfrom tp import *\ndelegate.obey(None)\n", "delegate.py": Delegates.library,
+        ]
         let daemon = try Daemon(toml, files: files)
         try daemon.waitUntilItAnswers()
         try daemon.done(.start, "web")
@@ -115,7 +117,9 @@ import Varlink
             try daemon.done(.background, "web")
             try daemon.lose(loss)
             #expect(try daemon.summary("web").holds == ["the task upload"])
-            try daemon.eventually("the delegate is back") { try daemon.heard().filter { $0.what == "attached" }.count == 2 }
+            try daemon.eventually("the delegate is back") {
+                try daemon.heard().filter { $0.what == "attached" }.count == 2
+            }
             #expect(try daemon.ask("len(d.call('State')['tasks'])").intValue == 1)
             try daemon.ask("d.end(1)")
             try daemon.eventually("the task is ended") { try daemon.summary("web").holds.isEmpty }

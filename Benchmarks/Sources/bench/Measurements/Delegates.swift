@@ -25,7 +25,11 @@ struct Delegates: Measurement {
         [
             Figure(name: "message", title: "a message to a delegate and its answer", unit: "µs"),
             Figure(name: "delegate-each", title: "memory for each further delegate", unit: "KiB"),
-            Figure(name: "crowd", title: "\(grouped(crowd(bench))) apps enter the background, beyond one's own time", unit: "ms"),
+            Figure(
+                name: "crowd",
+                title: "\(grouped(crowd(bench))) apps enter the background, beyond one's own time",
+                unit: "ms"
+            ),
             Figure(name: "crowd-cpu", title: "the supervisor's processor time for that", unit: "ms"),
         ]
     }

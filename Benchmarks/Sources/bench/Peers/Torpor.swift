@@ -70,7 +70,9 @@ final class TorporSession: Session {
 
             """
         for slot in 0..<load.count {
-            let command = ([load.program ?? bench.worker, "\(slot)"] + load.arguments).map { "\"\($0)\"" }.joined(separator: ", ")
+            let command = ([load.program ?? bench.worker, "\(slot)"] + load.arguments).map { "\"\($0)\"" }.joined(
+                separator: ", "
+            )
             text += "[apps.w\(slot)]\nexec = [\(command)]\n"
         }
         configuration = text
