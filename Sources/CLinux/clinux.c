@@ -275,12 +275,12 @@ void tlx_release_pages(void)
 
 const int tlx_o_path = O_PATH;
 
-int tlx_open_path_cached(const char *path)
+int tlx_open_path_cached(const char *path, int follow)
 {
     // struct open_how and RESOLVE_CACHED of linux/openat2.h, which clashes with older headers of libc.
     struct {
         uint64_t flags, mode, resolve;
-    } how = {O_PATH | O_CLOEXEC, 0, 0x20};
+    } how = {O_PATH | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW), 0, 0x20};
     return (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
 }
 

@@ -186,6 +186,8 @@ extension AppMachine {
         if running.state != .suspended {
             running.stoppedAgain = 0
             suspendedSince = now
+            // Who comes for a lock from now on finds it with its whole time.
+            forgetLocks()
             pauseRunningTime(now: now)
             actions.append(.entered(.suspended))
         }

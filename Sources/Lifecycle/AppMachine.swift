@@ -46,7 +46,7 @@ public struct AppMachine: Sendable {
     /// Its grant of background time is over, and something holds it.
     var grantIsOver = false
     /// It is suspended whatever holds it.
-    var isForced = false
+    public internal(set) var isForced = false
     /// A URL waits to be opened.
     var hasURL = false
 

@@ -19,7 +19,34 @@ extension File {
     /// The absolute path without links, `.` and `..`, as far as the kernel has it in memory: nothing waits for a disk or a
     /// server. EAGAIN where it has not, ENOSYS before Linux 5.6.
     public static func realPathInMemory(_ path: String) throws(Errno) -> String {
-        let descriptor = Descriptor(owning: try call { tlx_open_path_cached(path) })
-        return try readLink("/proc/self/fd/\(descriptor.raw)")
+        do throws(Errno) {
+            let descriptor = Descriptor(owning: try call { tlx_open_path_cached(path, 1) })
+            return try descriptor.withRaw { raw throws(Errno) in try readLink("/proc/self/fd/\(raw)") }
+        } catch {
+            // Links that nobody has followed for a day: there the kernel would note the time first.
+            if error != .wouldBlock { throw error }
+        }
+        var rest = path.split(separator: "/").map(String.init)[...]
+        var found = ""
+        var links = 0
+        while let name = rest.popFirst() {
+            if name == "." { continue }
+            if name == ".." {
+                found = parent(of: found) ?? ""
+                if found == "/" { found = "" }
+                continue
+            }
+            let place = "\(found)/\(name)"
+            let descriptor = Descriptor(owning: try call { tlx_open_path_cached(place, 0) })
+            guard let target = try? descriptor.withRaw({ raw throws(Errno) in try readLink(descriptor: raw) }) else {
+                found = place
+                continue
+            }
+            links += 1
+            if links > 40 { throw .tooManySymbolicLinkLevels }
+            if target.hasPrefix("/") { found = "" }
+            rest = target.split(separator: "/").map(String.init) + rest
+        }
+        return found.isEmpty ? "/" : found
     }
 }

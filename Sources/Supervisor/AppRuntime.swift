@@ -138,6 +138,12 @@ struct AppExtras {
     var restoration: Supervisor.Restoration?
     /// The incarnation of which it was said that its state cannot be saved.
     var stateNotKeptIn: UInt32?
+    /// A look at its file locks that is under way.
+    var lockLook: LockWatch.Look?
+    /// The file locks that it had when it was last looked at.
+    var locks: [HeldLock]?
+    /// Those of them with which it was not left suspended.
+    var locksInTheWay: [LockInTheWay]?
     /// Looks once a second whether the debugger has let go.
     var tracerTimer: TimerSource?
     /// What it is told on its socket, and says there.

@@ -28,6 +28,7 @@ enum Happening: String, CaseIterable {
     case notStopped = "87dfb01a311041f29dab954723a3623c"
     case continuedByOthers = "2b99c41c4130422dbf68fd719d9ed23c"
     case overLimit = "3853a36f0ed6423abd5532aedf306d99"
+    case lockHeld = "a52280b3eae248208adde96574438f19"
     case noStateDirectory = "761e4867751f4b3a8e671fc20cad4163"
     case stateNotKept = "c526b37db8c04c12b24bb5e9b580fb5e"
     case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
@@ -84,7 +85,8 @@ enum Happening: String, CaseIterable {
         case .taskBegan, .taskEnded: "task"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
-        case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory,
+        case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld,
+            .noStateDirectory,
             .stateKept, .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .attached,
             .chatty:
             "notice"
@@ -108,7 +110,7 @@ enum Happening: String, CaseIterable {
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed: .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
-            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .noStateDirectory, .stateNotKept,
+            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
             .stateSetAside:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
@@ -120,7 +122,8 @@ enum Happening: String, CaseIterable {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
-            .overLimit, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .advised, .removed,
+            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .advised,
+            .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept:
             " "
         case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,

@@ -39,7 +39,7 @@ extension Supervisor {
         case .signalWatchdog:
             guard !waitsForLook(app, action) else { break }
             signal(app, app.specification.watchdogSignal, toAll: false)
-        case .stopProcesses: beginStopping(app)
+        case .stopProcesses: stopUnlessLocked(app)
         case .continueProcesses:
             raiseProfile(app)
             continueProcesses(app)
@@ -82,7 +82,8 @@ extension Supervisor {
 
     // MARK: Stopping and continuing
 
-    private func beginStopping(_ app: AppRuntime) {
+    /// Stops its processes, whatever they hold.
+    func beginStopping(_ app: AppRuntime) {
         app.isStopping = true
         app.passDelay = .milliseconds(1)
         app.freezes = false
@@ -114,6 +115,7 @@ extension Supervisor {
     private func continueProcesses(_ app: AppRuntime) {
         app.isStopping = false
         channelResumed(app)
+        app.lockLook = nil
         guard let tree = app.tree else { return }
         do throws(Errno) {
             try tree.continue()
@@ -199,6 +201,7 @@ extension Supervisor {
         if state != .notRunning { trace(app, .entered(state)) }
         governance?.entered(app, from: app.lastState, to: state)
         app.lastState = state
+        locksEntered(app, state)
         if state != .notRunning { watchMemory(app) }
         if state == .active || state == .background { app.probe = nil }
     }

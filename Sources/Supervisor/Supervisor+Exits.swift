@@ -156,6 +156,7 @@ extension Supervisor {
         app.profileState = nil
         app.advisedProfile = nil
         app.limitTimer = nil
+        forgetLocks(app)
         app.loweredFrom = nil
         app.heldBack = nil
         governance?.ended(app, ending)

@@ -48,6 +48,7 @@ extension Supervisor {
             return
         }
         app.evidence = Evidence(of: tree)
+        rememberLocks(app)
         guard looking, isStuck, looks < StackLook.most else { return }
         app.stackLook = StackLook(app, tree.main.pid, self)
     }
@@ -107,9 +108,11 @@ extension Supervisor {
             let names = ending.tasks.joined(separator: ", ")
             let limit = rules.taskTime.map { "its task_time of \(Quantity.text($0))" } ?? "its task_budget"
             return "did not end its task\(ending.tasks.count == 1 ? "" : "s") \(names) within \(limit)"
-        case .exitSuccess, .exitFailure, .signal, .coreDump, .lockWhileSuspending, .oomKill, .unknown,
-            .dependencyFailed, .replaced, .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString,
-            .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
+        case .lockWhileSuspending:
+            return app.locksInTheWay?.first.map { "was to be suspended while \($0.sentence)" }
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
+            .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .evicted, .stopped,
+            .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return nil
         }
     }
@@ -138,6 +141,7 @@ extension Supervisor {
         if let launched = app.launchedAt { report.wallSeconds = (loop.now - launched).inSeconds }
         addUsage(app, to: &report)
         report.tasks = ending.tasks
+        report.locks = reportedLocks(app)
         report.threads = app.evidence?.threads ?? []
         report.launch = LaunchTimes(app.timeline)
         report.timeline = app.timeline.all.map(TimelineEntry.init)

@@ -78,6 +78,8 @@ public final class Supervisor {
     private(set) lazy var stateArchives = StateArchives(loop: loop)
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
+    /// Looks for file locks of apps that are suspended.
+    private(set) lazy var lockWatch = LockWatch(self)
     /// What a torpord before this one left running, until it is gone.
     var leftOver: [LeftOverApp] = []
 

@@ -50,8 +50,9 @@ public enum ManagerInterface {
         # A state archive of an app: its file, its size, and when it was saved in microseconds since 1970.
         type Archive (path: string, bytes: int, at: int)
 
-        # A file lock that an app held, and a process that waited for it.
-        type Lock (file: string, kind: string, waiter: ?int)
+        # A file lock that an app held: kind is flock, posix, ofd or lease, holder the process of the app that had it, waiter
+        # a process outside the app that waited for it.
+        type Lock (file: string, kind: string, holder: ?int, waiter: ?int)
 
         # Where a thread stood: what it waits for in the kernel, and the functions of the kernel and of the program,
         # innermost first. Null and empty is what cannot be read here.

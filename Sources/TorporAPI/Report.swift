@@ -4,15 +4,18 @@ public import Varlink
 public struct LockInfo: Hashable, Sendable {
     /// The file's path.
     public var file: String
-    /// `flock`, `posix` or `ofd`.
+    /// `flock`, `posix`, `ofd` or `lease`.
     public var kind: String
+    /// The process of the app that held it.
+    public var holder: Int32?
     /// A process outside the app that waited for it.
     public var waiter: Int32?
 
     /// Makes one from its parts.
-    public init(file: String, kind: String, waiter: Int32? = nil) {
+    public init(file: String, kind: String, holder: Int32? = nil, waiter: Int32? = nil) {
         self.file = file
         self.kind = kind
+        self.holder = holder
         self.waiter = waiter
     }
 
@@ -21,11 +24,14 @@ public struct LockInfo: Hashable, Sendable {
         let fields = try Fields(json)
         file = try fields.string("file")
         kind = try fields.string("kind")
+        holder = try fields.optionalInt32("holder")
         waiter = try fields.optionalInt32("waiter")
     }
 
     /// It as an object.
-    public var json: JSON { ["file": .string(file), "kind": .string(kind), "waiter": .optional(waiter)] }
+    public var json: JSON {
+        ["file": .string(file), "kind": .string(kind), "holder": .optional(holder), "waiter": .optional(waiter)]
+    }
 }
 
 /// Where a thread stood.

@@ -56,7 +56,7 @@ import VarlinkServer
     @Test("types survive the wire, with all the names of the interface's text")
     func types() throws {
         var report = Report(app: "web", incarnation: 2, at: 5, reason: "watchdog", state: "active")
-        report.locks = [LockInfo(file: "/f", kind: "flock", waiter: 3)]
+        report.locks = [LockInfo(file: "/f", kind: "flock", holder: 2, waiter: 3)]
         report.threads = [ThreadStack(tid: 1, name: "n", state: "S", stack: ["a"])]
         let summary = AppSummary(
             name: "web",

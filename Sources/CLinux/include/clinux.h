@@ -50,9 +50,9 @@ int tlx_unix_connect(int fd, const char *path, size_t length);
 /// SOCK_STREAM and its flags are an enum in Swift's Glibc. Kind: 0 stream, 1 datagram, 2 seqpacket.
 /// O_PATH needs _GNU_SOURCE.
 extern const int tlx_o_path;
-/// openat2 has no wrapper in libc. Opens a place in the tree, links followed, where the kernel has the whole way in
-/// memory; EAGAIN where it would have to ask a disk or a server.
-int tlx_open_path_cached(const char *path);
+/// openat2 has no wrapper in libc. Opens a place in the tree, a link at its end followed or not, where the kernel has the
+/// whole way in memory; EAGAIN where it would have to ask a disk or a server, or to note when a link was followed.
+int tlx_open_path_cached(const char *path, int follow);
 int tlx_unix_socket(int kind, int non_blocking);
 int tlx_unix_pair(int kind, int fds[2]);
 /// accept4 needs _GNU_SOURCE.

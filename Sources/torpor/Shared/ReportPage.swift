@@ -43,7 +43,10 @@ struct ReportPage {
         add("status", report.status)
         add("tasks", report.tasks.joined(separator: ", "))
         for lock in report.locks {
-            add("lock", "\(lock.file) (\(lock.kind)" + (lock.waiter.map { ", process \($0) waits for it)" } ?? ")"))
+            var text = "\(lock.file) (\(lock.kind)"
+            text += lock.holder.map { ", held by process \($0)" } ?? ""
+            text += lock.waiter.map { ", process \($0) waited for it" } ?? ""
+            add("lock", text + ")")
         }
         return facts
     }

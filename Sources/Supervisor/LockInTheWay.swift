@@ -1,0 +1,96 @@
+import Linux
+import TorporAPI
+
+/// A file lock with which an app is not left suspended (docs/lifecycle.md, "Background time", Locks).
+struct LockInTheWay: Hashable {
+    let held: HeldLock
+    /// Somebody outside the app waits for it; the number is nil where nobody can tell.
+    var isAwaited: Bool
+    var waiter: Int32?
+
+    /// As reports have it.
+    var info: LockInfo {
+        LockInfo(file: held.shownPath, kind: held.lock.kind.rawValue, holder: held.holder, waiter: waiter)
+    }
+
+    /// `process 12 holds a lock on /var/lib/x (flock), for which process 34 (psql) waits`.
+    var sentence: String {
+        let lease = held.lock.kind == .lease
+        var text = "process \(Self.shown(held.holder)) holds a \(lease ? "lease" : "lock") on \(held.shownPath)"
+        if !lease { text += " (\(held.lock.kind.rawValue))" }
+        if isAwaited {
+            text += ", for which " + (waiter.map { "process \(Self.shown($0)) waits" } ?? "another process waits")
+        } else {
+            text += ", one of its shared_resources"
+        }
+        return text
+    }
+
+    private static func shown(_ pid: Int32) -> String {
+        guard let name = (try? ProcFS.stat(pid))?.comm else { return "\(pid)" }
+        return "\(pid) (\(Readable.line(name)))"
+    }
+}
+
+extension HeldLock {
+    /// Its path, fit for a line; where that is not known, the file's numbers.
+    var shownPath: String {
+        if let path { return Readable.line(path) }
+        guard let file = lock.file else { return "a file" }
+        return "inode \(file.inode) of device \(file.device >> 32):\(file.device & 0xFFFF_FFFF)"
+    }
+
+    /// As reports have it.
+    var info: LockInfo { LockInfo(file: shownPath, kind: lock.kind.rawValue, holder: holder) }
+
+    /// Whether it is one with which the app is not left suspended though nobody waits: on one of these files, or on one
+    /// in one of these folders. `others`: what the app has beside it.
+    func isOn(_ resources: [String], others: [HeldLock]) -> Bool {
+        guard !resources.isEmpty, let path, !path.hasSuffix(" (deleted)"), !isOfMereConnection(others) else {
+            return false
+        }
+        return resources.contains { resource in
+            Self.isWithin(path, resource) || SharedPaths.resolved(resource).map { Self.isWithin(path, $0) } ?? false
+        }
+    }
+
+    private static func isWithin(_ path: String, _ resource: String) -> Bool {
+        guard path.hasPrefix(resource) else { return false }
+        return resource.hasSuffix("/") || path.utf8.count == resource.utf8.count
+            || path.utf8.dropFirst(resource.utf8.count).first == UInt8(ascii: "/")
+    }
+
+    /// A connection to an SQLite database in WAL mode has two read locks for as long as it is open, whatever it does: on
+    /// byte 128 of the file beside it (https://sqlite.org/walformat.html, "WAL Locks"), and on the database itself, which
+    /// without WAL would be a reader's. They keep nobody from working.
+    private func isOfMereConnection(_ others: [HeldLock]) -> Bool {
+        guard !lock.isExclusive, let path else { return false }
+        if isOfSharedMemory { return true }
+        return lock.kind == .posix && lock.range == Self.readersRange
+            && others.contains { $0.isOfSharedMemory && $0.holder == holder && $0.path == path + "-shm" }
+    }
+
+    private var isOfSharedMemory: Bool {
+        lock.kind == .posix && !lock.isExclusive && lock.range == 128...128 && path?.hasSuffix("-shm") ?? false
+    }
+
+    /// SHARED_FIRST and SHARED_SIZE of SQLite's os.h.
+    private static let readersRange: ClosedRange<UInt64> = 0x4000_0002...(0x4000_0002 + 509)
+}
+
+/// Paths of the configuration without symbolic links.
+enum SharedPaths {
+    /// What the path leads to, as far as the kernel has that in memory: nothing waits for a disk. nil where it is not, or
+    /// the path leads nowhere.
+    static func resolved(_ path: String) -> String? { try? File.realPathInMemory(path) }
+}
+
+/// Text from outside in a line of ours.
+enum Readable {
+    /// The text without what would begin another line or move a terminal's cursor.
+    static func line(_ text: String) -> String {
+        String(
+            String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 })
+        )
+    }
+}

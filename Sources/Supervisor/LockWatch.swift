@@ -1,0 +1,199 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// What was found of an app's file locks.
+enum LockFinding {
+    /// Nothing is in the way of its being suspended. `holds`: it has locks, or cannot be looked into altogether.
+    case free(holds: Bool)
+    /// These are.
+    case inTheWay([LockInTheWay])
+}
+
+/// Looks for file locks with which an app should not be suspended.
+///
+/// What an app holds is read from its processes' descriptors, at once: some 8 µs each. Only where there is a lock, or there
+/// are too many descriptors for a millisecond, the machine's table is asked who waits (``LockReader``). So an app without
+/// locks is stopped as soon as ever.
+final class LockWatch {
+    private unowned let supervisor: Supervisor
+    private let reader: LockReader
+    private var timer: TimerSource?
+    /// Suspended apps that are to be looked at again.
+    private var due: [AppID: Due] = [:]
+
+    private struct Due {
+        let at: Duration
+        /// It was looked at since it was stopped, and has the locks that were found.
+        let isKnown: Bool
+    }
+
+    /// A second after the stop, for what was taken meanwhile; then while it holds a lock.
+    private static let soon = Duration.seconds(1)
+    private static let interval = Duration.seconds(10)
+    /// How long the loop is kept at it in one go.
+    private static let slice = Duration.milliseconds(1)
+
+    init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        reader = LockReader(supervisor.loop)
+    }
+
+    // MARK: One look
+
+    /// A look that is under way; another, or whatever makes it needless, takes its place in the app.
+    final class Look {
+        let app: AppRuntime
+        let tree: ProcessTree
+        var reading: HeldLockReading
+        let completion: (LockFinding) -> Void
+
+        init(_ app: AppRuntime, _ tree: ProcessTree, _ completion: @escaping (LockFinding) -> Void) {
+            self.app = app
+            self.tree = tree
+            self.completion = completion
+            reading = HeldLockReading(tree.quickMembers())
+        }
+
+        var isWanted: Bool { app.lockLook === self && app.tree === tree }
+    }
+
+    /// Looks at an app's locks; answers at once where it has none, and never when the look has become needless.
+    func look(at app: AppRuntime, _ completion: @escaping (LockFinding) -> Void) {
+        guard let tree = app.tree else { return completion(.free(holds: false)) }
+        let look = Look(app, tree, completion)
+        let isRead = look.reading.read(until: supervisor.loop.now + Self.slice)
+        if isRead, look.reading.locks.isEmpty, look.reading.unreadable.isEmpty {
+            // Most have none: nothing is kept of them.
+            app.lockLook = nil
+            app.locks = nil
+            return completion(.free(holds: false))
+        }
+        app.lockLook = look
+        if isRead { return found(look) }
+        // Somebody with very many descriptors: most likely nobody waits for anything of it.
+        let resources = app.specification.sharedResources
+        guard resources.isEmpty else { return readOn(look) }
+        reader.ask(LockTable.Question(files: nil)) { [weak self] table in
+            guard let self, look.isWanted else { return }
+            let waits = table.waiters.contains { Self.isOutside($0, look.tree) }
+            if waits { self.readOn(look) } else { self.finish(look, .free(holds: true)) }
+        }
+    }
+
+    private func readOn(_ look: Look) {
+        guard look.isWanted else { return }
+        if look.reading.read(until: supervisor.loop.now + Self.slice) { return found(look) }
+        supervisor.loop.later { [weak self] in self?.readOn(look) }
+    }
+
+    private func found(_ look: Look) {
+        let reading = look.reading
+        if reading.locks.isEmpty, reading.unreadable.isEmpty { return finish(look, .free(holds: false)) }
+        look.app.locks = reading.locks.isEmpty ? nil : reading.locks
+        let question = LockTable.Question(
+            files: reading.unreadable.isEmpty ? Set(reading.locks.compactMap(\.lock.file)) : nil,
+            holders: Set(reading.unreadable)
+        )
+        reader.ask(question) { [weak self] table in
+            guard let self, look.isWanted else { return }
+            // Of processes that are closed to us the table tells at least those that name them.
+            let others = table.locks.compactMap { lock in
+                lock.pid.flatMap { pid in question.holders.contains(pid) ? HeldLock(lock, path: nil, holder: pid) : nil
+                }
+            }
+            let held = reading.locks + others
+            look.app.locks = held.isEmpty ? nil : held
+            self.judge(look, held, table)
+        }
+    }
+
+    private func judge(_ look: Look, _ held: [HeldLock], _ table: LockTable) {
+        let inTheWay = Self.inTheWay(held, table, look.tree, look.app.specification.sharedResources)
+        finish(look, inTheWay.isEmpty ? .free(holds: !held.isEmpty) : .inTheWay(inTheWay))
+    }
+
+    private func finish(_ look: Look, _ finding: LockFinding) {
+        look.app.lockLook = nil
+        look.completion(finding)
+    }
+
+    static func inTheWay(
+        _ held: [HeldLock],
+        _ table: LockTable,
+        _ tree: ProcessTree,
+        _ resources: [String]
+    ) -> [LockInTheWay] {
+        held.compactMap { one in
+            let waiter = table.waiters.first { waiter in
+                waiter.file == one.lock.file && one.lock.blocks(waiter.request) && isOutside(waiter, tree)
+            }
+            guard waiter != nil || one.isOn(resources, others: held) else { return nil }
+            return LockInTheWay(held: one, isAwaited: waiter != nil, waiter: waiter?.request.pid)
+        }
+    }
+
+    /// Whoever cannot be told is taken for another's.
+    private static func isOutside(_ waiter: LockTable.Waiter, _ tree: ProcessTree) -> Bool {
+        waiter.request.pid.map { !tree.contains($0) } ?? true
+    }
+
+    // MARK: Suspended apps
+
+    /// Looks at a suspended app from now on.
+    func follow(_ app: AppRuntime) { put(app.id, in: Self.soon, isKnown: false) }
+
+    private func put(_ app: AppID, in time: Duration, isKnown: Bool = true) {
+        let at = supervisor.loop.now + time
+        due[app] = Due(at: at, isKnown: isKnown)
+        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.lookAgain() } }
+        if timer?.deadline.map({ $0 > at }) ?? true { timer?.arm(after: time) }
+    }
+
+    private func lookAgain() {
+        timer?.disarm()
+        let now = supervisor.loop.now
+        // Those that are due soon are looked at along, so that one reading of the table is for all.
+        let apps = due.filter { $0.value.at <= now + .milliseconds(100) }
+        due = due.filter { apps[$0.key] == nil }
+        look(at: apps.map { ($0.key, $0.value.isKnown) }.sorted { $0.0 < $1.0 }[...])
+        if let next = due.values.map(\.at).min() { timer?.arm(after: max(.zero, next - now)) } else { timer = nil }
+    }
+
+    private func look(at rest: ArraySlice<(app: AppID, isKnown: Bool)>) {
+        var rest = rest
+        let end = supervisor.loop.now + Self.slice
+        while let (id, isKnown) = rest.popFirst() {
+            if supervisor.isStillToBeLookedAt(id) { lookAgain(at: supervisor.apps[id], isKnown: isKnown) }
+            if supervisor.loop.now >= end { break }
+        }
+        if !rest.isEmpty { supervisor.loop.later { [weak self] in self?.look(at: rest) } }
+    }
+
+    private func lookAgain(at app: AppRuntime, isKnown: Bool) {
+        let id = app.id
+        // It stands still: what it held it holds, and a closer look is needed only when somebody waits.
+        guard isKnown, let known = app.locks, let tree = app.tree else {
+            return look(at: app) { [weak self] in self?.looked(at: id, $0) }
+        }
+        reader.ask(LockTable.Question(files: Set(known.compactMap(\.lock.file)))) { [weak self] table in
+            guard let self, self.supervisor.isStillToBeLookedAt(id), app.tree === tree else { return }
+            let isFree = Self.inTheWay(known, table, tree, app.specification.sharedResources).isEmpty
+            if isFree { return self.put(id, in: Self.interval) }
+            self.look(at: app) { [weak self] in self?.looked(at: id, $0) }
+        }
+    }
+
+    private func looked(at id: AppID, _ finding: LockFinding) {
+        guard supervisor.isStillToBeLookedAt(id) else { return }
+        switch finding {
+        case .free(holds: false): break
+        case .free(holds: true): put(id, in: Self.interval)
+        case .inTheWay(let locks):
+            put(id, in: Self.interval)
+            supervisor.isHeld(supervisor.apps[id], by: locks)
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import TorporAPI
+
+/// File locks of apps that are suspended (docs/lifecycle.md, "Background time", Locks).
+extension Supervisor {
+    /// Stops an app's processes, unless a lock that one of them has is in the way: then the core says what becomes of it.
+    func stopUnlessLocked(_ app: AppRuntime) {
+        app.lockLook = nil
+        let machine = coordinator.machine(app.id)
+        guard app.specification.rules.onLock != .ignore, !machine.isForced else { return beginStopping(app) }
+        lockWatch.look(at: app) { [weak self] finding in
+            guard let self else { return }
+            let machine = self.coordinator.machine(app.id)
+            guard machine.transition == .suspending || isStandingStill(machine) else { return }
+            switch finding {
+            case .free: self.beginStopping(app)
+            case .inTheWay(let locks): self.isHeld(app, by: locks)
+            }
+        }
+    }
+
+    /// Locks were found with which the app is not left suspended.
+    func isHeld(_ app: AppRuntime, by locks: [LockInTheWay]) {
+        let isNews = app.locksInTheWay?.map(\.held) != locks.map(\.held)
+        app.locksInTheWay = locks
+        if isNews {
+            let sentences = Self.once(locks.map(\.sentence))
+            note(app, .lockHeld, text: "is not left suspended: " + sentences.joined(separator: "; "))
+        }
+        deliver(.lockHeld, to: app.id)
+    }
+
+    /// A state was entered: a suspended app's locks are looked at from now on.
+    func locksEntered(_ app: AppRuntime, _ state: AppState) {
+        switch state {
+        case .suspended:
+            app.locksInTheWay = nil
+            followLocks(app)
+        case .background: app.locks = nil
+        case .active, .inactive:
+            app.locksInTheWay = nil
+            app.locks = nil
+        case .notRunning: break  // Its report has them.
+        }
+    }
+
+    /// Looks at the locks of a suspended app as long as it is that.
+    func followLocks(_ app: AppRuntime) {
+        if app.specification.rules.onLock != .ignore { lockWatch.follow(app) }
+    }
+
+    func isStillToBeLookedAt(_ id: AppID) -> Bool {
+        let machine = coordinator.machine(id)
+        return isStandingStill(machine) && !machine.isForced && apps[id].tree != nil
+            && apps[id].specification.rules.onLock != .ignore
+    }
+
+    private func isStandingStill(_ machine: AppMachine) -> Bool {
+        machine.state == .suspended && machine.transition == nil
+    }
+
+    // MARK: For its report
+
+    /// Looks which file locks an app has that is about to be ended: what is found within two milliseconds.
+    func rememberLocks(_ app: AppRuntime) {
+        guard let tree = app.tree else { return }
+        let reading = HeldLockReading(tree.quickMembers())
+        _ = reading.read(until: loop.now + .milliseconds(2))
+        app.locks = reading.locks.isEmpty ? nil : reading.locks
+    }
+
+    /// The locks that were in the way, with who waited, and the others that it had.
+    func reportedLocks(_ app: AppRuntime) -> [LockInfo] {
+        let inTheWay = app.locksInTheWay ?? []
+        let others = (app.locks ?? []).filter { held in
+            !inTheWay.contains { $0.held.lock.file == held.lock.file && $0.held.lock.kind == held.lock.kind }
+        }
+        return Self.once(inTheWay.map(\.info) + others.map(\.info))
+    }
+
+    /// A file may have several locks: what tells of them alike is told once.
+    private static func once<Text: Hashable>(_ all: [Text]) -> [Text] {
+        var seen: Set<Text> = []
+        return all.filter { seen.insert($0).inserted }
+    }
+
+    func forgetLocks(_ app: AppRuntime) {
+        app.lockLook = nil
+        app.locks = nil
+        app.locksInTheWay = nil
+    }
+}
