@@ -43,6 +43,8 @@ extension Supervisor {
             server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
             server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
             server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
+            // A program may connect before the keeper has said which process it is.
+            server.setAccepting(app.tree != nil || !coordinator.machine(app.id).isAlive)
             app.server = server
             if !isThere { hold(HeldName.channel(app.name), server.listener.raw) }
         } catch {

@@ -282,8 +282,6 @@ extension Supervisor {
         // With its socket its directories are there too.
         if held == nil { try makeDirectories(app, user) }
         try listen(for: app, user, taking: channel)
-        // A program may connect before the keeper has said which process it is.
-        if held == nil { app.server?.setAccepting(false) }
         guard app.notifySocket == nil else { return }
         let path = SharedPath(runtime.apps, app.name, "/notify")
         let socket: NotifySocket

@@ -306,7 +306,6 @@ extension Supervisor {
                 reason: machine.lastEnding?.rawValue
             )
         }
-        if app.tree == nil, machine.isAlive { app.server?.setAccepting(false) }
         if app.channel != nil, machine.isAlive { expectReturn(of: app) }
         if let tree = app.tree, tree.main != tree.leader, app.exitRecord == nil { watchMain(app) }
         for action in machine.actionsToRepeat(undone) {
