@@ -70,8 +70,8 @@ public final class TimerSource {
         deadline = time
         // Rounded up: never before its time.
         let microseconds = time.microseconds
-        let exact = Duration.microseconds(microseconds) >= time
-        sd_event_source_set_time(source, UInt64(max(0, exact ? microseconds : microseconds &+ 1)))
+        let exact = Duration.microseconds(microseconds) >= time || microseconds == .max
+        sd_event_source_set_time(source, UInt64(max(0, exact ? microseconds : microseconds + 1)))
         sd_event_source_set_enabled(source, CInt(SD_EVENT_ONESHOT))
     }
 

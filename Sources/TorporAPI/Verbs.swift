@@ -44,6 +44,7 @@ public struct VerbRequest: Hashable, Sendable {
     public var token: RequestToken?
 
     private static let longestReason = 256
+    private static let longestHold: Int64 = 366 * 86_400_000
     private static let longestURL = 8192
 
     /// Makes one from its parts.
@@ -66,8 +67,8 @@ public struct VerbRequest: Hashable, Sendable {
             throw FieldError(field: "reason", problem: "must not be longer than \(Self.longestReason) bytes")
         }
         forMilliseconds = try fields.optionalInt("for_ms")
-        if let forMilliseconds, forMilliseconds <= 0 {
-            throw FieldError(field: "for_ms", problem: "must be more than 0")
+        if let forMilliseconds, !(1...Self.longestHold).contains(forMilliseconds) {
+            throw FieldError(field: "for_ms", problem: "must be more than 0 and at most a year")
         }
         url = try fields.optionalString("url")
         if let url, url.isEmpty || url.utf8.count > Self.longestURL {
