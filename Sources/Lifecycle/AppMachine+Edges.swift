@@ -39,6 +39,10 @@ extension AppMachine {
                 abandonSuspending(into: &actions, now: now)
                 continue
             }
+            if running.state == .active, effectiveGoal == .active, hasURL {
+                hasURL = false
+                actions.append(.tell(.openURL))
+            }
             switch (running.state, effectiveGoal) {
             case (.active, .active), (.inactive, .inactive), (.background, .background), (.suspended, .suspended),
                 (.active, .notRunning), (.inactive, .notRunning), (.background, .notRunning),

@@ -99,6 +99,7 @@ extension AppMachine {
         watchdogDeadline = nil
         grant = nil
         grantIsOver = false
+        forgetLocks()
         leakTasks()
         return (was.0, was.1, hasProcess)
     }
@@ -180,13 +181,16 @@ extension AppMachine {
         interruptions = 0
         hasDelegate = false
         isPrepared = false
-        hasURL = false
         let leaked = leakedTasks
         endTasks(now: now)
         lastEnding = terminating.relaunch == nil ? terminating.stoppedBy ?? reason : reason
         isDone = rules.isOneshot && reason == .exitSuccess
         phase = .notRunning(.resting)
         let next = whatFollows(reason, relaunch: terminating.relaunch, now: now)
+        switch next {
+        case .rest, .gaveUp: hasURL = false
+        case .restart, .relaunch: break
+        }
         actions.append(.entered(.notRunning))
         actions.append(
             .ended(

@@ -33,6 +33,7 @@ extension AppMachine {
             if isWaitingForPermission { actions += endBeforeLaunch(.dependencyFailed) }
         case .delegate(let attached): setDelegate(attached, into: &actions, now: now)
         case .failedToPrepare: isPrepared = false
+        case .delivered(let message): delivered(message, now: now)
         case .declinedURL: hasURL = false
         case .lockHeld: lockHeld(into: &actions, now: now)
         }
@@ -122,6 +123,15 @@ extension AppMachine {
             }
         case .notRunning:
             break
+        }
+    }
+
+    private mutating func delivered(_ message: Message, now: Duration) {
+        guard awaitedMessage == message, let deadline = edgeDeadline else { return }
+        switch deadline.kind {
+        case .transition, .background, .willTerminate:
+            edgeDeadline = Deadline(deadline.kind, deadline.at - deadline.started, now: now)
+        case .launch, .suspend, .grace, .kill, .restart, .watchdog, .backgroundTime, .task: break
         }
     }
 

@@ -67,6 +67,12 @@ extension Coordinator {
         touch(app)
     }
 
+    /// Tasks whose app could not be heard for a while have at least this much time from now, and a warning before its end.
+    public mutating func grantTasks(_ app: AppID, _ time: Duration, now: Duration) {
+        nodes[app].machine.grantTasks(time, now: now)
+        touch(app)
+    }
+
     /// Goes on with tasks and holds that were kept elsewhere.
     public mutating func restore(_ app: AppID, tasks: [BackgroundTask], holds: [Hold]) {
         nodes[app].machine.restore(tasks: tasks, holds: holds)

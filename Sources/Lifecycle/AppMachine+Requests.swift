@@ -26,6 +26,7 @@ extension AppMachine {
             try requireGoing("suspend")
             setGoal(.suspended)
             isForced = true
+            forgetLocks()
             walk(into: &actions, now: now)
         case .openURL:
             openURL(into: &actions, now: now)

@@ -126,7 +126,7 @@ extension AppMachine {
 
     /// The tasks' deadline, as far as their clock runs.
     var taskDeadline: Deadline? {
-        guard let time = backgroundTime?.value, let since = time.clock,
+        guard let time = backgroundTime?.value, !time.tasks.isEmpty, let since = time.clock,
             let left = time.remaining(rules, now: since)
         else { return nil }
         return Deadline(kind: .task, started: since, at: since + left)
@@ -160,6 +160,7 @@ extension AppMachine {
         if tasks.count >= BackgroundTime.mostTasks {
             throw RequestError("has \(BackgroundTime.mostTasks) tasks already, which is the most: end one first")
         }
+        if backgroundTime?.value.lastToken == .max { throw RequestError("has begun too many tasks in this run") }
         if let left = taskTimeLeft(now: now), left <= .zero { throw RequestError("has no background time left") }
         var token: UInt32 = 0
         changeBackgroundTime { time in
@@ -293,6 +294,14 @@ extension AppMachine {
         }
         if runs != (time.clock != nil) {
             changeBackgroundTime { if runs { $0.startClock(now: now) } else { $0.stopClock(now: now) } }
+        }
+    }
+
+    mutating func grantTasks(_ time: Duration, now: Duration) {
+        guard let clock = backgroundTime?.value.clock, let end = taskDeadline?.at, end < now + time else { return }
+        changeBackgroundTime { account in
+            account.clock = clock + (now + time - end)
+            for index in account.tasks.indices { account.tasks[index].isWarned = false }
         }
     }
 

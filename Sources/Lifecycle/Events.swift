@@ -36,6 +36,8 @@ public enum AppEvent: Sendable, Hashable {
     case delegate(attached: Bool)
     /// The app answered didEnterBackground, and could not do what it should: it is not ended without notice.
     case failedToPrepare
+    /// A message that had to wait for an earlier one's answer is told only now: its time begins.
+    case delivered(Message)
     /// The app does not want the URL that waits for it.
     case declinedURL
     /// The app has a lock that others need, and is suspended or about to be.

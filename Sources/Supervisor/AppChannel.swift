@@ -19,6 +19,8 @@ final class AppChannel {
         var task: UInt32?
         /// Of openURL.
         var url: String?
+        /// Others were to be answered first.
+        var hasWaited = false
     }
 
     /// The process that hears messages.
@@ -60,8 +62,11 @@ final class AppChannel {
 
     /// Appends a message, and gives it its number.
     func add(_ message: Message, isAwaited: Bool, task: UInt32? = nil, url: String? = nil) {
-        lastID += 1
-        queue.append(Outgoing(id: lastID, message: message, isAwaited: isAwaited, task: task, url: url))
+        lastID &+= 1
+        let hasWaited = !queue.isEmpty
+        queue.append(
+            Outgoing(id: lastID, message: message, isAwaited: isAwaited, task: task, url: url, hasWaited: hasWaited)
+        )
     }
 
     /// The number of the message that the edge in flight waits for; 0 for none.

@@ -1,3 +1,4 @@
+import EventLoop
 import Lifecycle
 import Linux
 import SystemPackage
@@ -40,7 +41,7 @@ extension Supervisor {
     /// Writes it when it is another one than before.
     func keepLedger(of app: AppRuntime) {
         let machine = coordinator.machine(app.id)
-        let messages = app.channel?.queue.filter { !$0.isAwaited } ?? []
+        let messages = app.channel?.queue.filter { !$0.isAwaited || $0.url != nil } ?? []
         let isEmpty = !machine.isHeld && messages.isEmpty && app.url == nil
         guard !isEmpty || app.ledger != nil else { return }
         if isEmpty {
@@ -87,6 +88,9 @@ extension Supervisor {
         ]
     }
 
+    /// Of an app of which no record tells: what is there is from another life.
+    func forgetLedger(of app: AppRuntime) { try? File.remove(ledgerPath(of: app)) }
+
     /// Goes on with what a torpord before this one has told the app, and with what holds it.
     func restoreChannel(of app: AppRuntime, _ record: ChannelRecord) {
         let bytes = (try? File.read(ledgerPath(of: app))) ?? []
@@ -115,10 +119,19 @@ extension Supervisor {
         channel.lastID = record.lastID
         channel.answeredID = record.answeredID
         for (task, isNotify) in tasks { channel.owners[task.token] = isNotify ? .notify : .lost }
+        // They belong to connections that are gone: until they are claimed or not, none is judged.
+        if channel.owners.values.contains(.lost) {
+            coordinator.grantTasks(app.id, Self.returnTime + machine.rules.expiryWarning, now: loop.now)
+        }
+        var urlOfAwaited: String?
         for message in isSame ? json?["messages"]?.arrayValue ?? [] : [] {
             guard let id = message["id"]?.intValue.flatMap({ UInt32(exactly: $0) }), id > record.answeredID,
                 let name = message["name"]?.stringValue.flatMap({ Message(rawValue: $0) })
             else { continue }
+            if id == record.awaitedID {
+                urlOfAwaited = message["url"]?.stringValue
+                continue
+            }
             channel.queue.append(
                 AppChannel.Outgoing(
                     id: id,
@@ -130,7 +143,9 @@ extension Supervisor {
             )
         }
         if let awaited = machine.awaitedMessage, record.awaitedID > record.answeredID {
-            channel.queue.append(AppChannel.Outgoing(id: record.awaitedID, message: awaited, isAwaited: true))
+            channel.queue.append(
+                AppChannel.Outgoing(id: record.awaitedID, message: awaited, isAwaited: true, url: urlOfAwaited)
+            )
         }
         channel.queue.sort { $0.id < $1.id }
         channel.lastID = max(channel.lastID, channel.queue.last?.id ?? 0)

@@ -174,6 +174,8 @@ final class LockWatch {
 
     private func lookAgain(at app: AppRuntime, isKnown: Bool) {
         let id = app.id
+        // One look at a time: who waits for the one under way would wait in vain.
+        guard app.lockLook == nil else { return put(id, in: Self.interval) }
         // It stands still: what it held it holds, and a closer look is needed only when somebody waits.
         guard isKnown, let known = app.locks, let tree = app.tree else {
             return look(at: app) { [weak self] in self?.looked(at: id, $0) }

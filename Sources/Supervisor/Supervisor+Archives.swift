@@ -41,6 +41,11 @@ extension Supervisor {
             in: archives(of: app)
         ) { [weak self, weak app] outcome in
             if let self, let app, case .success(let bytes) = outcome {
+                // What was to be set aside was, before this was written.
+                if app.restoration == .failed {
+                    app.restoration = nil
+                    self.record(app)
+                }
                 self.note(app, .stateKept, text: "saved its state, \(bytes) byte\(bytes == 1 ? "" : "s")")
             }
             completion(outcome)

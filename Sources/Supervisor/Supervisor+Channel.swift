@@ -253,11 +253,12 @@ extension Supervisor {
         for output in outputs {
             switch output.action {
             case .tell(let message):
-                guard hearsByChannel(output.app) else { continue }
                 let app = apps[output.app]
-                let isAwaited = coordinator.machine(output.app).awaitedMessage == message
-                channel(of: app).add(message, isAwaited: isAwaited, url: message == .openURL ? app.url : nil)
+                let url = message == .openURL ? app.url : nil
                 if message == .openURL { app.url = nil }
+                guard hearsByChannel(output.app) else { continue }
+                let isAwaited = coordinator.machine(output.app).awaitedMessage == message
+                channel(of: app).add(message, isAwaited: isAwaited, url: url)
             case .warn(let token):
                 if hearsByChannel(output.app) {
                     channel(of: apps[output.app]).add(.taskExpiring, isAwaited: false, task: token)
@@ -289,6 +290,7 @@ extension Supervisor {
             return pump(app)
         }
         channel.delegate?.sent = next.id
+        if next.hasWaited, next.isAwaited { deliver(.delivered(next.message), to: app.id) }
         let deadline =
             next.isAwaited ? edgeDeadline(of: app).map { max(0, ($0.at - loop.now).microseconds / 1000) } : nil
         let message = AppMessage(
@@ -369,7 +371,10 @@ extension Supervisor {
         }
         if answer.declines.contains(.restoration) { restorationDeclined(app) }
         if answer.declines.contains(.snapshot) { channel.declinesSnapshot = true }
-        if answer.declines.contains(.url) { deliver(.declinedURL, to: app.id) }
+        if answer.declines.contains(.url) {
+            app.url = nil
+            deliver(.declinedURL, to: app.id)
+        }
         if message == .restoreState, answer.result == .failed { restorationFailed(app, answer.text) }
         if isAwaited {
             deliver(.answered(message), to: app.id)

@@ -142,6 +142,10 @@ extension Supervisor {
         app.tracerTimer = nil
         app.probe = nil
         closeChannel(app)
+        switch ending.next {
+        case .rest, .gaveUp: app.url = nil
+        case .restart, .relaunch: break
+        }
         app.mainSource = nil
         app.mainTimer = nil
         app.passTimer?.cancel()

@@ -58,6 +58,7 @@ extension Supervisor {
         for app in apps {
             if let entry = entries[app.name] { app.slot = entry.slot }
             guard let entry = entries[app.name], let memory = entry.record else {
+                forgetLedger(of: app)
                 fresh.append(app)
                 continue
             }

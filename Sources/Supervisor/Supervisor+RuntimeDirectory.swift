@@ -72,6 +72,7 @@ extension Supervisor {
         recovery.nextEvent = old.nextEvent
         for app in apps {
             app.slot = nil
+            app.ledger = nil
             record(app)
         }
         hold(HeldName.recovery, recovery.descriptor.raw)

@@ -66,6 +66,7 @@ extension Supervisor {
             }
             let before = coordinator.machine(app.id)
             let goalOfPerson = app.kept.goalOfPerson
+            let url = app.url
             // They take the token too: asked again for them in the same call, they are not stopped a second time.
             let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
             for app in [app] + along {
@@ -99,6 +100,7 @@ extension Supervisor {
             } catch {
                 app.tokens.giveBack(request.token)
                 app.kept.goalOfPerson = goalOfPerson
+                app.url = url
                 note(app, .refused, text: "refused: \(error)")
                 item = Waiter.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
                 item.result = VerbResult(

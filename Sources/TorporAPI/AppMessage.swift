@@ -84,7 +84,7 @@ public struct AppAnswer: Hashable, Sendable {
             throw FieldError(field: "result", problem: "must be done, failed or pending")
         }
         self.result = result
-        text = try fields.optionalString("text")
+        text = try fields.optionalString("text").map(Self.cut)
         expectedMilliseconds = try fields.optionalInt("expected_ms")
         for name in try fields.strings("declines") {
             guard let declined = Declined(rawValue: name) else {
@@ -92,6 +92,13 @@ public struct AppAnswer: Hashable, Sendable {
             }
             declines.append(declined)
         }
+    }
+
+    /// A sentence, and no more: it is kept in histories.
+    private static let longestText = 1_024
+
+    private static func cut(_ text: String) -> String {
+        text.utf8.count <= longestText ? text : String(decoding: text.utf8.prefix(longestText), as: UTF8.self)
     }
 
     var parameters: JSON {

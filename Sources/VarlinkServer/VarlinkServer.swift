@@ -99,6 +99,7 @@ public final class VarlinkServer {
     private let ownUser: UInt32
     private var source: IOSource?
     private var pause: TimerSource?
+    private var isAccepting = true
     private var connections: [UInt64: Connection] = [:]
     private var lastConnection: UInt64 = 0
     var buffer: UnsafeMutableRawBufferPointer { service.buffer }
@@ -144,14 +145,19 @@ public final class VarlinkServer {
 
     private func watch() throws(VarlinkServerError) {
         do throws(Errno) {
-            source = try loop.watch(listener.raw, .readable) { [weak self] _ in self?.acceptConnections() }
+            source = try loop.watch(listener.raw, isAccepting ? .readable : []) { [weak self] _ in
+                self?.acceptConnections()
+            }
         } catch {
             throw VarlinkServerError(description: "cannot watch the socket \(path): \(error)")
         }
     }
 
     /// Whether clients are let in; until then they wait in the kernel.
-    public func setAccepting(_ isAccepting: Bool) { source?.setEvents(isAccepting ? .readable : []) }
+    public func setAccepting(_ isAccepting: Bool) {
+        self.isAccepting = isAccepting
+        source?.setEvents(isAccepting ? .readable : [])
+    }
 
     /// Listens on the path again with a new socket, after somebody removed the old one. Clients stay.
     public func listenAgain() throws(VarlinkServerError) {
@@ -250,7 +256,12 @@ public final class VarlinkServer {
     /// What waits stays readable: without a pause an accept that fails would be a busy loop.
     private func pauseAccepting() {
         source?.setEvents([])
-        if pause == nil { pause = try? loop.timer { [weak self] in self?.source?.setEvents(.readable) } }
+        if pause == nil {
+            pause = try? loop.timer { [weak self] in
+                guard let self else { return }
+                source?.setEvents(isAccepting ? .readable : [])
+            }
+        }
         pause?.arm(at: loop.now + .milliseconds(100))
     }
 

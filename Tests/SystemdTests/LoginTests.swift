@@ -33,20 +33,20 @@ extension Booted {
             let machine = try service(app("web"))
             defer {
                 _ = try? machine.run(
-                    "systemctl stop ann-session; loginctl disable-linger ann; loginctl terminate-user ann; userdel -r ann"
+                    "systemctl stop eve-session; loginctl disable-linger eve; loginctl terminate-user eve; userdel -r eve"
                 )
             }
-            try machine.done("useradd --create-home --shell /bin/sh ann && loginctl enable-linger ann")
-            try machine.eventually("ann has a service manager") {
-                try machine.run("systemctl is-active user@$(id -u ann)").text == "active"
+            try machine.done("useradd --create-home --shell /bin/sh eve && loginctl enable-linger eve")
+            try machine.eventually("eve has a service manager") {
+                try machine.run("systemctl is-active user@$(id -u eve)").text == "active"
             }
-            try machine.write("/home/ann/.config/torpor/torpor.toml", app("notes"))
-            try machine.done("chown -R ann: /home/ann")
-            let uid = try machine.done("id -u ann")
+            try machine.write("/home/eve/.config/torpor/torpor.toml", app("notes"))
+            try machine.done("chown -R eve: /home/eve")
+            let uid = try machine.done("id -u eve")
             let asAnn =
-                "setpriv --reuid ann --regid ann --init-groups env HOME=/home/ann USER=ann "
+                "setpriv --reuid eve --regid eve --init-groups env HOME=/home/eve USER=eve "
                 + "XDG_RUNTIME_DIR=/run/user/\(uid) "
-            try machine.done("cd /home/ann; \(asAnn) systemctl --user start torpord")
+            try machine.done("cd /home/eve; \(asAnn) systemctl --user start torpord")
             let socket = "--socket /run/user/\(uid)/torpor/io.torpor"
             func wait(for state: String, at location: SourceLocation = #_sourceLocation) throws {
                 try machine.waitFor("notes", "is \(state)", socket, at: location) {
@@ -57,12 +57,12 @@ extension Booted {
 
             // A session as a display manager makes one.
             try machine.done(
-                "systemd-run --unit=ann-session --uid=ann -p PAMName=login -E XDG_SESSION_TYPE=x11 "
+                "systemd-run --unit=eve-session --uid=eve -p PAMName=login -E XDG_SESSION_TYPE=x11 "
                     + "-E XDG_SESSION_CLASS=user -E XDG_SEAT=seat0 sleep 1000"
             )
             var id = ""
-            try machine.eventually("ann has a session, and it is followed") {
-                id = try machine.run("loginctl show-user ann -p Display --value").text
+            try machine.eventually("eve has a session, and it is followed") {
+                id = try machine.run("loginctl show-user eve -p Display --value").text
                 let doctor = try machine.run("torpor \(socket) doctor").text
                 return !id.isEmpty && doctor.contains("session \(id), not locked")
             }
@@ -87,7 +87,7 @@ extension Booted {
             try hint(true)
             try wait(for: "background")
             // With its session gone nothing of it is locked.
-            try machine.done("systemctl stop ann-session")
+            try machine.done("systemctl stop eve-session")
             try wait(for: "active")
             // The machine's own supervisor is in nobody's session.
             try machine.waitFor("web", in: "active")

@@ -178,6 +178,22 @@ import Varlink
         #expect(try daemon.reports("web").first?.text?.contains("didEnterBackground") == true)
     }
 
+    @Test("a URL is told before the app is active, at once while it is, and once")
+    func urls() throws {
+        try withDelegate { daemon in
+            try daemon.done(.foreground, "web") { $0.url = "notes:1" }
+            try daemon.waitForMessage("openURL")
+            #expect(try daemon.messages().suffix(2) == ["openURL", "didBecomeActive"])
+            try daemon.done(.foreground, "web") { $0.url = "notes:2" }
+            let second = try daemon.waitForMessage("openURL", count: 2)
+            #expect(second.parameters["url"]?.stringValue == "notes:2")
+            try daemon.done(.restart, "web")
+            let last = try #require(try daemon.heard().last { $0.name == "willFinishLaunching" })
+            #expect(last.incarnation == 2 && last.parameters["options"]?["url"]?.isNull ?? true)
+            #expect(try daemon.messages(incarnation: 2).contains("openURL") == false)
+        }
+    }
+
     @Test("when the delegate leaves, nothing is asked of it any longer")
     func leaves() throws {
         try withDelegate("background_deadline = \"1s\"\n", answers: "willResignActive=hold") { daemon in
