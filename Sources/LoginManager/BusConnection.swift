@@ -48,21 +48,14 @@ final class BusConnection {
         var made: OpaquePointer?
         try Self.check(sd_bus_new(&made), "connecting")
         guard let made else { throw BusError("connecting: out of memory") }
+        // From here on all of this object is made: should it fail, its end lets go of the bus.
         bus = made
-        do throws(BusError) {
-            try Self.check(sd_bus_set_address(bus, address), "its address \(address)")
-            try Self.check(sd_bus_set_bus_client(bus, 1), "connecting")
-            try Self.check(sd_bus_negotiate_fds(bus, 1), "connecting")
-            try Self.check(sd_bus_set_watch_bind(bus, 1), "connecting")
-            try Self.check(
-                sd_bus_set_method_call_timeout(bus, UInt64(Self.patience.microseconds)),
-                "connecting"
-            )
-            try Self.check(sd_bus_start(bus), address)
-        } catch {
-            sd_bus_unref(made)
-            throw error
-        }
+        try Self.check(sd_bus_set_address(bus, address), "its address \(address)")
+        try Self.check(sd_bus_set_bus_client(bus, 1), "connecting")
+        try Self.check(sd_bus_negotiate_fds(bus, 1), "connecting")
+        try Self.check(sd_bus_set_watch_bind(bus, 1), "connecting")
+        try Self.check(sd_bus_set_method_call_timeout(bus, UInt64(Self.patience.microseconds)), "connecting")
+        try Self.check(sd_bus_start(bus), address)
         timer = try? loop.timer { [weak self] in self?.process() }
         arrange()
     }

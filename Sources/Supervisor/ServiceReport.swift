@@ -71,11 +71,6 @@ final class ServiceReport {
         tell("READY=1\nSTATUS=\(status)")
     }
 
-    /// It was asked to stop, and asks for what: systemd may take its time to answer.
-    func askedToStop() {
-        if isHeard { tell("EXTEND_TIMEOUT_USEC=\(Self.extensionTime.microseconds)") }
-    }
-
     /// The supervisor ends, and terminates the apps before that, or leaves them to the next one.
     func stop(leavingApps: Bool) {
         isStopping = true

@@ -421,7 +421,6 @@ public final class Supervisor {
         let now = loop.now
         // Or it was when the torpord before this one died.
         let isUnderWay = isFinishing || recovery.isShuttingDown
-        if !isUnderWay { service.askedToStop() }
         let reason = isUnderWay ? nil : reasonToLeaveApps
         if let reason {
             note(.stopping, text: "stopping: the apps run on, and the next torpord takes them over", reason: reason)

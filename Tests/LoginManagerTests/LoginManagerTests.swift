@@ -321,6 +321,22 @@ struct LoginManagerTests {
         #expect(wakes == 1, "it woke for something other than the end of the wait")
     }
 
+    @Test("A bus that refuses, as one that is being stopped does, is tried again, and brings nobody down")
+    func refusing() throws {
+        let folder = NSTemporaryDirectory() + "tp-refusing-\(UInt64.random(in: 0..<(1 << 53)))"
+        try File.makeDirectory(folder)
+        defer { try? File.removeTree(folder) }
+        // There, and nobody listens any more.
+        try Sockets.listen(path: folder + "/bus").close()
+        let loop = try EventLoop()
+        for _ in 0..<3 {
+            let manager = LoginManager(loop, sleepOnly, address: "unix:path=\(folder)/bus")
+            let end = loop.now + .milliseconds(300)
+            while loop.now < end { try loop.runOnce(timeout: .milliseconds(100)) }
+            #expect(manager.trouble != nil && !manager.isThere)
+        }
+    }
+
     @Test("An address that would have to be waited for is refused with a sentence", arguments: ["tcp:host=a", "x", ""])
     func address(_ address: String) throws {
         let manager = LoginManager(try EventLoop(), sleepOnly, address: address)
