@@ -160,6 +160,12 @@ public struct MessageFramer: Sendable {
         let message = buffer[start..<end]
         start = end + 1
         searched = start
+        if start == buffer.count {
+            // Connections rest most of the time: nothing is kept for the next message.
+            buffer = []
+            start = 0
+            searched = 0
+        }
         return message
     }
 }

@@ -31,8 +31,8 @@ struct OutboundBuffer {
     mutating func drop(_ count: Int) {
         start += count
         if start == bytes.count {
-            // A buffer that was large once is not kept for ever.
-            bytes.removeAll(keepingCapacity: bytes.capacity <= 1 << 16)
+            // Connections rest most of the time: nothing is kept for the next message.
+            bytes = []
             start = 0
         } else if start > 1 << 20 {
             bytes.removeFirst(start)
