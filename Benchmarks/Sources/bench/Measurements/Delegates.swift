@@ -1,5 +1,6 @@
 import Foundation
 import TorporAPI
+import Varlink
 
 /// Apps that hear their lifecycle: how long a message takes there and its answer back, what such an app costs the
 /// supervisor, and many that enter the background at once. No peer has any.
@@ -83,7 +84,7 @@ struct Delegates: Measurement {
     }
 
     private func talk(_ run: Run, _ peer: any Peer, _ session: TorporSession) throws {
-        var sequence = try newest(session)
+        var sequence: Int64 = 0
         var told: [Double] = []
         // The log keeps so many: it is read now and then.
         for _ in 0..<(messages(run.bench) / 100) {
@@ -92,13 +93,11 @@ struct Delegates: Measurement {
                 request.end = round % 2 == 1
                 _ = try session.call(.verb(request))
             }
-            var events = EventsRequest()
-            events.app = "w0"
-            events.after = sequence
             var sent: Int64?
-            for json in try session.call(.events(events))["events"]?.arrayValue ?? [] {
-                let event = try EventRecord(json: json)
-                sequence = max(sequence, event.sequence)
+            for line in try Child.output(session.command("events", "w0", "--json")).split(separator: "\n") {
+                let event = try EventRecord(json: JSON.parse(String(line)))
+                guard event.sequence > sequence else { continue }
+                sequence = event.sequence
                 guard event.kind == "message" else { continue }
                 if event.text.hasPrefix("told") {
                     sent = event.at
@@ -110,10 +109,6 @@ struct Delegates: Measurement {
         }
         guard told.count > messages(run.bench) / 2 else { throw Trouble("only \(told.count) messages were seen") }
         run.record("message", peer, values: told)
-    }
-
-    private func newest(_ session: TorporSession) throws -> Int64 {
-        try session.call(.events(EventsRequest()))["sequence"]?.intValue ?? 0
     }
 
     private func enter(_ run: Run, _ peer: any Peer, _ session: TorporSession) throws {
