@@ -49,10 +49,6 @@ final class AppChannel {
     var queue: [Outgoing] = []
     var delegate: Delegate?
     var owners: [UInt32: TaskOwner] = [:]
-    /// What the app says that it is doing, since its last answer was `pending`.
-    var pending: String?
-    /// It does not want its picture taken in this stay in the background.
-    var declinesSnapshot = false
     /// Ends what a connection held that is gone, unless it comes back at once.
     var goneTimers: [UInt64: TimerSource] = [:]
     /// Runs while a delegate of a torpord before this one, or tasks of it, are waited for.

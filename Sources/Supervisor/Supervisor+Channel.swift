@@ -349,7 +349,6 @@ extension Supervisor {
         // An edge that went on without this answer may wait for another one to the same message by now.
         let isAwaited = first.isAwaited && channel.awaitedID == first.id
         if answer.result == .pending {
-            channel.pending = answer.text
             let words = answer.text.map { ": \($0)" } ?? ""
             traceAnswer(app, message, .pending)
             note(app, .answered, text: "answered \(message.rawValue): pending\(words)")
@@ -360,7 +359,6 @@ extension Supervisor {
             return
         }
         traceAnswer(app, message, answer.result == .failed ? .failed : .done)
-        channel.pending = nil
         channel.queue.removeFirst()
         channel.answeredID = first.id
         if answer.result == .failed {
@@ -370,7 +368,6 @@ extension Supervisor {
             note(app, .answered, text: "answered \(message.rawValue)")
         }
         if answer.declines.contains(.restoration) { restorationDeclined(app) }
-        if answer.declines.contains(.snapshot) { channel.declinesSnapshot = true }
         if answer.declines.contains(.url) {
             app.url = nil
             deliver(.declinedURL, to: app.id)
