@@ -13,7 +13,6 @@ didBecomeActive | willEnterForeground)
     ;;
 didEnterBackground)
     : >"$jobs/.paused"
-    [ ! -e "$jobs/.count" ] || torpor state save "$jobs/.count"
     ;;
 willTerminate)
     echo "ends after $(cat "$jobs/.count" 2>/dev/null || echo 0) jobs"

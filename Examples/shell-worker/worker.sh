@@ -24,4 +24,6 @@ while :; do
     fi
     count=$(($(cat "$jobs/.count" 2>/dev/null || echo 0) + 1))
     echo "$count" >"$jobs/.count"
+    # Here, since the job at hand may end long after the app went to the background.
+    [ -z "${TORPOR_APP_SOCKET:-}" ] || torpor state save "$jobs/.count" || :
 done

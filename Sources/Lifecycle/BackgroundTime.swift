@@ -267,6 +267,7 @@ extension AppMachine {
         }
         if time.holds.contains(where: { $0.until.map { $0 <= now } ?? false }) {
             changeBackgroundTime { $0.holds.removeAll { $0.until.map { $0 <= now } ?? false } }
+            actions.append(.report(.holdEnded))
             released(into: &actions, now: now)
         }
         guard let end = taskDeadline?.at, case .running = phase else { return }

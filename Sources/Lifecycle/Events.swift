@@ -200,6 +200,8 @@ public enum Notice: Sendable, Hashable {
     case stoppedAgain(Int)
     /// It was found running too often and is left running.
     case keepsRunning
+    /// The time of an operator's hold is over.
+    case holdEnded
     /// Background time is used up: a policy may suspend the app.
     case backgroundTimeUsed
     /// The grace is over and SIGKILL was sent.

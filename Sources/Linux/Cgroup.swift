@@ -66,9 +66,10 @@ public enum Cgroup {
         try remove(path)
     }
 
-    /// The cgroups directly below.
+    /// The cgroups directly below. Most have none at all, which the link count says without a look at each file.
     public static func children(_ path: String) -> [String] {
-        ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
+        guard let links = try? File.status(path).links, links != 2 else { return [] }
+        return ((try? File.list(path)) ?? []).map { path + "/" + $0 }.filter {
             (try? File.status($0, followLinks: false).kind) == .directory
         }
     }
@@ -85,10 +86,7 @@ public enum Cgroup {
                 number = number &* 10 &+ Int32(byte &- UInt8(ascii: "0"))
             }
         }
-        // Only a populated cgroup can have populated ones below it, and most have none at all: the link count says.
-        if let links = try? File.status(path).links, links != 2 {
-            for child in children(path) { result += (try? procs(child)) ?? [] }
-        }
+        for child in children(path) { result += (try? procs(child)) ?? [] }
         return result
     }
 
@@ -109,6 +107,13 @@ public enum Cgroup {
     public static func events(_ path: String) throws(Errno) -> (populated: Bool, frozen: Bool) {
         let lines = try File.read(path + "/cgroup.events").split(separator: UInt8(ascii: "\n"))
         return (lines.contains { $0.elementsEqual(populated) }, lines.contains { $0.elementsEqual(frozen) })
+    }
+
+    /// Whether there are processes in it or below, and each of them is frozen. Of a cgroup with processes of its own and
+    /// others below it the kernel says "frozen" as soon as its own are: so each below is asked as well.
+    public static func isFrozen(_ path: String) -> Bool {
+        guard let events = try? events(path), events.populated, events.frozen else { return false }
+        return children(path).allSatisfy { (try? Self.events($0).populated) != true || isFrozen($0) }
     }
 
     private static let populated = Array("populated 1".utf8)

@@ -172,7 +172,7 @@ extension ProcessTree {
 
     /// Whether every process in the app's cgroup is frozen.
     public var isFrozen: Bool {
-        guard let cgroupPath, let events = try? Cgroup.events(cgroupPath) else { return false }
-        return events.frozen && events.populated
+        guard let cgroupPath else { return false }
+        return Cgroup.isFrozen(cgroupPath)
     }
 }

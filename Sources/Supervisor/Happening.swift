@@ -44,6 +44,7 @@ enum Happening: String, CaseIterable {
     case answerFailed = "4f136d72dd264d1ea386b39c6133823b"
     case taskBegan = "9b2eafb9ba1349b2874839f4e87beb7a"
     case taskEnded = "a62fbd74f0314c868ef9d928055e7de1"
+    case holdEnded = "cbb922d7e52d4ccfadcaddc09ebb89b0"
     case stateKept = "1515b2b079e842d187af33a54558f59d"
 
     // Somebody wants something of it.
@@ -82,7 +83,7 @@ enum Happening: String, CaseIterable {
         case .entered: "state"
         case .changing: "transition"
         case .told, .answered, .answerFailed: "message"
-        case .taskBegan, .taskEnded: "task"
+        case .taskBegan, .taskEnded, .holdEnded: "task"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld,
@@ -106,7 +107,7 @@ enum Happening: String, CaseIterable {
         case .changing, .told, .signalled, .attached, .answered, .taskBegan, .taskEnded, .stateKept: .debug
         case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .advised, .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
-            .storeChanged, .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked:
+            .storeChanged, .holdEnded, .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed: .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
@@ -124,7 +125,7 @@ enum Happening: String, CaseIterable {
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
             .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .advised,
             .removed,
-            .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept:
+            .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded:
             " "
         case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
@@ -165,6 +166,7 @@ enum Happening: String, CaseIterable {
         case .suspendFailed: self = .notStopped
         case .stoppedAgain, .keepsRunning: self = .continuedByOthers
         case .killed: self = .outlivedGrace
+        case .holdEnded: self = .holdEnded
         case .backgroundTimeUsed: return nil
         }
     }

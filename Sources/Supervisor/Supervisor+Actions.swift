@@ -231,6 +231,7 @@ extension Supervisor {
             text = "was continued by somebody else while suspended; stopped again (\(time) of 3)"
         case .keepsRunning: text = "is continued by somebody else again and again: it is left running in the background"
         case .killed: text = "did not end within its grace: sent SIGKILL"
+        case .holdEnded: text = "is held no longer: the time of an operator's hold is over"
         case .backgroundTimeUsed:
             // Without a policy it is left running.
             governance?.timeUsed(app)

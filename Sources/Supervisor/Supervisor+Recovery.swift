@@ -205,7 +205,7 @@ extension Supervisor {
             else { return true }
             let running: AppState = app.specification.launch == .background ? .background : .active
             let cgroup = cgroups.map { $0.path(of: app.name, around: main.pid) }.flatMap { File.exists($0) ? $0 : nil }
-            let isFrozen = cgroup.flatMap { try? Cgroup.events($0).frozen } ?? false
+            let isFrozen = cgroup.map { Cgroup.isFrozen($0) } ?? false
             let state: AppState = stat.state == "T" || isFrozen ? .suspended : running
             coordinator.adopt(app.id, in: state, incarnation: tag.incarnation, now: loop.now)
             if entry == nil { adopt(app, main, pidfd) }

@@ -89,7 +89,7 @@ extension Supervisor {
         case .launchDeadline:
             var what = "was not ready "
             if rules.readiness == .delegate {
-                if app.timeline.firstMessage == nil { what = "did not attach to its own socket " }
+                if app.timeline.firstMessage == nil { what = "did not attach to TORPOR_APP_SOCKET " }
                 if let message = app.dueAtLaunch { what = "did not answer \(message.rawValue) " }
             }
             return what + within("launch_deadline", rules.launchDeadline)

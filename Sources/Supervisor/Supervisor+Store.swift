@@ -189,7 +189,8 @@ extension Supervisor {
         case .reset: what = "be reset"
         case .hold where request.end: what = "be held no longer"
         case .hold:
-            what = "be kept in the background" + (request.reason.map { ": \($0)" } ?? "")
+            let time = request.forMilliseconds.map { " for " + Quantity.text(.milliseconds($0)) } ?? ""
+            what = "be kept in the background\(time)" + (request.reason.map { ": \($0)" } ?? "")
         case .stop, .restart, .suspend, .resume: what = request.verb.rawValue.lowercased()
         }
         note(app, .asked, text: "is asked to \(what)", reason: Self.name(of: peer))

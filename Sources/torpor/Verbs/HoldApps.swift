@@ -15,6 +15,7 @@ struct HoldApps: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
+        if let time, time.milliseconds <= 0 { throw ValidationError("--for must be longer than 0") }
         if end, time != nil || reason != nil {
             throw ValidationError("--end ends all holds: it takes neither --for nor --reason")
         }

@@ -138,6 +138,7 @@ import Varlink
             try daemon.done(.hold, "web") { $0.forMilliseconds = 200 }
             #expect(try daemon.summary("web").holds == ["an operator"])
             try daemon.eventually("the hold is over") { try daemon.summary("web").holds.isEmpty }
+            #expect(try daemon.events("web").contains { $0.text.hasPrefix("is held no longer") })
         }
     }
 }

@@ -47,7 +47,7 @@ import TorporAPI
             #expect(try daemon.verb(.start, "mute").error == "launch-deadline")
             let mute = try #require(try daemon.reports("mute").first)
             #expect(
-                mute.text?.hasPrefix("did not attach to its own socket within its launch_deadline of 300ms") ?? false
+                mute.text?.hasPrefix("did not attach to TORPOR_APP_SOCKET within its launch_deadline of 300ms") ?? false
             )
             #expect(mute.due == "ready" && mute.launch?.contact == nil)
             #expect(try daemon.verb(.start, "web").error == "launch-deadline")
