@@ -142,6 +142,7 @@ extension AppSettings {
         for index in beforeStart.indices { beforeStart[index].command = beforeStart[index].command.map(put) }
         for index in afterStop.indices { afterStop[index].command = afterStop[index].command.map(put) }
         sharedResources = sharedResources.map(put)
+        purgeable = purgeable.map(put)
         if case .file(let path) = standardInput { standardInput = .file(put(path)) }
         if case .file(let path) = standardError { standardError = .file(put(path)) }
     }

@@ -158,6 +158,7 @@ enum AppKeyEffects {
         .table("memory_needed", \.memoryNeeded, .live, size),
         .value("priority", \.priority, .live),
         .value("page_out_after", \.pageOutAfter, .live),
+        .value("purgeable", \.purgeable, .live),
         .value("last_resort", \.lastResort, .live),
         .table("resources", \.resources, .live, members(of:)),
     ]

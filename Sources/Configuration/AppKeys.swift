@@ -101,6 +101,7 @@ enum AppKeys {
         .value("memory_needed", \.specification.memoryNeeded, Read.size),
         .value("priority", \.specification.priority, Read.integer(-1_000...1_000)),
         .value("page_out_after", \.specification.pageOutAfter, Read.limit),
+        .value("purgeable", \.specification.purgeable, Read.paths),
         .value("last_resort", \.specification.lastResort, Read.boolean),
         AppKey("resources") { context, node, draft in
             TableReader.resources(context, node, into: &draft.specification.resources)

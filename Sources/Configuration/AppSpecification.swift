@@ -116,6 +116,8 @@ public struct AppSettings: Sendable, Hashable {
     public var priority = 0
     /// Time in `suspended` after which its memory is paged out; `nil` for never.
     public var pageOutAfter: Duration?
+    /// Folders in memory (tmpfs) whose files are removed when memory is short; absolute.
+    public var purgeable: [String] = []
     /// Whether the last rung of the memory ladder may end the app even while it is active.
     public var lastResort = false
     /// The background modes whose events launch the app after a force quit.

@@ -7,6 +7,7 @@ enum SupervisorKeyEffects {
             .value("history_max_count", \.historyMaxCount, .live),
             .value("log_level", \.logLevel, .live),
             .value("main", \.main, .live),
+            .table("memory", \.memory, .live, MemorySpecification.members),
             .value("on_exit", \.onExit, .live),
             .value("operators", \.operators, .live),
             .value("orphans", \.orphans, .live),

@@ -6,6 +6,9 @@ enum SupervisorKeys {
         .value("log_directory", \.logDirectory, Read.path),
         .value("log_level", \.logLevel) { Read.choice($0, $1) },
         .optional("main", \.main, Read.text),
+        Key("memory") { context, node, supervisor in
+            MemorySpecification.read(context, node, into: &supervisor.memory)
+        },
         .value("on_exit", \.onExit) { Read.choice($0, $1) },
         .value("operators", \.operators, Read.texts),
         .value("orphans", \.orphans) { Read.choice($0, $1) },

@@ -16,6 +16,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var operators: [String] = []
     /// The app with which the supervisor ends, as a container does with its main process.
     public var main: String?
+    /// What is done when the machine is short of memory.
+    public var memory = MemorySpecification()
     /// What a stop of the supervisor does to the apps.
     public var onExit: ExitRule = .terminate
     /// What happens to processes of a lost supervisor that nobody else answers for.

@@ -29,7 +29,8 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         case .ended: self = .ended
         case .tell(let message): self.init(rawValue: 1 << (16 + UInt32(message.recordCode)))
         case .warn: self.init(rawValue: 1 << (16 + UInt32(Message.taskExpiring.recordCode)))
-        case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission:
+        case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission,
+            .askForMemory:
             self = []
         }
     }

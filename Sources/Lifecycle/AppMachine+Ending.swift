@@ -1,9 +1,13 @@
 /// How an incarnation ends, and what follows.
 extension AppMachine {
-    /// Begins to terminate: willTerminate if it is due, SIGTERM, the grace, SIGKILL.
+    /// The most that an app is given to end by itself when others wait for its memory.
+    public static let shortGrace = Duration.seconds(2)
+
+    /// Begins to terminate: willTerminate if it is due, SIGTERM, the grace, SIGKILL. `isHurried`: with a short grace.
     mutating func terminate(
         _ reason: TerminationReason,
         politely: Bool,
+        isHurried: Bool = false,
         into actions: inout [Action],
         now: Duration
     ) {
@@ -16,12 +20,14 @@ extension AppMachine {
             stage: .signaled,
             hasProcess: hasProcess
         )
+        terminating.isHurried = isHurried
         defer { phase = .terminating(terminating) }
         guard hasProcess else {
             terminating.stage = .signaled
             return
         }
-        edgeDeadline = Deadline(.grace, rules.grace, now: now)
+        let grace = grace(of: terminating)
+        edgeDeadline = Deadline(.grace, grace, now: now)
         if wasStopped {
             // SIGTERM is queued before the app is continued, so that its handler is the first thing that runs.
             endSuspension(now: now)
@@ -37,7 +43,7 @@ extension AppMachine {
             actions.append(.tell(.willTerminate))
             if isAwaited(.willTerminate) {
                 terminating.stage = .asked
-                edgeDeadline = Deadline(.willTerminate, rules.grace.map { $0 / 2 }, now: now)
+                edgeDeadline = Deadline(.willTerminate, grace.map { $0 / 2 }, now: now)
                 return
             }
         }
@@ -109,12 +115,16 @@ extension AppMachine {
         edgeDeadline = Deadline(.kill, .seconds(1), now: now)
     }
 
+    private func grace(of terminating: Terminating) -> Duration? {
+        terminating.isHurried ? min(rules.grace ?? Self.shortGrace, Self.shortGrace) : rules.grace
+    }
+
     /// SIGTERM, after willTerminate was answered or half the grace is gone.
     mutating func sendStop(_ terminating: Terminating, into actions: inout [Action], now: Duration) {
         var terminating = terminating
         terminating.stage = .signaled
         phase = .terminating(terminating)
-        if let grace = rules.grace {
+        if let grace = grace(of: terminating) {
             // The grace began with willTerminate; half of it is SIGTERM's, however long the answer took.
             let began = edgeDeadline?.started ?? now
             edgeDeadline = Deadline(.grace, max(grace / 2, began + grace - now), now: now)

@@ -229,15 +229,17 @@ extension AppMachine {
         }
     }
 
+    /// Others wait for its memory: who could prepare ends at once, everybody else within a short grace.
     private mutating func evict(into actions: inout [Action], now: Duration) throws(RequestError) {
-        guard state == .suspended, transition == nil else {
-            throw RequestError("is \(state.rawValue): only a suspended app is evicted")
+        guard case .running(let running) = phase else {
+            throw RequestError(isAlive ? "is being launched, or is ending" : "is not running")
         }
+        guard running.edge == nil else { throw RequestError("is on its way to another state") }
         if rules.eviction == .never { throw RequestError("is protected from eviction (evict = \"never\")") }
-        if isEvictedWithoutNotice {
+        if running.state == .suspended, isEvictedWithoutNotice {
             kill(.evicted, into: &actions, now: now)
         } else {
-            terminate(.evicted, politely: false, into: &actions, now: now)
+            terminate(.evicted, politely: running.state != .suspended, isHurried: true, into: &actions, now: now)
         }
         setGoal(.notRunning)
     }

@@ -138,6 +138,8 @@ public struct AppMachine: Sendable {
         var relaunch: Relaunch?
         /// A stop was asked for meanwhile: it decides whether events launch the app afterwards.
         var stoppedBy: TerminationReason?
+        /// Others wait for its memory. Not recorded: a supervisor that takes over gives it the ordinary grace.
+        var isHurried = false
 
         enum Stage: Sendable, Hashable { case asked, signaled, announced, killed, cleaning }
     }

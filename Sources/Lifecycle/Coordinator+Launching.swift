@@ -35,6 +35,10 @@ extension Coordinator {
             if admission.ask(app) { askForAdmission(of: app) }
             return
         }
+        guard !nodes[app].definition.needsMemory || memoryAdmission.isAdmitted(app) else {
+            if memoryAdmission.ask(app) { askForMemory(for: app) }
+            return
+        }
         guard pacing.hasRoom else { return pacing.wait(app) }
         pacing.begin(app)
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)

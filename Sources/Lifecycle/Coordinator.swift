@@ -10,6 +10,8 @@ public struct AppDefinition: Sendable, Hashable {
     public var after: [String]
     /// Whether it goes to the foreground when another app has it launched.
     public var launchesIntoForeground: Bool
+    /// Whether its launch waits until there is memory for it.
+    public var needsMemory: Bool
 
     /// An app with its place among the others.
     public init(
@@ -17,13 +19,15 @@ public struct AppDefinition: Sendable, Hashable {
         rules: AppRules = AppRules(),
         requires: [String] = [],
         after: [String] = [],
-        launchesIntoForeground: Bool = true
+        launchesIntoForeground: Bool = true,
+        needsMemory: Bool = false
     ) {
         self.name = name
         self.rules = rules
         self.requires = requires
         self.after = after
         self.launchesIntoForeground = launchesIntoForeground
+        self.needsMemory = needsMemory
     }
 }
 
@@ -60,6 +64,8 @@ public struct Coordinator: Sendable {
     var waking: [AppID] = []
     var pacing = LaunchPacing()
     var admission = LaunchAdmission()
+    /// Launches that wait until there is memory for them.
+    var memoryAdmission = LaunchAdmission(isNeeded: true)
     /// Whether everything is being ended for good.
     public internal(set) var isShuttingDown = false
 
@@ -265,7 +271,10 @@ public struct Coordinator: Sendable {
     mutating func absorb(_ actions: [Action], of app: AppID, now: Duration) {
         touch(app)
         changed.append(app)
-        if !nodes[app].machine.isWaitingForPermission { admission.forget(app) }
+        if !nodes[app].machine.isWaitingForPermission {
+            admission.forget(app)
+            if nodes[app].definition.needsMemory { memoryAdmission.forget(app) }
+        }
         if pacing.isUnderWay(app), !nodes[app].machine.isComingToExec { pacing.end(app) }
         for action in actions {
             if action == .requestLaunch {
@@ -327,6 +336,12 @@ public struct Coordinator: Sendable {
     mutating func askForAdmission(of app: AppID) {
         touch(app)
         outputs.append(AppAction(app: app, action: .askForAdmission(nodes[app].machine.launchReason)))
+    }
+
+    /// Has the shell see whether there is memory for the app.
+    mutating func askForMemory(for app: AppID) {
+        touch(app)
+        outputs.append(AppAction(app: app, action: .askForMemory))
     }
 
     func isUp(_ app: AppID) -> Bool { nodes[app].machine.isUp && nodes[app].pendingStop == nil }

@@ -84,7 +84,7 @@ public enum Request: Sendable, Hashable {
     case interrupt(begin: Bool)
     /// SIGKILL, at once.
     case forceQuit
-    /// End a suspended app to make room.
+    /// End an app to make room: others wait for its memory.
     case evict
     /// Something happened that the app should be awake for.
     case wake
@@ -130,6 +130,8 @@ public enum Action: Sendable, Hashable {
     case requestLaunch
     /// Ask whether the app may be launched now; the launch waits for ``Advice/admit`` or ``Advice/refuse``.
     case askForAdmission(LaunchReason)
+    /// Ask whether there is memory for the app; the launch waits for ``Coordinator/admitMemory(_:now:)``.
+    case askForMemory
 }
 
 /// What the launch of an incarnation should be like.

@@ -1,7 +1,10 @@
-/// Launches that a policy is asked about before they begin.
+/// Launches that somebody is asked about before they begin: a policy, or who knows how much memory there is.
 struct LaunchAdmission: Sendable {
     /// Whether anybody is asked at all.
     var isNeeded = false
+
+    init(isNeeded: Bool = false) { self.isNeeded = isNeeded }
+
     private var asked: Set<AppID> = []
     private var admitted: Set<AppID> = []
 

@@ -33,6 +33,12 @@ enum Happening: String, CaseIterable {
     case stateNotKept = "c526b37db8c04c12b24bb5e9b580fb5e"
     case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
 
+    // Its memory.
+    case madeRoom = "622b836bf672486caac6cb81de5cadab"
+    case pagedOut = "d360cdb0d9f64b2cbefa04540082c0ad"
+    case nearLimit = "aa4a56dd8fd04fdaa7191c1a497e8b59"
+    case waitsForMemory = "bbf7378c9cfb4639a0d60b2387b8f675"
+
     // It speaks.
     case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
     case mainChanged = "b8351d67c573494692beff9111953557"
@@ -73,6 +79,8 @@ enum Happening: String, CaseIterable {
     // What the machine and the session do.
     case machineSleeps = "ccca4f8efe6c45bf9e9d99dcf578fb70"
     case machineWoke = "e255e76978e748b79329a8ec4228605f"
+    case memoryShort = "887e0d9225ba4b54bc8e55cbc64be187"
+    case memoryEnough = "90e3fedba1084ded8edc16cb5505ec92"
     case sessionLocked = "a89196c1c976459fbb3d3b7b95ef6ded"
     case sessionUnlocked = "5b9c3054f67744aeb0bb94724da0f8d0"
 
@@ -97,6 +105,7 @@ enum Happening: String, CaseIterable {
         case .reconfigured, .removed, .configurationRead, .configurationInvalid: "configuration"
         case .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged: "supervisor"
         case .storeChanged: "store"
+        case .memoryShort, .memoryEnough, .madeRoom, .pagedOut, .nearLimit, .waitsForMemory: "memory"
         case .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked: "supervisor"
         }
     }
@@ -104,15 +113,18 @@ enum Happening: String, CaseIterable {
     /// How loud it is where the event does not say otherwise.
     var level: LogLevel {
         switch self {
-        case .changing, .told, .signalled, .attached, .answered, .taskBegan, .taskEnded, .stateKept: .debug
+        case .changing, .told, .signalled, .attached, .answered, .taskBegan, .taskEnded, .stateKept,
+            .pagedOut:
+            .debug
         case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .advised, .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
-            .storeChanged, .holdEnded, .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked:
+            .storeChanged, .holdEnded, .memoryEnough, .madeRoom, .waitsForMemory, .machineSleeps, .machineWoke,
+            .sessionLocked, .sessionUnlocked:
             .info
-        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed: .notice
+        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit: .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
-            .stateSetAside:
+            .stateSetAside, .memoryShort:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -125,12 +137,13 @@ enum Happening: String, CaseIterable {
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
             .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .advised,
             .removed,
-            .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded:
+            .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
+            .madeRoom, .pagedOut, .nearLimit, .waitsForMemory:
             " "
         case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
-            .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .machineSleeps, .machineWoke,
-            .sessionLocked, .sessionUnlocked:
+            .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,
+            .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked:
             ": "
         }
     }

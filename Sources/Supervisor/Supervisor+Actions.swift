@@ -53,8 +53,14 @@ extension Supervisor {
         case .ended(let ending): ended(app, ending)
         case .report(let notice): report(app, notice)
         case .askForAdmission(let reason): governance?.mayLaunch(app, reason)
+        case .askForMemory: loop.later { [weak self, id = app.id] in self?.admitMemory(id) }
         case .requestLaunch: break  // The coordinator keeps it to itself.
         }
+    }
+
+    /// There is memory for an app, or nobody looks: its launch goes on.
+    func admitMemory(_ app: AppID) {
+        uninterrupted { [self] in perform(coordinator.admitMemory(app, now: loop.now)) }
     }
 
     private func signal(_ app: AppRuntime, _ number: Int32, toAll: Bool) {

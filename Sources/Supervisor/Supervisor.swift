@@ -177,7 +177,8 @@ public final class Supervisor {
             rules: app.rules,
             requires: app.requires,
             after: app.after,
-            launchesIntoForeground: app.launch == .foreground
+            launchesIntoForeground: app.launch == .foreground,
+            needsMemory: app.memoryNeeded != nil
         )
     }
 

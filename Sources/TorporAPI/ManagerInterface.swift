@@ -212,6 +212,40 @@ public enum ManagerInterface {
         # An app that would be ended if memory were short, and why it stands where it does.
         type EvictionCandidate (app: string, state: string, memory_bytes: ?int, policy: string, reason: string)
 
+        # The memory of the machine and of its apps. level is none, warning or critical; some_percent and full_percent are
+        # the part of the last 10 s in which some, or all, tasks waited for memory; policy says in which order apps are
+        # ended, where that is not the supervisor's own; trouble says why nothing is done about short memory.
+        type MemoryStatus (
+          level: string,
+          trouble: ?string,
+          total_bytes: int,
+          available_bytes: int,
+          swap_total_bytes: int,
+          swap_free_bytes: int,
+          some_percent: ?float,
+          full_percent: ?float,
+          policy: ?string,
+          apps: []AppMemory,
+          steps: []MemoryStep
+        )
+
+        # An app that runs. resident_bytes are its cgroup's, or its part of what processes share; ends_at_once: an eviction
+        # ends it without notice now; protection says why it would not be ended.
+        type AppMemory (
+          app: string,
+          state: string,
+          resident_bytes: int,
+          swapped_bytes: int,
+          limit_bytes: ?int,
+          priority: int,
+          evict: string,
+          ends_at_once: bool,
+          protection: ?string
+        )
+
+        # What would be done: rung is tell, purge, page-out, evict, end-background, end-inactive or end-active.
+        type MemoryStep (rung: string, apps: []string, bytes: ?int, why: string)
+
         # A key of the configuration whose value is another one now. effect says when it counts: live (at once),
         # next-launch (it only matters then), restart (the app runs with the old value until it is launched again) or
         # supervisor-start.
@@ -331,6 +365,9 @@ public enum ManagerInterface {
 
         # Whom the policies would end first if memory were short, the first one first.
         method EvictionOrder() -> (apps: []EvictionCandidate)
+
+        # Who has how much memory, and what would be done, step by step, if it were short.
+        method Memory() -> (memory: MemoryStatus)
 
         # What policies are asked, what they are shown then, and what becomes of their advice, from now on: a recording.
         # Called with "more", each reply has a line of it, the first one its header; without, there is only that. Every

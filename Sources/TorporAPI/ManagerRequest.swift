@@ -22,6 +22,8 @@ public enum ManagerRequest: Hashable, Sendable {
     case reloadPolicy(name: String)
     /// Whom the policies would end first if memory were short.
     case evictionOrder
+    /// Who has how much memory, and what would be done if it were short.
+    case memory
     /// What policies are asked and what they advise, as it happens.
     case recordPolicies(RecordRequest)
     /// Which torpord answers.
@@ -56,6 +58,7 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Policies": self = .policies
         case "ReloadPolicy": self = .reloadPolicy(name: try fields.string("name"))
         case "EvictionOrder": self = .evictionOrder
+        case "Memory": self = .memory
         case "RecordPolicies": self = .recordPolicies(try RecordRequest(fields: fields))
         case "Describe": self = .describe
         case "Upgrade": self = .upgrade
@@ -81,6 +84,7 @@ public enum ManagerRequest: Hashable, Sendable {
             case .policies: ("Policies", .emptyObject, false)
             case .reloadPolicy(let name): ("ReloadPolicy", ["name": .string(name)], false)
             case .evictionOrder: ("EvictionOrder", .emptyObject, false)
+            case .memory: ("Memory", .emptyObject, false)
             case .recordPolicies(let request): ("RecordPolicies", request.parameters, true)
             case .describe: ("Describe", .emptyObject, false)
             case .upgrade: ("Upgrade", .emptyObject, false)

@@ -213,6 +213,8 @@ public enum Replies {
     public static func policy(_ policy: PolicyStatus) -> JSON { ["policy": policy.json] }
     /// The reply of EvictionOrder.
     public static func evictionOrder(_ apps: [EvictionCandidate]) -> JSON { ["apps": .array(apps.map(\.json))] }
+    /// The reply of Memory.
+    public static func memory(_ status: MemoryStatus) -> JSON { ["memory": status.json] }
     /// A reply of RecordPolicies; the last one has no line.
     public static func record(_ line: JSON?) -> JSON { ["line": line ?? .null] }
     /// The reply of Doctor.

@@ -102,7 +102,7 @@ struct ModelApp {
                 throw Violation("ended while its processes live")
             }
             if state != .notRunning { throw Violation("ended in \(state)") }
-        case .report, .requestLaunch, .askForAdmission:
+        case .report, .requestLaunch, .askForAdmission, .askForMemory:
             break
         }
     }

@@ -1,0 +1,64 @@
+public import Lifecycle
+
+/// `[supervisor.memory]`: what is done when the machine is short of memory.
+public struct MemorySpecification: Sendable, Hashable {
+    /// Whether anything is.
+    public var enabled = true
+    /// From when on it counts as short, and how steps follow each other.
+    public var rules = MemoryRules()
+
+    /// The defaults.
+    public init() {}
+
+    static let keys: [Key<MemorySpecification>] = [
+        .value("critical_available", \.rules.criticalAvailable, Self.part),
+        .value("critical_stall", \.rules.criticalStall, Self.stall),
+        .value("enabled", \.enabled, Read.boolean),
+        .value("settling", \.rules.settling, Read.positiveDuration),
+        .value("warning_available", \.rules.warningAvailable, Self.part),
+        .value("warning_stall", \.rules.warningStall, Self.stall),
+    ]
+
+    static func read(_ context: Context, _ node: Node, into memory: inout MemorySpecification) {
+        Read.table(context, node, keys, into: &memory)
+        let rules = memory.rules
+        if rules.criticalAvailable > rules.warningAvailable {
+            context.error("critical_available must not be more than warning_available", at: node.position)
+        }
+    }
+
+    @Sendable static func members(_ memory: MemorySpecification) -> [String: String] {
+        [
+            "critical_available": percent(memory.rules.criticalAvailable),
+            "critical_stall": Quantity.text(memory.rules.criticalStall), "enabled": memory.enabled ? "true" : "false",
+            "settling": Quantity.text(memory.rules.settling),
+            "warning_available": percent(memory.rules.warningAvailable),
+            "warning_stall": Quantity.text(memory.rules.warningStall),
+        ]
+    }
+
+    private static func percent(_ part: Double) -> String {
+        let thousandths = Int((part * 100_000).rounded())
+        return thousandths % 1000 == 0 ? "\(thousandths / 1000)%" : "\(Double(thousandths) / 1000)%"
+    }
+
+    /// `"10%"` of the machine's memory; 0 to 1.
+    private static func part(_ context: Context, _ node: Node) -> Double? {
+        guard case .string(let text) = node.value else { return context.expected("a percentage like \"10%\"", node) }
+        guard text.hasSuffix("%"), let percent = Double(text.dropLast()), (0...50).contains(percent) else {
+            context.error("\(quoted(text)) is no part of memory: write \"0%\" to \"50%\"", at: node.position)
+            return nil
+        }
+        return percent / 100
+    }
+
+    /// A time out of each second; what is shorter than a hundredth of it is noise.
+    private static func stall(_ context: Context, _ node: Node) -> Duration? {
+        guard let time = Read.duration(context, node) else { return nil }
+        guard time >= .milliseconds(10), time <= .seconds(1) else {
+            context.error("is out of each second: write \"10ms\" to \"1s\"", at: node.position)
+            return nil
+        }
+        return time
+    }
+}

@@ -1,0 +1,163 @@
+public import Varlink
+
+/// The reply of Memory: who has how much, and what would be done if it were short.
+public struct MemoryStatus: Hashable, Sendable {
+    /// `none`, `warning` or `critical`.
+    public var level: String
+    /// Why nothing is done about short memory, in a sentence; nil when it is.
+    public var trouble: String?
+    /// Bytes that the machine has.
+    public var totalBytes: Int64
+    /// Bytes that could be had without swapping.
+    public var availableBytes: Int64
+    /// Bytes of swap; 0 where there is none.
+    public var swapTotalBytes: Int64
+    /// Bytes of swap that are not in use.
+    public var swapFreeBytes: Int64
+    /// Percent of the last 10 s in which some task waited for memory; nil where the kernel does not say.
+    public var somePercent: Double?
+    /// The same for all tasks at once.
+    public var fullPercent: Double?
+    /// Who says in which order apps are ended: a policy's name, nil for the supervisor's own order.
+    public var policy: String?
+    /// Every app that runs, who would be ended first before others.
+    public var apps: [AppMemory]
+    /// What would be done one after the other, if none of it helped.
+    public var steps: [MemoryStep]
+
+    /// Makes one of which the machine's part is known.
+    public init(level: String, totalBytes: Int64, availableBytes: Int64, swapTotalBytes: Int64, swapFreeBytes: Int64) {
+        self.level = level
+        self.totalBytes = totalBytes
+        self.availableBytes = availableBytes
+        self.swapTotalBytes = swapTotalBytes
+        self.swapFreeBytes = swapFreeBytes
+        apps = []
+        steps = []
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        level = try fields.string("level")
+        trouble = try fields.optionalString("trouble")
+        totalBytes = try fields.int("total_bytes")
+        availableBytes = try fields.int("available_bytes")
+        swapTotalBytes = try fields.int("swap_total_bytes")
+        swapFreeBytes = try fields.int("swap_free_bytes")
+        somePercent = try fields.optionalDouble("some_percent")
+        fullPercent = try fields.optionalDouble("full_percent")
+        policy = try fields.optionalString("policy")
+        apps = try fields.list("apps") { json throws(FieldError) in try AppMemory(json: json) }
+        steps = try fields.list("steps") { json throws(FieldError) in try MemoryStep(json: json) }
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "level": .string(level), "trouble": .optional(trouble), "total_bytes": .int(totalBytes),
+            "available_bytes": .int(availableBytes), "swap_total_bytes": .int(swapTotalBytes),
+            "swap_free_bytes": .int(swapFreeBytes), "some_percent": .optional(somePercent),
+            "full_percent": .optional(fullPercent), "policy": .optional(policy),
+            "apps": .array(apps.map(\.json)), "steps": .array(steps.map(\.json)),
+        ]
+    }
+}
+
+/// The memory of an app that runs.
+public struct AppMemory: Hashable, Sendable {
+    /// The name of the app.
+    public var app: String
+    /// The state it is in.
+    public var state: String
+    /// Bytes in memory: those of its cgroup, else its part of what processes share (PSS).
+    public var residentBytes: Int64
+    /// Bytes in swap.
+    public var swappedBytes: Int64
+    /// `memory_limit`, bytes.
+    public var limitBytes: Int64?
+    /// `priority`.
+    public var priority: Int64
+    /// `evict`.
+    public var evict: String
+    /// Whether an eviction ends it without notice now.
+    public var endsAtOnce: Bool
+    /// Why it would not be ended, in words; nil: it would.
+    public var protection: String?
+
+    /// Makes one from what every app has.
+    public init(
+        app: String,
+        state: String,
+        residentBytes: Int64,
+        swappedBytes: Int64,
+        priority: Int64,
+        evict: String,
+        endsAtOnce: Bool
+    ) {
+        self.app = app
+        self.state = state
+        self.residentBytes = residentBytes
+        self.swappedBytes = swappedBytes
+        self.priority = priority
+        self.evict = evict
+        self.endsAtOnce = endsAtOnce
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        app = try fields.string("app")
+        state = try fields.string("state")
+        residentBytes = try fields.int("resident_bytes")
+        swappedBytes = try fields.int("swapped_bytes")
+        limitBytes = try fields.optionalInt("limit_bytes")
+        priority = try fields.int("priority")
+        evict = try fields.string("evict")
+        endsAtOnce = try fields.bool("ends_at_once")
+        protection = try fields.optionalString("protection")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "app": .string(app), "state": .string(state), "resident_bytes": .int(residentBytes),
+            "swapped_bytes": .int(swappedBytes), "limit_bytes": .optional(limitBytes), "priority": .int(priority),
+            "evict": .string(evict), "ends_at_once": .bool(endsAtOnce), "protection": .optional(protection),
+        ]
+    }
+}
+
+/// Something that would be done if memory were short.
+public struct MemoryStep: Hashable, Sendable {
+    /// `tell`, `purge`, `page-out`, `evict`, `end-background`, `end-inactive` or `end-active`.
+    public var rung: String
+    /// To whom; more than one only for `tell`.
+    public var apps: [String]
+    /// Bytes that it would free at most; nil where nobody can tell.
+    public var bytes: Int64?
+    /// Why it is this app's turn, and who is passed over, in words.
+    public var why: String
+
+    /// Makes one from its parts.
+    public init(rung: String, apps: [String], bytes: Int64?, why: String) {
+        self.rung = rung
+        self.apps = apps
+        self.bytes = bytes
+        self.why = why
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        rung = try fields.string("rung")
+        apps = try fields.strings("apps")
+        bytes = try fields.optionalInt("bytes")
+        why = try fields.string("why")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        ["rung": .string(rung), "apps": .strings(apps), "bytes": .optional(bytes), "why": .string(why)]
+    }
+}
