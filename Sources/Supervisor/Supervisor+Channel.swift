@@ -265,7 +265,7 @@ extension Supervisor {
                 }
             case .launch: apps[output.app].channel = nil
             case .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses, .endRemains,
-                .entered, .ended, .report, .requestLaunch, .askForAdmission:
+                .entered, .ended, .report, .requestLaunch, .askForAdmission, .askForMemory:
                 break
             }
         }
