@@ -47,6 +47,7 @@ let package = Package(
         .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
         .target(name: "JetsamPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Jetsam"),
         .target(name: "KeeperProtocol", dependencies: ["CKeeperProtocol", "Linux"]),
+        .target(name: "KernelFiles", dependencies: ["Linux"], path: "Tests/Support/KernelFiles"),
         .target(name: "Lifecycle"),
         .target(
             name: "Linux",
@@ -173,7 +174,7 @@ let package = Package(
         .testTarget(
             name: "Integration",
             dependencies: [
-                "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink", "conformance-app",
+                "KernelFiles", "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink", "conformance-app",
                 "swift-notes", "torpor", "torpor-keeper", "torpor-policy-host", "torpord",
             ],
             exclude: [
@@ -186,7 +187,7 @@ let package = Package(
             dependencies: ["EventLoop", "KeeperProtocol", "Linux", "Processes", "torpor-keeper"]
         ),
         .testTarget(name: "LifecycleTests", dependencies: ["Lifecycle"]),
-        .testTarget(name: "LinuxTests", dependencies: ["Linux"]),
+        .testTarget(name: "LinuxTests", dependencies: ["KernelFiles", "Linux"]),
         .testTarget(name: "LoginManagerTests", dependencies: ["EventLoop", "Linux", "LoginManager", "MockLogind"]),
         .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
@@ -211,8 +212,8 @@ let package = Package(
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "Configuration", "EventLoop", "Lifecycle", "Linux", "Policies", "Processes", "Supervisor", "TorporAPI",
-                "TorporPolicyABI", "Varlink",
+                "Configuration", "EventLoop", "KernelFiles", "Lifecycle", "Linux", "Policies", "Processes", "Supervisor",
+                "TorporAPI", "TorporPolicyABI", "Varlink",
             ]
         ),
         .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),

@@ -147,6 +147,11 @@ ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count,
     return syscall(SYS_process_madvise, pidfd, ranges, count, advice, 0);
 }
 
+int tlx_process_mrelease(int pidfd) {
+    // The number is the same everywhere; headers before Linux 5.15 do not have it.
+    return (int)syscall(448, pidfd, 0);
+}
+
 // MARK: Pipes
 
 ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size) {
@@ -270,6 +275,28 @@ void tlx_release_pages(void)
     if (pagemap >= 0)
         close(pagemap);
 }
+
+int tlx_lock_memory(void)
+{
+    struct rlimit before, none;
+    if (getrlimit(RLIMIT_MEMLOCK, &before) < 0)
+        return -1;
+    // With a limit of nothing only those are allowed whom no limit binds (CAP_IPC_LOCK): there is no other way to ask that
+    // is right in containers too.
+    none = before;
+    none.rlim_cur = 0;
+    int is_bound = before.rlim_cur != RLIM_INFINITY;
+    if (is_bound && setrlimit(RLIMIT_MEMLOCK, &none) < 0)
+        return -1;
+    int result = mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+    int error = errno;
+    if (is_bound)
+        setrlimit(RLIMIT_MEMLOCK, &before);
+    errno = error;
+    return result;
+}
+
+int tlx_unlock_memory(void) { return munlockall(); }
 
 // MARK: Files
 

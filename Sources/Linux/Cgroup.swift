@@ -9,30 +9,13 @@ public enum Cgroup {
             // 31 23 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
             let fields = line.split(separator: " ")
             guard let dash = fields.firstIndex(of: "-"), dash + 1 < fields.count, fields.count > 4 else { continue }
-            if fields[dash + 1] == "cgroup2" { return unescape(fields[4]) }
+            if fields[dash + 1] == "cgroup2" { return unescaped(fields[4]) }
         }
         return nil
     }
 
     /// Where the v2 hierarchy is mounted, looked up once.
     public static let mount = mountPoint()
-
-    /// Blanks and such stand as three octal digits in mountinfo.
-    private static func unescape(_ text: Substring) -> String {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "\\"), rest.count >= 3,
-                let value = UInt8(String(decoding: rest.prefix(3), as: UTF8.self), radix: 8)
-            {
-                bytes.append(value)
-                rest = rest.dropFirst(3)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
 
     /// Makes one; false when there was one already.
     @discardableResult
@@ -167,6 +150,18 @@ public enum Cgroup {
         let isLast = usage <= wish &+ step || isStuck
         try File.writeControl(path + "/" + file, "\(isLast ? wish : usage - step)\n")
         return isLast
+    }
+
+    /// Takes so many bytes of memory from what is in it and below, page cache first, and waits until that is done
+    /// (`memory.reclaim`, Linux 5.19). False when not all of it could be had.
+    public static func reclaim(_ path: String, _ bytes: UInt64) throws(Errno) -> Bool {
+        do throws(Errno) {
+            try File.writeControl(path + "/memory.reclaim", "\(bytes)\n")
+            return true
+        } catch {
+            if error == .resourceTemporarilyUnavailable { return false }
+            throw error
+        }
     }
 
     /// Why a controller cannot be had for the cgroups below a place, in half a sentence; nil when it is handed down there.

@@ -14,3 +14,20 @@ extension UnsafeRawBufferPointer {
         return hit - baseAddress
     }
 }
+
+/// A path of a file in /proc, where blanks and such stand as three octal digits.
+func unescaped(_ text: Substring) -> String {
+    var bytes: [UInt8] = []
+    var rest = Array(text.utf8)[...]
+    while let byte = rest.popFirst() {
+        if byte == UInt8(ascii: "\\"), rest.count >= 3,
+            let value = UInt8(String(decoding: rest.prefix(3), as: UTF8.self), radix: 8)
+        {
+            bytes.append(value)
+            rest = rest.dropFirst(3)
+        } else {
+            bytes.append(byte)
+        }
+    }
+    return String(decoding: bytes, as: UTF8.self)
+}

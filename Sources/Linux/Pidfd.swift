@@ -27,17 +27,4 @@ public enum Pidfd {
         }
         return nil
     }
-
-    /// Tells the kernel how the process will use its memory; bytes advised. EPERM without the right to trace it.
-    @discardableResult
-    public static func advise(
-        _ pidfd: Int32,
-        ranges: [(start: UInt, count: Int)],
-        pageOut: Bool
-    ) throws(Errno) -> Int {
-        let vectors = ranges.map { iovec(iov_base: UnsafeMutableRawPointer(bitPattern: $0.start), iov_len: $0.count) }
-        return try call {
-            tlx_process_madvise(pidfd, vectors, vectors.count, pageOut ? tlx_madv_pageout : tlx_madv_cold)
-        }
-    }
 }

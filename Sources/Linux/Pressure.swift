@@ -17,25 +17,49 @@ public struct Pressure: Hashable, Sendable {
     /// All tasks that were not idle waited at once: the same unit. nil where the kernel does not say, as for
     /// processors before Linux 5.13.
     public var full: UInt32?
+    /// For how long some task has waited since the machine was started, microseconds.
+    public var someTotal: UInt64
+    /// For how long all that were not idle have: the same unit, nil as `full`.
+    public var fullTotal: UInt64?
 
     /// The pressure on a resource; nil where the kernel keeps none (CONFIG_PSI, `psi=1`) or does not show it.
     ///
     /// - Parameter root: what stands before `/proc`.
     public init?(on resource: Resource, root: String = "") {
-        guard let text = try? File.readString(root + "/proc/pressure/" + resource.rawValue),
-            let some = Self.average(of: "some", in: text)
-        else { return nil }
-        self.some = some
-        full = Self.average(of: "full", in: text)
+        self.init(path: root + "/proc/pressure/" + resource.rawValue)
     }
 
-    private static func average(of kind: String, in text: String) -> UInt32? {
-        // some avg10=0.24 avg60=0.48 avg300=0.51 total=304559913
-        for line in text.split(separator: "\n") {
-            let words = line.split(separator: " ")
-            guard words.first == Substring(kind) else { continue }
-            return words.first { $0.hasPrefix("avg10=") }.flatMap { hundredths($0.dropFirst(6)) }
+    /// The pressure in a cgroup, by its path; nil as above.
+    public init?(of cgroup: String, on resource: Resource) {
+        self.init(path: cgroup + "/" + resource.rawValue + ".pressure")
+    }
+
+    private init?(path: String) {
+        guard let text = try? File.readString(path), let some = Line("some", in: text) else { return nil }
+        let full = Line("full", in: text)
+        self.some = some.average
+        self.someTotal = some.total
+        self.full = full?.average
+        self.fullTotal = full?.total
+    }
+
+    private struct Line {
+        let average: UInt32
+        let total: UInt64
+
+        init?(_ kind: Substring, in text: String) {
+            // some avg10=0.24 avg60=0.48 avg300=0.51 total=304559913
+            for line in text.split(separator: "\n") {
+                let words = line.split(separator: " ")
+                guard words.first == kind else { continue }
+                guard let average = words.first(where: { $0.hasPrefix("avg10=") }),
+                    let average = hundredths(average.dropFirst(6))
+                else { return nil }
+                self.average = average
+                total = words.first { $0.hasPrefix("total=") }.flatMap { UInt64($0.dropFirst(6)) } ?? 0
+                return
+            }
+            return nil
         }
-        return nil
     }
 }

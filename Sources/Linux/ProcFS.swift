@@ -186,18 +186,6 @@ public enum ProcFS {
         return nil
     }
 
-    /// Bytes of memory of a process, of pages that others share with it only its part (PSS). The kernel walks through all
-    /// of them: a gigabyte takes it milliseconds. EACCES for others' processes.
-    public static func proportionalMemory(_ pid: Int32) throws(Errno) -> UInt64 {
-        // Pss:                1234 kB
-        for line in try File.readString("/proc/\(pid)/smaps_rollup").split(separator: "\n") where line.hasPrefix("Pss:")
-        {
-            guard let kilobytes = line.split(separator: " ").dropFirst().first.flatMap({ UInt64($0) }) else { break }
-            return kilobytes << 10
-        }
-        throw .noSuchProcess
-    }
-
     /// A field of `/proc/PID/status`, without the blanks around it.
     public static func statusField(_ pid: Int32, _ name: String, task: Int32? = nil) throws(Errno) -> String? {
         let path = task.map { "/proc/\(pid)/task/\($0)/status" } ?? "/proc/\(pid)/status"

@@ -80,7 +80,7 @@ extension ProcessTree {
         var total: UInt64 = 0
         for member in list() {
             let resident = member.residentPages &* UInt64(Memory.pageSize)
-            total &+= (try? ProcFS.proportionalMemory(member.pid)) ?? resident
+            total &+= (try? ProcFS.proportionalMemory(member.pid).resident) ?? resident
         }
         return (total > limit, total)
     }

@@ -26,8 +26,9 @@ int tlx_close_range(unsigned int first, unsigned int last, int flags);
 int tlx_memfd_create(const char *name);
 /// Fixes the size of a memfd and forbids new ways to write to it (F_ADD_SEALS and the seals need _GNU_SOURCE).
 int tlx_memfd_seal(int fd);
-/// process_madvise needs _GNU_SOURCE.
+/// process_madvise and process_mrelease have no wrapper in older libcs.
 ssize_t tlx_process_madvise(int pidfd, const struct iovec *ranges, size_t count, int advice);
+int tlx_process_mrelease(int pidfd);
 /// MADV_COLD and MADV_PAGEOUT are not imported.
 extern const int tlx_madv_cold, tlx_madv_pageout;
 
@@ -164,6 +165,11 @@ void tlx_heap_settings(void);
 /// (dl_iterate_phdr needs _GNU_SOURCE): what is used again is mapped again from the page cache. No other thread may run
 /// code of the program meanwhile.
 void tlx_release_pages(void);
+/// mlockall's flags are an enum in Swift's Glibc, and MCL_ONFAULT needs _GNU_SOURCE. Keeps what the process has in memory,
+/// and what it will have once it was touched, from being paged out; -1 and EPERM where the process may not do so without
+/// bounds: mappings beyond a bound would be refused.
+int tlx_lock_memory(void);
+int tlx_unlock_memory(void);
 /// sched_getcpu needs _GNU_SOURCE.
 int tlx_processor(void);
 /// sched_setaffinity with one processor: cpu_set_t and its macros cannot be imported.

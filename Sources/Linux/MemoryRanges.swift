@@ -1,0 +1,64 @@
+extension ProcFS {
+    /// The pieces of a process's memory that are its own and only in memory: what is private and was written to, or could
+    /// be, and nothing that is special. What is in a file of the disk is not among them: it can be dropped at any time.
+    /// ESRCH when it has ended, EACCES for others' processes.
+    ///
+    /// - Parameter root: what stands before `/proc`.
+    public static func privateRanges(_ pid: Int32, root: String = "") throws(Errno) -> [MemoryAdvice.Range] {
+        let text = try File.read(root + "/proc/\(pid)/maps", limit: 1 << 26)
+        return text.withUnsafeBytes { bytes in
+            var ranges: [MemoryAdvice.Range] = []
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
+                if let range = privateRange(rest[..<end]) { ranges.append(range) }
+                rest = rest[end...].dropFirst()
+            }
+            return ranges
+        }
+    }
+
+    private static let special = [
+        "[vdso]", "[vsyscall]", "[vvar", "[uprobes]", "/dev/", "/memfd:", "/SYSV", "anon_inode:",
+    ]
+    .map { Array($0.utf8) }
+    private static let zero = Array("/dev/zero".utf8)
+
+    /// 7f1c2a000000-7f1c2a021000 rw-p 00000000 00:00 0                          [heap]
+    private static func privateRange(_ line: Slice<UnsafeRawBufferPointer>) -> MemoryAdvice.Range? {
+        var rest = line
+        guard let start = hexadecimal(&rest), rest.popFirst() == UInt8(ascii: "-"), let end = hexadecimal(&rest),
+            end > start, rest.popFirst() == UInt8(ascii: " "), rest.count > 5
+        else { return nil }
+        let access = rest.prefix(4)
+        rest = rest.dropFirst(5)
+        guard access.last == UInt8(ascii: "p") else { return nil }
+        let isWritable = access.dropFirst().first == UInt8(ascii: "w")
+        let isUsable = access.prefix(3).contains { $0 != UInt8(ascii: "-") }
+        // Offset, device.
+        for _ in 0..<2 { rest = rest.drop { $0 != UInt8(ascii: " ") }.dropFirst() }
+        let isAnonymous = rest.prefix { $0 != UInt8(ascii: " ") }.elementsEqual([UInt8(ascii: "0")])
+        let path = rest.drop { $0 != UInt8(ascii: " ") }.drop { $0 == UInt8(ascii: " ") }
+        // What nobody may touch was reserved, often gigabytes of it, and is empty.
+        guard isUsable, isWritable || isAnonymous else { return nil }
+        if !path.starts(with: zero), special.contains(where: { path.starts(with: $0) }) { return nil }
+        return MemoryAdvice.Range(start: start, count: Int(clamping: end - start))
+    }
+
+    private static func hexadecimal(_ rest: inout Slice<UnsafeRawBufferPointer>) -> UInt? {
+        var value: UInt = 0
+        var count = 0
+        while let byte = rest.first {
+            let digit: UInt8
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = byte - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = byte - UInt8(ascii: "a") + 10
+            default: return count > 0 ? value : nil
+            }
+            value = value << 4 | UInt(digit)
+            count += 1
+            rest = rest.dropFirst()
+        }
+        return count > 0 && count <= 16 ? value : nil
+    }
+}

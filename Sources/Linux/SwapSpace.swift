@@ -1,0 +1,86 @@
+/// Where the kernel puts memory that it pages out, from `/proc/swaps`.
+public struct SwapSpace: Hashable, Sendable {
+    /// One device or file; all counts in bytes.
+    public struct Area: Hashable, Sendable {
+        /// Its path.
+        public var path: String
+        /// How much it takes.
+        public var size: UInt64
+        /// How much it has.
+        public var used: UInt64
+        /// Those with more are used first.
+        public var priority: Int32
+        /// Of a compressed device in memory.
+        public var zram: ZramDevice?
+    }
+
+    /// In the kernel's order.
+    public var areas: [Area] = []
+    /// Whether what goes there is first compressed in memory (zswap).
+    public var isCompressedBefore = false
+
+    /// The machine's; nothing where it cannot be read, or the kernel knows of no swap.
+    ///
+    /// - Parameter root: what stands before `/proc` and `/sys`.
+    public init(root: String = "") {
+        let text = (try? File.readString(root + "/proc/swaps")) ?? ""
+        for line in text.split(separator: "\n").dropFirst() {
+            // /dev/zram0                              partition	262140		0		100
+            let words = line.split(whereSeparator: { $0 == " " || $0 == "\t" })
+            guard words.count == 5, let size = UInt64(words[2]), let used = UInt64(words[3]) else { continue }
+            let path = unescaped(words[0])
+            areas.append(
+                Area(
+                    path: path,
+                    size: size.multipliedReportingOverflow(by: 1024).partialValue,
+                    used: used.multipliedReportingOverflow(by: 1024).partialValue,
+                    priority: Int32(words[4]) ?? 0,
+                    zram: ZramDevice(path: path, root: root)
+                )
+            )
+        }
+        let zswap = (try? File.read(root + "/sys/module/zswap/parameters/enabled"))?.first
+        isCompressedBefore = zswap == UInt8(ascii: "Y") || zswap == UInt8(ascii: "1")
+    }
+
+    /// How much all of them take, bytes.
+    public var size: UInt64 { areas.reduce(0) { $0 &+ $1.size } }
+    /// How much all of them have, bytes.
+    public var used: UInt64 { areas.reduce(0) { $0 &+ $1.used } }
+    /// How much there is room for, bytes.
+    public var free: UInt64 { size > used ? size - used : 0 }
+}
+
+/// A block device that keeps what is written to it in memory, compressed.
+///
+/// https://docs.kernel.org/admin-guide/blockdev/zram.html
+public struct ZramDevice: Hashable, Sendable {
+    /// How it compresses, such as `zstd`; empty where the kernel does not say.
+    public var algorithm: String
+    /// Bytes that were written to it and are still needed.
+    public var original: UInt64
+    /// Bytes that is when compressed.
+    public var compressed: UInt64
+    /// Bytes of memory that it takes in all.
+    public var memory: UInt64
+
+    /// That at a path; nil when it is no such device.
+    ///
+    /// - Parameter root: what stands before `/sys`.
+    public init?(path: String, root: String = "") {
+        let name = path.split(separator: "/").last ?? ""
+        guard path.hasPrefix("/dev/zram"), name.dropFirst(4).allSatisfy({ ("0"..."9").contains($0) }) else {
+            return nil
+        }
+        let folder = root + "/sys/block/" + name
+        // orig_data_size compr_data_size mem_used_total mem_limit mem_used_max same_pages pages_compacted …
+        let counts = ((try? File.readString(folder + "/mm_stat")) ?? "")
+            .split(whereSeparator: { $0 == " " || $0 == "\n" }).map { UInt64($0) ?? 0 }
+        guard counts.count >= 3 else { return nil }
+        (original, compressed, memory) = (counts[0], counts[1], counts[2])
+        // lzo [lzo-rle] lz4 zstd
+        let offered = ((try? File.readString(folder + "/comp_algorithm")) ?? "")
+            .split(whereSeparator: { $0 == " " || $0 == "\n" })
+        algorithm = offered.first { $0.hasPrefix("[") }.map { String($0.dropFirst().dropLast()) } ?? ""
+    }
+}
