@@ -228,6 +228,8 @@ void tlx_heap_settings(void)
     mallopt(M_TRIM_THRESHOLD, 128 << 10);
 }
 
+void tlx_heap_keep(int keeps) { mallopt(M_TRIM_THRESHOLD, keeps ? 4 << 20 : 128 << 10); }
+
 // What was written to is anonymous memory since; the other pages of a writable segment are still the file's.
 static void release_unwritten(int pagemap, uintptr_t start, uintptr_t end, uintptr_t page)
 {

@@ -100,7 +100,11 @@ public struct MemoryLadder: Sendable {
     private var shortSince: Duration?
 
     /// At `warning`, nobody is ended before it has lasted so long: what comes and goes costs nobody anything.
-    public static let patience = Duration.seconds(1)
+    public var patience = MemoryLadder.shortPatience
+    /// Where there is no swap left: 1 s.
+    public static let shortPatience = Duration.seconds(1)
+    /// Where there is, so that work may only wait for what is on its way: 5 s.
+    public static let longPatience = Duration.seconds(5)
     /// Apps are told again when memory is still short so long after.
     public static let tellingInterval = Duration.seconds(30)
 
@@ -136,14 +140,14 @@ public struct MemoryLadder: Sendable {
                 return Step(rung: .pageOut, apps: [app])
             }
         }
-        if case .pressure(.warning, _) = demand, now - since < Self.patience { return nil }
+        if case .pressure(.warning, _) = demand, now - since < patience { return nil }
         return end(demand, candidates, hasOrder: hasOrder)
     }
 
     /// All steps that there would be, one after the other, if none of them helped.
     public static func rehearse(_ demand: Demand, _ candidates: [Candidate]) -> [Step] {
         var ladder = MemoryLadder()
-        ladder.shortSince = .zero - patience
+        ladder.shortSince = .zero - shortPatience
         var candidates = candidates
         var steps: [Step] = []
         while let step = ladder.next(demand, candidates, now: .zero) {

@@ -19,6 +19,10 @@ public enum Memory {
     /// Has freed memory go back to the kernel; before anything else is done.
     public static func setUp() { tlx_heap_settings() }
 
+    /// Has the heap keep what is freed, up to 4 MiB, for what is allocated later; else all but 128 KiB at its end go back
+    /// to the kernel at once.
+    public static func keepFreed(_ keeps: Bool) { tlx_heap_keep(keeps ? 1 : 0) }
+
     /// Gives back what is free, and lets go of the pages of the program that are as on disk: the kernel brings those
     /// back that are used again. Some milliseconds for a large heap. All other threads must be waiting in
     /// ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).

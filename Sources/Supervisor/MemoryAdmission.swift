@@ -1,0 +1,145 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// Launches that wait until there is memory for them (`memory_needed`), and what was promised to those that began.
+struct MemoryAdmission {
+    /// In the order in which they came.
+    var waiting: [AppID] = []
+    /// Apps that were launched and may not have taken yet what they need.
+    var promised: [AppID: (bytes: UInt64, until: Duration)] = [:]
+    /// Looks again.
+    var timer: TimerSource?
+    /// What an ending has brought is waited for.
+    var pause: TimerSource?
+    /// The rungs that were climbed for a launch.
+    var ladder = MemoryLadder()
+    /// Who was told to wait, and why.
+    var told: [AppID: String] = [:]
+
+    var isEmpty: Bool { waiting.isEmpty }
+
+    mutating func admitAll(_ watch: MemoryWatch) {
+        let apps = waiting
+        waiting = []
+        timer = nil
+        for app in apps { watch.supervisor.admitMemory(app) }
+    }
+}
+
+extension MemoryWatch {
+    /// How long what an app needs is kept for it after its launch.
+    private static let promise = Duration.seconds(30)
+    /// How soon it looks again where nothing tells it to.
+    private static let lookAgain = Duration.milliseconds(500)
+
+    /// The core asks whether an app may be launched that says how much it needs.
+    func launchNeedsMemory(_ app: AppRuntime) {
+        guard !admission.waiting.contains(app.id) else { return }
+        admission.waiting.append(app.id)
+        // Not within the step of the core that asks.
+        supervisor.loop.later { [weak self] in self?.admitNext() }
+    }
+
+    /// Lets those launch for whom there is room, first come, first served; whoever a person wants in the foreground
+    /// before others.
+    func admitNext() {
+        admission.waiting.removeAll { !supervisor.coordinator.waitsForMemory($0) }
+        forgetPromises()
+        while let app = nextToAdmit() {
+            guard let decision = decide(app) else { return waitOn(app) }
+            admission.waiting.removeAll { $0 == app.id }
+            admission.told[app.id] = nil
+            app.heldBack = nil
+            switch decision {
+            case .admit: supervisor.admitMemory(app.id)
+            case .refuse(let why):
+                app.refusal = "was not launched: \(why)"
+                supervisor.uninterrupted { [supervisor] in
+                    supervisor.perform(supervisor.coordinator.refuseMemory(app.id, now: supervisor.loop.now))
+                }
+            }
+        }
+        admission.timer = nil
+        admission.ladder.reset()
+    }
+
+    private enum Decision {
+        case admit
+        case refuse(String)
+    }
+
+    private func nextToAdmit() -> AppRuntime? {
+        let coordinator = supervisor.coordinator
+        let first = admission.waiting.first { coordinator.launchesIntoForeground($0) } ?? admission.waiting.first
+        return first.map { supervisor.apps[$0] }
+    }
+
+    /// nil: it waits.
+    private func decide(_ app: AppRuntime) -> Decision? {
+        guard isEnabled, let needed = app.specification.memoryNeeded, let memory = MachineMemory(root: root) else {
+            return .admit
+        }
+        if app.skipsAdmission == true {
+            app.skipsAdmission = nil
+            return .admit
+        }
+        let size = MemoryReading.size(needed)
+        if needed > memory.total {
+            return .refuse("it needs \(size) (memory_needed), and the machine has \(MemoryReading.size(memory.total))")
+        }
+        guard needed <= free(memory) else { return nil }
+        admission.promised[app.id] = (needed, supervisor.loop.now + Self.promise)
+        return .admit
+    }
+
+    /// What nobody needs: of what is available, without what was promised and what keeps the machine from being short.
+    private func free(_ memory: MachineMemory) -> UInt64 {
+        let kept = UInt64(Double(memory.total) * rules.criticalAvailable)
+        let taken = admission.promised.values.reduce(kept) { $0 &+ $1.bytes }
+        return memory.available > taken ? memory.available - taken : 0
+    }
+
+    /// Who has been launched has taken some of it by now.
+    private func forgetPromises() {
+        let now = supervisor.loop.now
+        for (id, promise) in admission.promised {
+            let app = supervisor.apps[id]
+            let machine = supervisor.coordinator.machine(id)
+            guard promise.until > now, machine.isAlive || machine.isWaitingToLaunch else {
+                admission.promised[id] = nil
+                continue
+            }
+            guard let tree = app.tree, let needed = app.specification.memoryNeeded else { continue }
+            let has = tree.usage().memoryBytes
+            admission.promised[id]?.bytes = needed > has ? needed - has : 0
+        }
+    }
+
+    /// Makes room for it, step by step; where there is none to be made it waits.
+    private func waitOn(_ app: AppRuntime) {
+        if admission.timer == nil { admission.timer = try? supervisor.loop.timer { [weak self] in self?.admitNext() } }
+        admission.timer?.arm(after: Self.lookAgain)
+        guard let memory = MachineMemory(root: root), let needed = app.specification.memoryNeeded else { return }
+        let size = MemoryReading.size(needed)
+        let why = "it needs \(size) (memory_needed), and \(MemoryReading.size(free(memory))) are free"
+        app.heldBack = why
+        if admission.told[app.id] == nil {
+            admission.told[app.id] = why
+            supervisor.note(app, .waitsForMemory, text: "waits to be launched: \(why)")
+        }
+        guard underWay == nil, admission.pause == nil, supervisor.loop.now >= notBefore else { return }
+        measure { [weak self] in self?.makeRoom(for: app, needed) }
+    }
+
+    private func makeRoom(for app: AppRuntime, _ needed: UInt64) {
+        guard underWay == nil, supervisor.coordinator.waitsForMemory(app.id) else { return }
+        if let memory = MachineMemory(root: root), needed <= free(memory) { return admitNext() }
+        let foreground = supervisor.coordinator.launchesIntoForeground(app.id)
+        let demand = MemoryLadder.Demand.launch(foreground: foreground, priority: app.specification.priority)
+        guard let step = admission.ladder.next(demand, candidates(), now: supervisor.loop.now) else { return }
+        carryOut(step, .launch(app.id), "\(app.name) is to be launched and needs \(MemoryReading.size(needed))")
+    }
+}

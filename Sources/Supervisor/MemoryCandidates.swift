@@ -1,0 +1,125 @@
+import Configuration
+import Lifecycle
+import Linux
+import Policies
+import Processes
+
+/// What was measured of an app's memory. A suspended one keeps what it has: it is measured once.
+struct KnownFootprint {
+    var footprint: Footprint
+    let incarnation: UInt32
+    let at: Duration
+}
+
+/// The order in which policies would end apps, as they said last.
+struct PolicyOrder {
+    /// Who says so; nil: nobody.
+    var policy: String?
+    var places: [AppID: (place: Int, reason: String)] = [:]
+    /// An answer is awaited, since then.
+    var askedAt: Duration?
+}
+
+/// Who could do with less, or go.
+extension MemoryWatch {
+    /// How long what was measured of an app that runs is good.
+    private static let goodFor = Duration.seconds(1)
+    /// How long policies are waited for.
+    private static let policyTime = Duration.milliseconds(100)
+
+    /// All that have processes.
+    func candidates() -> [MemoryLadder.Candidate] {
+        var candidates: [MemoryLadder.Candidate] = []
+        candidates.reserveCapacity(supervisor.apps.count)
+        let canSwap = canSwap
+        for app in supervisor.apps where app.tree != nil { candidates.append(candidate(app, canSwap)) }
+        return candidates
+    }
+
+    func candidate(_ app: AppRuntime, _ canSwap: Bool) -> MemoryLadder.Candidate {
+        let machine = supervisor.coordinator.machine(app.id)
+        var candidate = MemoryLadder.Candidate(app: app.id, state: machine.state)
+        let known = footprints[app.id].flatMap { $0.incarnation == machine.incarnation ? $0.footprint : nil }
+        candidate.protection = supervisor.coordinator.memoryProtection(
+            app.id,
+            lastResort: app.specification.lastResort
+        )
+        candidate.hears =
+            machine.transition != .launching
+            && (supervisor.hearsByChannel(app.id) || app.specification.signals[.didReceiveMemoryWarning] != nil)
+        candidate.isPurgeable = app.store.hasPurgeable || !app.specification.purgeable.isEmpty
+        candidate.canPageOut =
+            canSwap && machine.state == .suspended && machine.transition == nil && app.isPagedOut != true
+            && known.map { $0.resident >= Self.worthPaging } ?? true
+        candidate.bytes = known?.total ?? 0
+        candidate.priority = app.specification.priority
+        candidate.lastUse = app.times.lastUse == StateTimes.never ? nil : .microseconds(app.times.lastUse)
+        candidate.rank = order.places[app.id]?.place
+        return candidate
+    }
+
+    /// Less is not worth a look.
+    private static let worthPaging: UInt64 = 1 << 20
+
+    /// Whether there is room in swap.
+    var canSwap: Bool {
+        guard let memory = reading.map({ ($0.swapTotal, $0.swapPart) }) else {
+            return MachineMemory(root: root).map { $0.swapTotal > 0 && $0.swapFree > $0.swapTotal / 20 } ?? false
+        }
+        return memory.0 > 0 && memory.1 > 0.05
+    }
+
+    // MARK: Measuring
+
+    /// Measures those of whom nothing is known, or nothing new enough; then goes on, at once where all is known.
+    func measure(_ then: @escaping () -> Void) {
+        let now = supervisor.loop.now
+        let due = supervisor.apps.filter { app in
+            guard app.tree != nil else { return false }
+            let machine = supervisor.coordinator.machine(app.id)
+            guard let known = footprints[app.id], known.incarnation == machine.incarnation else { return true }
+            let standsStill = machine.state == .suspended && known.at.microseconds >= app.times.since.4
+            return !standsStill && now - known.at > Self.goodFor
+        }
+        guard !due.isEmpty else { return then() }
+        let trees = due.compactMap(\.tree)
+        let incarnations = due.map { supervisor.coordinator.machine($0.id).incarnation }
+        worker.footprints(of: trees) { [weak self] found in
+            guard let self else { return }
+            for (index, app) in due.enumerated() where found.indices.contains(index) {
+                self.footprints[app.id] = KnownFootprint(
+                    footprint: found[index],
+                    incarnation: incarnations[index],
+                    at: now
+                )
+            }
+            then()
+        }
+    }
+
+    /// An app's memory in words: `61 MiB`, `4 MiB and 57 MiB in swap`.
+    func text(_ footprint: Footprint?) -> String {
+        guard let footprint else { return "an unknown amount of memory" }
+        let resident = MemoryReading.size(footprint.resident)
+        return footprint.swapped == 0 ? resident : "\(resident) and \(MemoryReading.size(footprint.swapped)) in swap"
+    }
+
+    // MARK: Policies
+
+    /// Has policies say again who goes first.
+    func askPolicies() {
+        guard let governance = supervisor.governance, governance.ordersEvictions, order.askedAt == nil else { return }
+        order.askedAt = supervisor.loop.now
+        governance.evictionOrder { [weak self] ranked in
+            guard let self else { return }
+            self.order = PolicyOrder(policy: ranked.first?.policy)
+            for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
+        }
+    }
+
+    /// Whether what policies say is still to come, and worth waiting for.
+    var waitsForPolicies: Bool {
+        guard let asked = order.askedAt else { return false }
+        return supervisor.loop.now - asked < Self.policyTime
+    }
+}

@@ -1,0 +1,199 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// What is being done so that memory becomes free.
+struct MemoryWork {
+    /// For whom: the machine, or a launch that waits.
+    let cause: Cause
+    /// What.
+    let step: MemoryLadder.Step
+    /// Since when.
+    let since: Duration
+    /// Bytes that were available before.
+    let before: UInt64
+    /// It was asked to end and is gone: what that has brought shows when it has settled.
+    var isGone = false
+
+    enum Cause: Equatable {
+        case pressure
+        case launch(AppID)
+    }
+}
+
+/// Climbing the ladder.
+extension MemoryWatch {
+    /// How long one that was asked to end is waited for when memory is critical, before somebody else's turn.
+    private static let criticalPatience = Duration.milliseconds(500)
+    private static let patience = AppMachine.shortGrace + .milliseconds(500)
+
+    /// Does the next thing, when the last one is done and has settled.
+    func act(_ level: MemoryLevel, _ reading: MemoryReading) {
+        let now = supervisor.loop.now
+        if let work = underWay {
+            let patience = level == .critical ? Self.criticalPatience : Self.patience
+            guard now - work.since > patience else { return }
+            underWay = nil
+        }
+        guard now >= notBefore else { return }
+        let isUrgent = rules.isUrgent(reading)
+        let choose = { [weak self] in
+            guard let self, self.underWay == nil else { return }
+            self.climb(level, reading, isUrgent: isUrgent)
+        }
+        // Where every moment counts, by what is known.
+        if isUrgent, !footprints.isEmpty { return choose() }
+        if waitsForPolicies, !isUrgent { return }
+        measure(choose)
+    }
+
+    private func climb(_ level: MemoryLevel, _ reading: MemoryReading, isUrgent: Bool) {
+        let now = supervisor.loop.now
+        ladder.patience = reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
+        if let step = ladder.next(.pressure(level, urgent: isUrgent), candidates(), now: now) {
+            isAtAnEnd = false
+            return carryOut(step, .pressure, "memory is short (\(level.rawValue))")
+        }
+        guard level == .critical, !isAtAnEnd else { return }
+        isAtAnEnd = true
+        supervisor.note(
+            .memoryShort,
+            text: "memory is short and nothing is left that may be done about it: \(reading.text); "
+                + "‘torpor memory’ says who has it",
+            reason: level.rawValue
+        )
+    }
+
+    /// Does what the ladder says.
+    func carryOut(_ step: MemoryLadder.Step, _ cause: MemoryWork.Cause, _ why: String) {
+        let now = supervisor.loop.now
+        switch step.rung {
+        case .tell: return tell(step.apps, why)
+        case .purge, .pageOut, .evict, .endBackground, .endInactive, .endActive: break
+        }
+        let app = supervisor.apps[step.apps[0]]
+        let before = MachineMemory(root: root)?.available ?? 0
+        underWay = MemoryWork(cause: cause, step: step, since: now, before: before)
+        switch step.rung {
+        case .tell: break
+        case .purge:
+            purge(app) { [weak self] bytes in
+                guard let self else { return }
+                let what = bytes == 0 ? "had nothing left that is purgeable" : "drops \(MemoryReading.size(bytes)) that it called purgeable"
+                self.supervisor.note(app, .madeRoom, text: "\(what): \(why)", reason: "purge")
+                self.done(settling: bytes > 0)
+            }
+        case .pageOut:
+            pageOut(app, why) { [weak self] in self?.done(settling: false) }
+        case .evict, .endBackground, .endInactive, .endActive:
+            let text = "\(step.rung == .evict ? "is evicted" : "is ended"): \(why); \(account(of: app, step))"
+            supervisor.note(app, .madeRoom, text: text, reason: step.rung.rawValue)
+            let id = app.id
+            supervisor.uninterrupted { [weak self] in
+                guard let self else { return }
+                do throws(RequestError) {
+                    try self.supervisor.request(.evict, of: id)
+                } catch {
+                    self.supervisor.log.debug("\(app.name) \(error): it is not ended for its memory")
+                    self.done(settling: false)
+                }
+            }
+        }
+    }
+
+    /// What is known of who was chosen, and of who was not.
+    func account(of app: AppRuntime, _ step: MemoryLadder.Step) -> String {
+        let machine = supervisor.coordinator.machine(app.id)
+        var parts = ["it is \(machine.state.rawValue)", "has \(text(footprints[app.id]?.footprint))"]
+        if app.specification.priority != 0 { parts.append("priority \(app.specification.priority)") }
+        if let place = order.places[app.id], let policy = order.policy {
+            parts.append("\(policy): \(place.reason)")
+        } else if !app.times.isInUse, app.times.lastUse != StateTimes.never {
+            let time = supervisor.loop.now - .microseconds(app.times.lastUse)
+            parts.append("was last used \(Self.age(time)) ago")
+        }
+        var text = parts.joined(separator: ", ")
+        let passed = step.passedOver.prefix(3).map { "\(supervisor.apps[$0.app].name) (\(explain($0.reason, $0.app)))" }
+        if !passed.isEmpty {
+            let more = step.passedOver.count - passed.count
+            text += "; passed over: " + passed.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
+        }
+        return text
+    }
+
+    /// Why an app is left alone, in words.
+    func explain(_ protection: MemoryLadder.Protection, _ app: AppID) -> String {
+        switch protection {
+        case .never: "evict = \"never\""
+        case .required: "an app that runs requires it"
+        case .traced: "it is being debugged"
+        case .busy: "it is on its way to another state"
+        case .unnamed: "the policies do not name it"
+        case .active: "it is in use"
+        }
+    }
+
+    static func age(_ time: Duration) -> String {
+        let seconds = max(0, time.components.seconds)
+        if seconds < 120 { return "\(seconds) s" }
+        return seconds < 7200 ? "\(seconds / 60) min" : "\(seconds / 3600) h"
+    }
+
+    private func tell(_ apps: [AppID], _ why: String) {
+        notBefore = supervisor.loop.now + rules.settling
+        let level = self.level
+        for id in apps {
+            let app = supervisor.apps[id]
+            app.memoryWarning = level.rawValue
+            supervisor.uninterrupted { [supervisor] in
+                supervisor.perform(supervisor.coordinator.warnOfMemory(id, now: supervisor.loop.now))
+            }
+        }
+        let names = apps.prefix(5).map { supervisor.apps[$0].name }.joined(separator: ", ")
+        let more = apps.count > 5 ? " and \(apps.count - 5) more" : ""
+        supervisor.note(.madeRoom, text: "tells \(names)\(more) that \(why)", reason: "tell")
+    }
+
+    // MARK: Done
+
+    /// An app has ended, for whatever reason.
+    func ended(_ app: AppRuntime) {
+        footprints[app.id] = nil
+        pageOuts.forget(app.id)
+        if let tree = app.tree { worker.cancel(tree) }
+        app.isPagedOut = nil
+        if underWay?.step.apps.first == app.id, let work = underWay {
+            underWay = nil
+            settle(work, app.name)
+        }
+        if !admission.isEmpty { supervisor.loop.later { [weak self] in self?.admitNext() } }
+    }
+
+    /// What an ending has brought is told when it shows.
+    private func settle(_ work: MemoryWork, _ name: String) {
+        notBefore = supervisor.loop.now + rules.settling
+        let isShort = isShort
+        admission.pause = try? supervisor.loop.timer { [weak self] in
+            guard let self else { return }
+            self.admission.pause = nil
+            if let memory = MachineMemory(root: self.root) {
+                let more = memory.available > work.before ? memory.available - work.before : 0
+                let text = "\(MemoryReading.size(more)) more are available without \(name): "
+                    + "\(MemoryReading.size(memory.available)) of \(MemoryReading.size(memory.total))"
+                self.supervisor.note(.madeRoom, text: text, reason: "freed")
+            }
+            if isShort { self.askPolicies() }
+            self.admitNext()
+        }
+        admission.pause?.arm(after: rules.settling)
+    }
+
+    private func done(settling: Bool) {
+        let work = underWay
+        underWay = nil
+        if settling { notBefore = supervisor.loop.now + rules.settling }
+        if case .launch = work?.cause { admitNext() }
+    }
+}

@@ -1,0 +1,220 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import TorporPolicyABI
+
+/// Sees to it that the machine does not run out of memory: hears from the kernel when work waits for it, and climbs the
+/// ladder (``MemoryLadder``) until it does not any more.
+///
+/// While there is enough, nothing is read and nothing is woken: the kernel's triggers tell (PSI). From the first word on
+/// it looks every ``interval`` until it has been quiet for ``calm``; this is an episode. Where the kernel has no triggers
+/// it looks at memory available now and then, the more often the less there is.
+final class MemoryWatch {
+    unowned let supervisor: Supervisor
+    let worker: MemoryWorker
+    /// What stands before `/proc`: nothing, but in tests.
+    let root: String
+    /// How short memory is.
+    private(set) var level = MemoryLevel.none
+    /// Why nothing is done about short memory, or only late, in words.
+    private(set) var trouble: String?
+    var ladder = MemoryLadder()
+    /// What each app has, as far as it was measured.
+    var footprints: [AppID: KnownFootprint] = [:]
+    /// The places that policies have given apps.
+    var order = PolicyOrder()
+    /// What is being done.
+    var underWay: MemoryWork?
+    /// No step before.
+    var notBefore = Duration.zero
+    /// The last reading.
+    private(set) var reading: MemoryReading?
+    /// Launches that wait for memory.
+    var admission = MemoryAdmission()
+    /// Suspended apps whose memory goes to swap after a while.
+    var pageOuts = PageOutQueue()
+    /// It was said that nothing is left to be done.
+    var isAtAnEnd = false
+
+    private var triggers: [(trigger: PressureTrigger, source: IOSource)] = []
+    private var timer: TimerSource?
+    private var sample: MemorySample?
+    private var isInEpisode = false
+    private var quietSince: Duration?
+    private var reserve = MemoryReserve()
+
+    /// How often it looks during an episode.
+    static let interval = Duration.milliseconds(100)
+    /// So long without pressure, and the episode is over.
+    static let calm = Duration.seconds(2)
+    /// Two looks that are closer say nothing.
+    private static let shortestSpan = Duration.milliseconds(20)
+
+    init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        worker = MemoryWorker(supervisor.loop)
+        root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+    }
+
+    var isEnabled: Bool { supervisor.configuration.supervisor.memory.enabled }
+    var rules: MemoryRules { supervisor.configuration.supervisor.memory.rules }
+    var isShort: Bool { level > .none }
+
+    // MARK: When it looks
+
+    /// Goes by what the configuration says now.
+    func configure() {
+        triggers.forEach { $0.source.cancel() }
+        triggers = []
+        timer = nil
+        trouble = nil
+        if isInEpisode { end() }
+        guard isEnabled else {
+            trouble = "[supervisor.memory] enabled = false"
+            return admission.admitAll(self)
+        }
+        ladder.reserve(supervisor.apps.count)
+        reserve.fill(for: supervisor.apps.count)
+        guard let first = MemorySample(root: root) else {
+            trouble = "/proc/meminfo cannot be read"
+            return supervisor.log.warning("nothing is done when memory is short: /proc/meminfo cannot be read")
+        }
+        sample = first
+        listen()
+        if triggers.isEmpty { rearm(after: pollInterval(first)) }
+    }
+
+    private func listen() {
+        guard root.isEmpty else { return }
+        do throws(Errno) {
+            try listen(.some, rules.warningStall, .warning)
+            try listen(.full, rules.criticalStall, .critical)
+        } catch {
+            triggers.forEach { $0.source.cancel() }
+            triggers = []
+            let why = error == .noSuchFileOrDirectory || error == .notSupported ? "psi=1 is missing" : "\(error)"
+            trouble = "the kernel does not tell of memory pressure (\(why)): memory available is looked at instead"
+            supervisor.log.info(trouble ?? "")
+        }
+    }
+
+    /// One trigger; whoever may not have a window of a second takes one of two.
+    private func listen(_ share: PressureTrigger.Share, _ stall: Duration, _ level: MemoryLevel) throws(Errno) {
+        var made: PressureTrigger?
+        do throws(Errno) {
+            made = try PressureTrigger(on: .memory, share, stall: stall, window: .seconds(1))
+        } catch {
+            guard error == .invalidArgument || error == .notPermitted || error == .permissionDenied else { throw error }
+        }
+        let window = PressureTrigger.ordinaryWindow
+        let trigger = try made ?? PressureTrigger(on: .memory, share, stall: stall * 2, window: window)
+        let source = try supervisor.loop.watch(trigger.descriptor.raw, .priority) { [weak self] _ in
+            self?.heard(level)
+        }
+        triggers.append((trigger, source))
+    }
+
+    /// The kernel says that work waits.
+    private func heard(_ level: MemoryLevel) {
+        guard !isInEpisode else { return }
+        begin()
+        // What it has counted is the reason that it told: the look takes it for the first reading.
+        look(told: level)
+    }
+
+    private func rearm(after time: Duration) {
+        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
+        timer?.arm(after: time)
+    }
+
+    /// Without triggers: soon where little is left. A machine fills 4 GiB in a second; a tenth of what is left to the
+    /// bound takes at least so long.
+    private func pollInterval(_ sample: MemorySample) -> Duration {
+        let bound = UInt64(Double(sample.memory.total) * rules.warningAvailable)
+        let left = sample.memory.available > bound ? sample.memory.available - bound : 0
+        let swap = sample.memory.swapFree
+        return min(.seconds(1), max(Self.interval, .microseconds(Int64(clamping: (left &+ swap / 2) / (4 << 10)))))
+    }
+
+    private func begin() {
+        isInEpisode = true
+        quietSince = nil
+        isAtAnEnd = false
+        worker.staysReady = true
+        reserve.open()
+        supervisor.loop.later { [weak self] in self?.askPolicies() }
+    }
+
+    private func end() {
+        isInEpisode = false
+        quietSince = nil
+        worker.staysReady = false
+        ladder.reset()
+        order = PolicyOrder()
+        reserve.fill(for: supervisor.apps.count)
+        if !triggers.isEmpty { timer = nil }
+    }
+
+    // MARK: A look
+
+    private func look(told: MemoryLevel? = nil) {
+        let now = supervisor.loop.now
+        guard let sample = MemorySample(root: root) else { return rearm(after: .seconds(1)) }
+        if told == nil, let before = self.sample, sample.at - before.at < Self.shortestSpan {
+            return rearm(after: Self.shortestSpan)
+        }
+        var reading = sample.reading(since: told == nil ? self.sample : nil)
+        if told == .critical { (reading.some, reading.full) = (rules.criticalStall.inSeconds, rules.criticalStall.inSeconds) }
+        if told == .warning { (reading.some, reading.full) = (rules.warningStall.inSeconds, 0) }
+        self.sample = sample
+        self.reading = reading
+        let level = rules.level(reading)
+        if level > .none, !isInEpisode { begin() }
+        if level > .none {
+            quietSince = nil
+        } else if quietSince == nil {
+            quietSince = now
+        }
+        // It rises at once, and falls when it has been quiet for a while.
+        if level > self.level { change(to: level) }
+        let isQuiet = quietSince.map { now - $0 >= Self.calm } ?? false
+        if isQuiet, self.level > .none { change(to: .none) }
+        if isQuiet, isInEpisode { end() }
+        if isInEpisode {
+            if level > .none { act(level, reading) }
+            rearm(after: Self.interval)
+        } else if triggers.isEmpty {
+            rearm(after: pollInterval(sample))
+        }
+    }
+
+    private func change(to new: MemoryLevel) {
+        let old = level
+        level = new
+        guard let reading else { return }
+        if new == .none {
+            supervisor.note(.memoryEnough, text: "memory is no longer short: \(reading.text)")
+        } else {
+            supervisor.note(.memoryShort, text: "memory is short (\(new.rawValue)): \(reading.text)", reason: new.rawValue)
+        }
+        supervisor.governance?.pressure(from: old, to: new)
+    }
+
+    /// What can be had now, bytes; nil where it cannot be read.
+    func available() -> (total: UInt64, available: UInt64)? {
+        MachineMemory(root: root).map { ($0.total, $0.available) }
+    }
+}
+
+extension MemoryLevel {
+    /// As policies have it.
+    var policyCode: UInt32 {
+        switch self {
+        case .none: TORPOR_PRESSURE_NONE
+        case .warning: TORPOR_PRESSURE_WARNING
+        case .critical: TORPOR_PRESSURE_CRITICAL
+        }
+    }
+}
