@@ -15,6 +15,8 @@ public struct FileStatus: Hashable, Sendable {
     public let gid: UInt32
     /// Bytes.
     public let size: UInt64
+    /// Bytes that it takes.
+    public let allocated: UInt64
     /// The device it is on; with `inode` its identity.
     public let device: UInt64
     /// The number on that device.
@@ -40,6 +42,7 @@ public struct FileStatus: Hashable, Sendable {
         uid = raw.st_uid
         gid = raw.st_gid
         size = UInt64(clamping: raw.st_size)
+        allocated = UInt64(clamping: raw.st_blocks) &* 512
         device = UInt64(raw.st_dev)
         inode = UInt64(raw.st_ino)
         links = UInt64(raw.st_nlink)

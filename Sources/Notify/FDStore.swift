@@ -102,6 +102,19 @@ public struct FDStore {
         return removed
     }
 
+    /// What a purgeable descriptor's name begins with: its content may be dropped when memory is short.
+    public static let purgeablePrefix = "purgeable"
+
+    /// Whether there is something purgeable.
+    public var hasPurgeable: Bool { entries.contains { $0.name.hasPrefix(Self.purgeablePrefix) } }
+
+    /// Drops what is purgeable.
+    public mutating func removePurgeable() -> [Entry] {
+        let removed = entries.filter { $0.name.hasPrefix(Self.purgeablePrefix) }
+        entries.removeAll { $0.name.hasPrefix(Self.purgeablePrefix) }
+        return removed
+    }
+
     /// Drops one whose other side has closed.
     public mutating func remove(_ entry: Entry) {
         entries.removeAll { $0.descriptor === entry.descriptor }

@@ -138,6 +138,14 @@ struct AppExtras {
     var restoration: Supervisor.Restoration?
     /// The incarnation of which it was said that its state cannot be saved.
     var stateNotKeptIn: UInt32?
+    /// Its memory is in swap, or on its way there; cleared when it is continued.
+    var isPagedOut: Bool?
+    /// Why it is told that memory is short: `warning`, `critical` or `limit`.
+    var memoryWarning: String?
+    /// It was told that it comes near its limit of memory, and still does.
+    var isNearLimit: Bool?
+    /// Tells that it waits for memory in its own cgroup.
+    var pressureSource: (trigger: PressureTrigger, source: IOSource)?
     /// A look at its file locks that is under way.
     var lockLook: LockWatch.Look?
     /// The file locks that it had when it was last looked at.

@@ -89,6 +89,15 @@ extension Governance {
         lastHeartbeats[app] = nil
     }
 
+    /// How short the machine is of memory has changed.
+    func pressure(from: MemoryLevel, to: MemoryLevel) {
+        view.system.pressure = to.policyCode
+        post(TORPOR_EVENT_PRESSURE, from: from.policyCode, to: to.policyCode)
+    }
+
+    /// Whether a policy says in which order apps are ended.
+    var ordersEvictions: Bool { chain.isGoverned(TORPOR_EVENT_EVICTION) }
+
     /// In which order apps would be ended if memory were short, the first one first; each with the policy's reason.
     func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
         chain.ask(PolicyChain.event(TORPOR_EVENT_EVICTION, at: supervisor.loop.now)) { [weak self] counsels in

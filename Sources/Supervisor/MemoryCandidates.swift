@@ -1,6 +1,8 @@
 import Configuration
+import EventLoop
 import Lifecycle
 import Linux
+import Notify
 import Policies
 import Processes
 

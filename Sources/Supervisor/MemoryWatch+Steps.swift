@@ -81,7 +81,10 @@ extension MemoryWatch {
         case .purge:
             purge(app) { [weak self] bytes in
                 guard let self else { return }
-                let what = bytes == 0 ? "had nothing left that is purgeable" : "drops \(MemoryReading.size(bytes)) that it called purgeable"
+                let what =
+                    bytes == 0
+                    ? "had nothing left that is purgeable"
+                    : "drops \(MemoryReading.size(bytes)) that it called purgeable"
                 self.supervisor.note(app, .madeRoom, text: "\(what): \(why)", reason: "purge")
                 self.done(settling: bytes > 0)
             }
@@ -180,7 +183,8 @@ extension MemoryWatch {
             self.admission.pause = nil
             if let memory = MachineMemory(root: self.root) {
                 let more = memory.available > work.before ? memory.available - work.before : 0
-                let text = "\(MemoryReading.size(more)) more are available without \(name): "
+                let text =
+                    "\(MemoryReading.size(more)) more are available without \(name): "
                     + "\(MemoryReading.size(memory.available)) of \(MemoryReading.size(memory.total))"
                 self.supervisor.note(.madeRoom, text: text, reason: "freed")
             }

@@ -108,8 +108,10 @@ final class MemoryWatch {
         } catch {
             guard error == .invalidArgument || error == .notPermitted || error == .permissionDenied else { throw error }
         }
-        let window = PressureTrigger.ordinaryWindow
-        let trigger = try made ?? PressureTrigger(on: .memory, share, stall: stall * 2, window: window)
+        if made == nil {
+            made = try PressureTrigger(on: .memory, share, stall: stall * 2, window: PressureTrigger.ordinaryWindow)
+        }
+        guard let trigger = made else { return }
         let source = try supervisor.loop.watch(trigger.descriptor.raw, .priority) { [weak self] _ in
             self?.heard(level)
         }
@@ -166,7 +168,9 @@ final class MemoryWatch {
             return rearm(after: Self.shortestSpan)
         }
         var reading = sample.reading(since: told == nil ? self.sample : nil)
-        if told == .critical { (reading.some, reading.full) = (rules.criticalStall.inSeconds, rules.criticalStall.inSeconds) }
+        if told == .critical {
+            (reading.some, reading.full) = (rules.criticalStall.inSeconds, rules.criticalStall.inSeconds)
+        }
         if told == .warning { (reading.some, reading.full) = (rules.warningStall.inSeconds, 0) }
         self.sample = sample
         self.reading = reading
@@ -197,7 +201,11 @@ final class MemoryWatch {
         if new == .none {
             supervisor.note(.memoryEnough, text: "memory is no longer short: \(reading.text)")
         } else {
-            supervisor.note(.memoryShort, text: "memory is short (\(new.rawValue)): \(reading.text)", reason: new.rawValue)
+            supervisor.note(
+                .memoryShort,
+                text: "memory is short (\(new.rawValue)): \(reading.text)",
+                reason: new.rawValue
+            )
         }
         supervisor.governance?.pressure(from: old, to: new)
     }

@@ -14,6 +14,7 @@ final class MemoryWorker {
         case release(Int, MembersMemory)
         case pageOut(Int, MembersMemory, Wish)
         case cold(Int, MembersMemory, Wish)
+        case purge(Int, [String], UInt32)
     }
 
     /// Whether something is still wanted.
@@ -28,6 +29,7 @@ final class MemoryWorker {
         case snapshot(Handed<ProcessSnapshot>)
         case footprints([Footprint])
         case pageOut(PageOutResult)
+        case purged(UInt64)
         case done
     }
 
@@ -126,6 +128,15 @@ final class MemoryWorker {
         ask(ticket, .release(ticket, processes)) { _ in }
     }
 
+    /// Removes the files in these folders that belong to that user and are in memory; tells how many bytes they took.
+    func purge(_ folders: [String], ownedBy user: UInt32, _ completion: @escaping (UInt64) -> Void) {
+        let ticket = newTicket()
+        ask(ticket, .purge(ticket, folders, user)) { answer in
+            guard case .purged(let bytes) = answer else { return completion(0) }
+            completion(bytes)
+        }
+    }
+
     private func forget(_ key: ObjectIdentifier, _ ticket: Int) {
         if wishes[key]?.ticket == ticket { wishes[key] = nil }
     }
@@ -182,7 +193,7 @@ final class MemoryWorker {
         for job in jobs {
             switch job {
             case .snapshot, .footprints, .release: Self.perform(job, queue, nil)
-            case .pageOut(let ticket, _, _), .cold(let ticket, _, _):
+            case .pageOut(let ticket, _, _), .cold(let ticket, _, _), .purge(let ticket, _, _):
                 queue.withLock { $0.answers.append((ticket, .done)) }
             }
         }
@@ -231,6 +242,8 @@ final class MemoryWorker {
             answer(ticket, .done)
         case .pageOut(let ticket, let members, let wish):
             answer(ticket, .pageOut(members.pageOut(while: { goesOn(wish) })))
+        case .purge(let ticket, let folders, let user):
+            answer(ticket, .purged(folders.reduce(0) { $0 &+ ((try? File.purge($1, ownedBy: user)) ?? 0) }))
         case .cold(let ticket, let members, let wish):
             members.markCold(while: { goesOn(wish) })
             answer(ticket, .done)

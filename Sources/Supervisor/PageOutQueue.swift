@@ -92,7 +92,8 @@ extension MemoryWatch {
         if let failure = result.failure, result.freed == 0 {
             return supervisor.note(app, .pagedOut, text: "cannot be paged out (\(failure)): \(why)")
         }
-        let text = "is paged out, \(MemoryReading.size(result.freed)) of \(MemoryReading.size(result.before.resident)): "
+        let text =
+            "is paged out, \(MemoryReading.size(result.freed)) of \(MemoryReading.size(result.before.resident)): "
             + why
         supervisor.note(app, .pagedOut, text: text, reason: "page-out")
     }

@@ -47,13 +47,16 @@ extension Supervisor {
             gatherEvidence(app, looking: false)
             trace(app, .signalled(Signal.kill))
             app.passDelay = .milliseconds(1)
+            // Who is ended for its memory may have too little of a processor to give it back soon.
+            let members = coordinator.machine(app.id).endingReason == .evicted ? app.tree?.pinned() : nil
             sweep(app)
+            if let members { memoryWatch.worker.release(members) }
         case .endRemains: endRemains(app)
         case .entered(let state): entered(app, state)
         case .ended(let ending): ended(app, ending)
         case .report(let notice): report(app, notice)
         case .askForAdmission(let reason): governance?.mayLaunch(app, reason)
-        case .askForMemory: loop.later { [weak self, id = app.id] in self?.admitMemory(id) }
+        case .askForMemory: memoryWatch.launchNeedsMemory(app)
         case .requestLaunch: break  // The coordinator keeps it to itself.
         }
     }
@@ -120,6 +123,7 @@ extension Supervisor {
 
     private func continueProcesses(_ app: AppRuntime) {
         app.isStopping = false
+        memoryWatch.continues(app)
         channelResumed(app)
         app.lockLook = nil
         guard let tree = app.tree else { return }
@@ -208,6 +212,7 @@ extension Supervisor {
         governance?.entered(app, from: app.lastState, to: state)
         app.lastState = state
         locksEntered(app, state)
+        memoryWatch.entered(app, state)
         if state != .notRunning { watchMemory(app) }
         if state == .active || state == .background { app.probe = nil }
     }

@@ -126,6 +126,7 @@ extension Supervisor {
         takeSpecifications(applied.new.apps, living: living)
         govern()
         interruptions.follow(kept.supervisor)
+        memoryWatch.configure()
         interruptions.coverAll()
         let entries = entries(applied, chosen, ending: ending, living: living)
         tell(applied, entries, by: name)

@@ -334,8 +334,9 @@ extension Supervisor {
                 "token": .int(Int64(task.token)), "name": .string(task.name),
                 "remaining_ms": .optional(remainingMilliseconds(app)),
             ]
-        case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground,
-            .didReceiveMemoryWarning, .settingsDidChange, .identityDidChange, .significantTimeChange, .refresh:
+        case .didReceiveMemoryWarning:
+            return ["level": .string(app.memoryWarning ?? MemoryLevel.warning.rawValue)]
+        case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground, .settingsDidChange, .identityDidChange, .significantTimeChange, .refresh:
             return .emptyObject
         }
     }

@@ -155,6 +155,10 @@ extension Supervisor {
         app.statusText = nil
         app.refusal = nil
         app.usage = .none
+        memoryWatch.ended(app)
+        app.pressureSource?.source.cancel()
+        app.pressureSource = nil
+        app.isNearLimit = nil
         if let path = app.tree?.cgroupPath { try? Cgroup.removeTree(path) }
         app.tree = nil
         app.profileState = nil

@@ -5,11 +5,14 @@ import Linux
 import Processes
 
 /// Limits of an app as a whole: by its cgroup where that has the controllers. Without the memory controller its memory
-/// is looked at once a second; without the one for tasks there is no such limit.
+/// is looked at once a second; without the one for tasks there is no such limit. Who comes near its limit of memory is
+/// told.
 extension Supervisor {
     private static let lookInterval = Duration.seconds(1)
     /// How many apps are looked at before others have their turn: a millisecond's worth.
     private static let portion = 25
+    /// Of those whom the kernel ends by itself, only each so many looks: they are told, no more.
+    private static let looksBetween = 5
 
     /// Limits a cgroup into which an app is about to be launched.
     func limit(_ app: AppRuntime, at path: String, isFresh: Bool) {
@@ -64,52 +67,101 @@ extension Supervisor {
         }
     }
 
-    // MARK: Memory without a controller
+    // MARK: Coming near the limit, and beyond it
 
-    /// Looks at an app's memory from now on, as long as it runs, where nobody else does.
+    /// Looks at an app's memory from now on, as long as it runs and has a limit.
     func watchMemory(_ app: AppRuntime) {
         guard isToBeLookedAt(app) else { return }
+        listenToPressure(of: app)
         if memoryTimer == nil { memoryTimer = try? loop.timer { [weak self] in self?.lookAtMemory() } }
         if memoryTimer?.deadline == nil { memoryTimer?.arm(after: Self.lookInterval) }
     }
 
     private func isToBeLookedAt(_ app: AppRuntime) -> Bool {
-        guard app.specification.memoryLimit != nil, let tree = app.tree, app.exitRecord == nil else { return false }
+        guard app.specification.memoryLimit != nil, app.tree != nil, app.exitRecord == nil else { return false }
         let machine = coordinator.machine(app.id)
-        let runs = machine.state != .suspended && machine.transition != .terminating
-        return runs && !tree.hasMemoryController
+        return machine.state != .suspended && machine.transition != .terminating
     }
+
+    /// Where the kernel keeps an app to its limit, it tells when the app begins to wait for memory.
+    private func listenToPressure(of app: AppRuntime) {
+        guard app.pressureSource == nil, let tree = app.tree, tree.hasMemoryController, let path = tree.cgroupPath,
+            let trigger = try? PressureTrigger(of: path, on: .memory, stall: Self.ownStall, window: Self.ownWindow)
+        else { return }
+        let source = try? loop.watch(trigger.descriptor.raw, .priority) { [weak self, weak app] events in
+            guard let self, let app else { return }
+            if events.contains(.error) {
+                app.pressureSource?.source.cancel()
+                app.pressureSource = nil
+            } else if self.isToBeLookedAt(app) {
+                self.look(at: [app])
+            }
+        }
+        if let source { app.pressureSource = (trigger, source) }
+    }
+
+    private static let ownStall = Duration.milliseconds(100)
+    private static let ownWindow = PressureTrigger.ordinaryWindow
 
     private func lookAtMemory() {
         memoryTimer?.disarm()
         let apps = apps.filter { isToBeLookedAt($0) }
         if apps.isEmpty { memoryTimer = nil }
         guard !apps.isEmpty else { return }
+        memoryLooks &+= 1
         // Those without a cgroup share one reading of /proc.
-        end(apps.filter { $0.tree?.cgroupPath == nil })
-        look(at: apps.filter { $0.tree?.cgroupPath != nil }[...])
+        look(at: apps.filter { $0.tree?.cgroupPath == nil })
+        // Where the kernel sees to the limit, nothing is urgent.
+        let isSlow = memoryLooks % Self.looksBetween == 0
+        let others = apps.filter { $0.tree?.cgroupPath != nil && (isSlow || !($0.tree?.hasMemoryController ?? false)) }
+        look(at: others[...])
     }
 
     private func look(at rest: ArraySlice<AppRuntime>) {
-        end(rest.prefix(Self.portion).filter { isToBeLookedAt($0) })
+        look(at: rest.prefix(Self.portion).filter { isToBeLookedAt($0) })
         let rest = rest.dropFirst(Self.portion)
         guard rest.isEmpty else { return loop.later { [weak self] in self?.look(at: rest) } }
         memoryTimer?.arm(after: Self.lookInterval)
     }
 
-    /// Ends those of them that have more than they may.
-    private func end(_ apps: [AppRuntime]) {
+    /// Ends those of them that have more than they may, and tells those that come near.
+    private func look(at apps: [AppRuntime]) {
         guard !apps.isEmpty else { return }
         let usages = ProcessTree.usage(of: apps.compactMap(\.tree))
         for (app, usage) in zip(apps, usages) {
             app.usage = usage
             guard let limit = app.specification.memoryLimit, let tree = app.tree else { continue }
-            let (isOver, bytes) = tree.exceeds(limit, usage)
-            guard isOver else { continue }
-            let text = "has \(bytes >> 10) KiB of memory, more than its memory_limit of \(limit >> 10) KiB: it is ended"
-            note(app, .overLimit, text: text)
-            let id = app.id
-            uninterrupted { [weak self] in try? self?.request(.stop(.memoryLimit), of: id) }
+            let (isOver, bytes) = tree.hasMemoryController ? (false, usage.memoryBytes) : tree.exceeds(limit, usage)
+            if isOver {
+                end(app, bytes, limit)
+            } else if app.isNearLimit == true {
+                if usage.memoryBytes < limit / 100 * Self.calmPercent { app.isNearLimit = nil }
+            } else {
+                let (isNear, bytes) = tree.exceeds(limit / 100 * Self.warningPercent, usage)
+                if isNear { warn(app, bytes, limit) }
+            }
         }
+    }
+
+    /// From here on an app is told, percent of its limit.
+    private static let warningPercent: UInt64 = 80
+    /// Below this it may be told again.
+    private static let calmPercent: UInt64 = 70
+
+    private func end(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
+        let text = "has \(bytes >> 10) KiB of memory, more than its memory_limit of \(limit >> 10) KiB: it is ended"
+        note(app, .overLimit, text: text)
+        let id = app.id
+        uninterrupted { [weak self] in try? self?.request(.stop(.memoryLimit), of: id) }
+    }
+
+    private func warn(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
+        app.isNearLimit = true
+        let percent = bytes / max(1, limit / 100)
+        let text = "has \(bytes >> 10) KiB of memory, \(percent) % of its memory_limit of \(limit >> 10) KiB"
+        note(app, .nearLimit, text: text)
+        app.memoryWarning = "limit"
+        let id = app.id
+        uninterrupted { [self] in perform(coordinator.warnOfMemory(id, now: loop.now)) }
     }
 }

@@ -56,7 +56,7 @@ extension Supervisor {
             case .policies: policies(reply)
             case .reloadPolicy(let name): reloadPolicy(name, reply)
             case .evictionOrder: evictionOrder(reply)
-            case .memory: fail(reply, "this supervisor does not watch memory yet")
+            case .memory: memoryWatch.report { reply.send(Replies.memory($0)) }
             case .recordPolicies(let request): recordPolicies(request, reply)
             case .describe: reply.send(info.json)
             case .upgrade: upgrade(reply)

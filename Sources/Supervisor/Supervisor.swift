@@ -78,6 +78,9 @@ public final class Supervisor {
     private(set) lazy var stateArchives = StateArchives(loop: loop)
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
+    var memoryLooks = 0
+    /// Sees to it that there is memory.
+    private(set) lazy var memoryWatch = MemoryWatch(self)
     /// Looks for file locks of apps that are suspended.
     private(set) lazy var lockWatch = LockWatch(self)
     /// What a torpord before this one left running, until it is gone.
@@ -246,6 +249,7 @@ public final class Supervisor {
         }
         govern()
         interruptions.follow(configuration.supervisor)
+        memoryWatch.configure()
         remember(fresh) { [weak self] in
             self?.whenLeftOverIsGone {
                 self?.whenGoverned { self?.launchAtStart(fresh) }

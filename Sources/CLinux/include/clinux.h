@@ -161,6 +161,8 @@ const void *tlx_memrchr(const void *bytes, int byte, size_t count);
 /// mallopt and malloc_trim are not in Swift's Glibc: one heap for all threads, large pieces always mapped for themselves,
 /// so that memory goes back to the kernel when it is freed.
 void tlx_heap_settings(void);
+/// Has the heap keep up to 4 MiB of what was freed (1), or as tlx_heap_settings says (0).
+void tlx_heap_keep(int keeps);
 /// Gives back the free pages of the heap, and lets go of the program's and its libraries' pages that are as on disk
 /// (dl_iterate_phdr needs _GNU_SOURCE): what is used again is mapped again from the page cache. No other thread may run
 /// code of the program meanwhile.
@@ -174,6 +176,8 @@ int tlx_unlock_memory(void);
 int tlx_processor(void);
 /// sched_setaffinity with one processor: cpu_set_t and its macros cannot be imported.
 int tlx_bind(pid_t pid, int processor);
+/// fallocate's flags need _GNU_SOURCE. All of a file's content becomes zeros that take no memory; its size stays.
+int tlx_punch(int fd);
 /// Rename without replacement (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);
 
