@@ -234,6 +234,26 @@ struct DiagnosticTests {
                     + "identifier of a session as ‘loginctl’ shows it"
             ),
             (
+                "[supervisor]\nmemory.settling = \"0s\"",
+                "2:19: supervisor.memory.settling: must be longer than 0s"
+            ),
+            (
+                "[supervisor.memory]\nwarning_available = 10",
+                "2:21: supervisor.memory.warning_available: expected a percentage like \"10%\", found an integer"
+            ),
+            (
+                "[supervisor.memory]\nwarning_available = \"60%\"",
+                "2:21: supervisor.memory.warning_available: \"60%\" is no part of memory: write \"0%\" to \"50%\""
+            ),
+            (
+                "[supervisor.memory]\ncritical_available = \"20%\"",
+                "1:13: supervisor.memory: critical_available must not be more than warning_available"
+            ),
+            (
+                "[supervisor.memory]\nwarning_stall = \"2s\"",
+                "2:17: supervisor.memory.warning_stall: is out of each second: write \"10ms\" to \"1s\""
+            ),
+            (
                 "[supervisor]\nmain = \"wbe\"\n[apps.web]\nexec = [\"a\"]",
                 "2:8: supervisor.main: there is no app \"wbe\"; did you mean \"web\"?"
             ),

@@ -208,6 +208,7 @@ struct DiffTests {
             policies = ["mobile"]
             on_exit = "leave"
             main = "web"
+            memory = { enabled = false, warning_available = "12.5%" }
             [policies.mobile]
             path = "lib.so"
             options = { max = 4 }
@@ -219,6 +220,8 @@ struct DiffTests {
         #expect(
             diff.supervisor.map { "\($0.key) \($0.old ?? "none") → \($0.new ?? "none") \($0.effect.rawValue)" } == [
                 "supervisor.log_level info → debug live", "supervisor.main none → web live",
+                "supervisor.memory.enabled true → false live",
+                "supervisor.memory.warning_available 10% → 12.5% live",
                 "supervisor.on_exit terminate → leave live",
                 #"supervisor.policies [] → ["mobile"] live"#, "supervisor.log_directory /a → /b supervisor-start",
                 "policies.mobile none → lib.so live",

@@ -19,6 +19,7 @@ struct LoaderTests {
         "log_max_age": "\"7d\"", "log_max_files": "0", "log_max_size": "\"none\"", "memory_limit": "\"64MiB\"",
         "memory_needed": "\"1MB\"", "nice": "-5", "notify_access": "\"main\"", "on_lock": "\"ignore\"",
         "on_missed_transition": "\"end\"", "page_out_after": "\"1h30m\"", "priority": "-7",
+        "purgeable": "[\"cache/a\", \"/dev/shm/c\"]",
         "ready": "{ http = \"http://[::1]:80/h?x\", interval = \"1s\", timeout = \"3s\" }", "requires": "[\"c\"]",
         "resources": """
         { background = { cpu_weight = 2, io_weight = 3, oom_score_adj = 4, timer_slack = "5us", cpu_max = "12.5%", \
@@ -86,6 +87,7 @@ struct LoaderTests {
         rules.onMissedTransition = .end
         app.pageOutAfter = .seconds(5_400)
         app.priority = -7
+        app.purgeable = ["/etc/torpor/cache/a", "/dev/shm/c"]
         var probe = Probe(.http(host: "::1", port: 80, path: "/h?x"))
         probe.interval = .seconds(1)
         probe.timeout = .seconds(3)
@@ -185,6 +187,13 @@ struct LoaderTests {
             session = "seat0"
             sleep = false
             state_directory = "/s"
+            [supervisor.memory]
+            critical_available = "2.5%"
+            critical_stall = "300ms"
+            enabled = false
+            settling = "1s"
+            warning_available = "20%"
+            warning_stall = "10ms"
             [policies.p]
             path = "libp.so"
             isolation = "none"
@@ -201,6 +210,10 @@ struct LoaderTests {
         #expect(supervisor.logDirectory == "/l")
         #expect(supervisor.logLevel == .debug)
         #expect(supervisor.main == "web@2")
+        let memory = supervisor.memory
+        #expect(!memory.enabled && memory.rules.settling == .seconds(1))
+        #expect(memory.rules.warningStall == .milliseconds(10) && memory.rules.criticalStall == .milliseconds(300))
+        #expect(memory.rules.warningAvailable == 0.2 && memory.rules.criticalAvailable == 0.025)
         #expect(supervisor.onExit == .leave)
         #expect(supervisor.operators == ["o"])
         #expect(supervisor.orphans == .end)

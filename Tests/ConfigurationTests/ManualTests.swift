@@ -48,7 +48,8 @@ struct ManualTests {
         let several = ["policies": "[policies.NAME]", "apps": "[apps.NAME]"]
         let top = FileReader.keys.map { tables[$0] ?? several[$0] ?? $0 }
         #expect(Self.terms("Top level").keys.sorted() == top.sorted())
-        #expect(Self.terms("Keys of the supervisor").keys.sorted() == SupervisorKeys.all.map(\.name).sorted())
+        let supervisor = SupervisorKeys.all.map(\.name) + MemorySpecification.keys.map { "memory." + $0.name }
+        #expect(Self.terms("Keys of the supervisor").keys.sorted() == supervisor.sorted())
         #expect(Self.terms("Keys of a policy").keys.sorted() == SupervisorKeys.policy.map(\.name).sorted())
         let app =
             AppKeys.all.map { $0.name == "resources" ? "resources.STATE" : $0.name }
@@ -88,6 +89,8 @@ struct ManualTests {
         }
         let app = Self.terms("Keys of an app")
         try check(["properties", "supervisor"], Self.terms("Keys of the supervisor"))
+        let memory = ["properties", "supervisor", "properties", "memory"]
+        try check(memory, Self.terms("Keys of the supervisor"), "memory.")
         try check(["$defs", "policy"], Self.terms("Keys of a policy"))
         try check(["$defs", "app"], app)
         try check(["$defs", "app", "properties", "restart_backoff"], app, "restart_backoff.")

@@ -31,6 +31,10 @@ struct SchemaTests {
         let app = ["$defs", "app"]
         #expect(try Self.names([]) == FileReader.keys.sorted())
         #expect(try Self.names(["properties", "supervisor"]) == SupervisorKeys.all.map(\.name).sorted())
+        #expect(
+            try Self.names(["properties", "supervisor", "properties", "memory"])
+                == MemorySpecification.keys.map(\.name).sorted()
+        )
         #expect(try Self.names(["$defs", "policy"]) == SupervisorKeys.policy.map(\.name).sorted())
         #expect(try Self.names(app) == AppKeys.all.map(\.name).sorted())
         #expect(try Self.names(app + ["properties", "restart_backoff"]) == TableReader.backoff.map(\.name).sorted())
@@ -82,6 +86,9 @@ struct SchemaTests {
                          "ready = { tcp = 'a:1', file = 'b' }", "signals.x = 'SIGHUP'", "resources.active.cpu_weight = 0",
                          "memory_limit = 64", "umask = '999'", "before_start = [{ deadline = '1s' }]"]:
                 if validator.is_valid({"apps": {"web": tomllib.loads(text)}}):
+                    print("accepted:", text)
+            for text in ["settling = 1", "warning_available = 0.1", "warning_available = '51%'", "stall = '1s'"]:
+                if validator.is_valid({"supervisor": {"memory": tomllib.loads(text)}, "apps": {}}):
                     print("accepted:", text)
             print("done")
             """
