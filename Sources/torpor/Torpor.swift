@@ -21,7 +21,8 @@ struct Torpor: ParsableCommand {
             Suspend.self, Resume.self, Interrupt.self, HoldApps.self, Kill.self, SendSignal.self, Reset.self,
             WaitFor.self, Logs.self,
             Events.self, History.self, Reports.self, Check.self, Apply.self, Doctor.self, Health.self,
-            PoliciesVerb.self, Policy.self, Upgrade.self, DelegateVerb.self, TaskVerb.self, StateVerb.self,
+            MemoryVerb.self, PoliciesVerb.self, Policy.self, Upgrade.self, DelegateVerb.self, TaskVerb.self,
+            StateVerb.self,
         ]
     )
 

@@ -235,7 +235,7 @@ struct DiagnosticTests {
             ),
             (
                 "[supervisor]\nmemory.settling = \"0s\"",
-                "2:19: supervisor.memory.settling: must be longer than 0s"
+                "2:19: supervisor.memory.settling: must be longer than zero"
             ),
             (
                 "[supervisor.memory]\nwarning_available = 10",
@@ -247,7 +247,7 @@ struct DiagnosticTests {
             ),
             (
                 "[supervisor.memory]\ncritical_available = \"20%\"",
-                "1:13: supervisor.memory: critical_available must not be more than warning_available"
+                "1:1: supervisor.memory: critical_available must not be more than warning_available"
             ),
             (
                 "[supervisor.memory]\nwarning_stall = \"2s\"",

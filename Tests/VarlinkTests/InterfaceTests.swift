@@ -11,7 +11,8 @@ import VarlinkServer
         var requests: [ManagerRequest] = [
             .list, .listOf(["a", "tag:b"]), .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil),
             .reports(app: "a"),
-            .doctor, .policies, .reloadPolicy(name: "mobile"), .evictionOrder, .describe, .upgrade,
+            .doctor, .policies, .reloadPolicy(name: "mobile"), .evictionOrder, .memory, .describe,
+            .upgrade,
         ]
         for verb in Verb.allCases {
             var request = VerbRequest(verb: verb, apps: ["a", "tag:b"])
@@ -93,7 +94,32 @@ import VarlinkServer
         #expect(try ApplyReply(json: JSON.parse(reply.json.serialised())) == reply)
         let result = VerbResult(app: "web", ok: false, state: "active", message: "m", error: "timeout")
         #expect(try VerbResult(json: result.json) == result)
+        var memory = MemoryStatus(
+            level: "warning",
+            totalBytes: 8,
+            availableBytes: 1,
+            swapTotalBytes: 4,
+            swapFreeBytes: 2
+        )
+        #expect(try MemoryStatus(json: JSON.parse(memory.json.serialised())) == memory)
+        memory.trouble = "t"
+        memory.policy = "p"
+        (memory.somePercent, memory.fullPercent) = (1.5, 0.5)
+        var holder = AppMemory(
+            app: "web",
+            state: "suspended",
+            residentBytes: 3,
+            swappedBytes: 4,
+            priority: -5,
+            evict: "auto",
+            endsAtOnce: true
+        )
+        (holder.limitBytes, holder.protection) = (6, "p")
+        memory.apps = [holder]
+        memory.steps = [MemoryStep(rung: "tell", apps: ["a", "b"], bytes: nil, why: "w")]
+        #expect(try MemoryStatus(json: JSON.parse(memory.json.serialised())) == memory)
         for (type, json) in [
+            ("MemoryStatus", memory.json), ("AppMemory", holder.json), ("MemoryStep", memory.steps[0].json),
             ("App", summary.json), ("AppStatus", status.json), ("Report", report.json), ("Event", event.json),
             ("Result", result.json), ("KeyChange", change.json), ("Applied", applied.json),
             ("Diagnostic", diagnostic.json), ("LastExit", summary.lastExit!.json), ("Lock", report.locks[0].json),

@@ -1,0 +1,43 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct MemoryVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "memory",
+        abstract: "Shows who has how much memory, and who would go next if it were short, and why.",
+        discussion: """
+            NEXT numbers those that would be ended, the first one first, or says why one would not be. ‘torpor memory \
+            rehearse’ shows every step that would be taken before and between.
+            """,
+        subcommands: [MemoryRehearse.self]
+    )
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let memory = try Self.ask(options)
+        guard !options.json else { return Output.document(memory.json) }
+        ThisProcess.write(MemoryPage(memory).text)
+    }
+
+    static func ask(_ options: GlobalOptions) throws -> MemoryStatus {
+        let reply = try Manager(options).call(.memory)
+        return try Manager.read { () throws(FieldError) in try MemoryStatus(json: reply["memory"] ?? .null) }
+    }
+}
+
+struct MemoryRehearse: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rehearse",
+        abstract: "Shows, one after the other, the steps that would be taken if memory were short; takes none of them.",
+        discussion: "Each step is taken only if those before it did not help."
+    )
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let memory = try MemoryVerb.ask(options)
+        guard !options.json else { return Output.document(.array(memory.steps.map(\.json))) }
+        ThisProcess.write(MemoryPage(memory).rehearsal)
+    }
+}
