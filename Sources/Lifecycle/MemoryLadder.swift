@@ -164,6 +164,16 @@ public struct MemoryLadder: Sendable {
         return steps
     }
 
+    /// How many bytes would be free in the end, at most.
+    public static func obtainable(_ demand: Demand, _ candidates: [Candidate]) -> UInt64 {
+        let hasOrder = candidates.contains { $0.rank != nil }
+        return candidates.reduce(0) { sum, candidate in
+            let mayGo = candidate.protection == nil && (!hasOrder || candidate.rank != nil)
+            let counts = (mayGo && demand.reaches(candidate)) || candidate.canPageOut
+            return counts ? sum &+ candidate.bytes : sum
+        }
+    }
+
     // MARK: Rungs
 
     private mutating func tell(_ demand: Demand, _ candidates: [Candidate], now: Duration) -> Step? {

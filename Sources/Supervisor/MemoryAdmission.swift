@@ -16,8 +16,6 @@ struct MemoryAdmission {
     var pause: TimerSource?
     /// The rungs that were climbed for a launch.
     var ladder = MemoryLadder()
-    /// Who was told to wait, and why.
-    var told: [AppID: String] = [:]
 
     var isEmpty: Bool { waiting.isEmpty }
 
@@ -51,7 +49,6 @@ extension MemoryWatch {
         while let app = nextToAdmit() {
             guard let decision = decide(app) else { return waitOn(app) }
             admission.waiting.removeAll { $0 == app.id }
-            admission.told[app.id] = nil
             app.heldBack = nil
             switch decision {
             case .admit: supervisor.admitMemory(app.id)
@@ -124,11 +121,11 @@ extension MemoryWatch {
         admission.timer?.arm(after: Self.lookAgain)
         guard let memory = MachineMemory(root: root), let needed = app.specification.memoryNeeded else { return }
         let size = MemoryReading.size(needed)
-        let why = "it needs \(size) (memory_needed), and \(MemoryReading.size(free(memory))) are free"
-        app.heldBack = why
-        if admission.told[app.id] == nil {
-            admission.told[app.id] = why
+        if app.heldBack == nil {
+            let why = "it needs \(size) (memory_needed), and \(MemoryReading.size(free(memory))) are free"
+            app.heldBack = why
             supervisor.note(app, .waitsForMemory, text: "waits to be launched: \(why)")
+            supervisor.checkWaiters([app.id])
         }
         guard underWay == nil, admission.pause == nil, supervisor.loop.now >= notBefore else { return }
         measure { [weak self] in self?.makeRoom(for: app, needed) }
@@ -136,10 +133,16 @@ extension MemoryWatch {
 
     private func makeRoom(for app: AppRuntime, _ needed: UInt64) {
         guard underWay == nil, supervisor.coordinator.waitsForMemory(app.id) else { return }
-        if let memory = MachineMemory(root: root), needed <= free(memory) { return admitNext() }
+        guard let memory = MachineMemory(root: root) else { return }
+        let free = free(memory)
+        if needed <= free { return admitNext() }
         let foreground = supervisor.coordinator.launchesIntoForeground(app.id)
         let demand = MemoryLadder.Demand.launch(foreground: foreground, priority: app.specification.priority)
-        guard let step = admission.ladder.next(demand, candidates(), now: supervisor.loop.now) else { return }
+        let candidates = candidates()
+        // Where it would not be enough anyway, nobody goes for it.
+        guard free &+ MemoryLadder.obtainable(demand, candidates) >= needed,
+            let step = admission.ladder.next(demand, candidates, now: supervisor.loop.now)
+        else { return }
         carryOut(step, .launch(app.id), "\(app.name) is to be launched and needs \(MemoryReading.size(needed))")
     }
 }

@@ -52,7 +52,8 @@ extension MemoryWatch {
     private func climb(_ level: MemoryLevel, _ reading: MemoryReading, isUrgent: Bool) {
         let now = supervisor.loop.now
         ladder.patience = reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
-        if let step = ladder.next(.pressure(level, urgent: isUrgent), candidates(), now: now) {
+        let candidates = candidates()
+        if let step = ladder.next(.pressure(level, urgent: isUrgent), candidates, now: now) {
             isAtAnEnd = false
             return carryOut(step, .pressure, "memory is short (\(level.rawValue))")
         }
@@ -61,7 +62,7 @@ extension MemoryWatch {
         supervisor.note(
             .memoryShort,
             text: "memory is short and nothing is left that may be done about it: \(reading.text); "
-                + "‘torpor memory’ says who has it",
+                + "‘torpor memory’ says who has it" + passedOver(candidates),
             reason: level.rawValue
         )
     }
@@ -124,6 +125,17 @@ extension MemoryWatch {
             text += "; passed over: " + passed.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
         }
         return text
+    }
+
+    /// Who has most of what may not be touched.
+    private func passedOver(_ candidates: [MemoryLadder.Candidate]) -> String {
+        let largest = candidates.filter { $0.protection != nil }.sorted { $0.bytes > $1.bytes }.prefix(3)
+        guard !largest.isEmpty else { return "" }
+        let names = largest.map { candidate in
+            let why = candidate.protection.map { explain($0, candidate.app) } ?? ""
+            return "\(supervisor.apps[candidate.app].name), \(MemoryReading.size(candidate.bytes)) (\(why))"
+        }
+        return "; left alone: " + names.joined(separator: ", ")
     }
 
     /// Why an app is left alone, in words.

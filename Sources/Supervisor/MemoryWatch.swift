@@ -68,11 +68,12 @@ final class MemoryWatch {
     func configure() {
         triggers.forEach { $0.source.cancel() }
         triggers = []
-        timer = nil
         trouble = nil
-        if isInEpisode { end() }
         guard isEnabled else {
             trouble = "[supervisor.memory] enabled = false"
+            timer = nil
+            if level > .none { change(to: .none) }
+            if isInEpisode { end() }
             return admission.admitAll(self)
         }
         ladder.reserve(supervisor.apps.count)
@@ -81,8 +82,11 @@ final class MemoryWatch {
             trouble = "/proc/meminfo cannot be read"
             return supervisor.log.warning("nothing is done when memory is short: /proc/meminfo cannot be read")
         }
-        sample = first
         listen()
+        // Whatever was begun under other rules goes on under these.
+        guard !isInEpisode else { return }
+        sample = first
+        timer = nil
         if triggers.isEmpty { rearm(after: pollInterval(first)) }
     }
 

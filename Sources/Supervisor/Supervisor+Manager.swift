@@ -170,6 +170,7 @@ extension Supervisor {
         status.requires = specification.requires
         status.after = specification.after
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
+        status.heldBack = coordinator.machine(app.id).isWaitingForPermission ? app.heldBack : nil
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in
             DeadlineInfo(

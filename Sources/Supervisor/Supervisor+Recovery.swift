@@ -320,6 +320,7 @@ extension Supervisor {
         checkProfile(app)
         watchMemory(app)
         if machine.state == .suspended {
+            memoryWatch.entered(app, .suspended)
             followLocks(app)
             let id = app.id
             loop.later { [weak self] in

@@ -19,7 +19,7 @@ final class Waiter {
         var isRepeated = false
         /// The app that was asked for, when this one is stopped because it requires it.
         var cause: String?
-        var last: (AppState, Transition?)?
+        var last: (AppState, Transition?, String?)?
         var result: VerbResult?
     }
 
@@ -207,7 +207,7 @@ extension Supervisor {
     private func progress(_ waiter: Waiter, _ index: Int, _ app: AppRuntime) {
         guard waiter.reply.more else { return }
         let machine = coordinator.machine(app.id)
-        let now = (machine.state, machine.transition)
+        let now = (machine.state, machine.transition, app.heldBack)
         if let last = waiter.items[index].last, last == now { return }
         waiter.items[index].last = now
         guard waiter.items[index].result == nil else { return }

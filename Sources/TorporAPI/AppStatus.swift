@@ -166,6 +166,8 @@ public struct AppStatus: Hashable, Sendable {
     public var requiredBy: [String] = []
     /// Milliseconds between heartbeats.
     public var watchdogMilliseconds: Int64?
+    /// Why its launch waits, in words: for memory, or for a policy.
+    public var heldBack: String?
     /// The deadlines that are armed.
     public var deadlines: [DeadlineInfo] = []
     /// It stopped itself, or somebody else stopped it.
@@ -213,6 +215,7 @@ public struct AppStatus: Hashable, Sendable {
         after = try fields.strings("after")
         requiredBy = try fields.strings("required_by")
         watchdogMilliseconds = try fields.optionalInt("watchdog_ms")
+        heldBack = try fields.optionalString("held_back")
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
         stopped = try fields.optionalBool("stopped") ?? false
         traced = try fields.optionalBool("traced") ?? false
@@ -242,6 +245,7 @@ public struct AppStatus: Hashable, Sendable {
         object["after"] = .strings(after)
         object["required_by"] = .strings(requiredBy)
         object["watchdog_ms"] = .optional(watchdogMilliseconds)
+        object["held_back"] = .optional(heldBack)
         object["deadlines"] = .array(deadlines.map(\.json))
         object["stopped"] = .bool(stopped)
         object["traced"] = .bool(traced)

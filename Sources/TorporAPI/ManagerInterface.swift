@@ -142,6 +142,7 @@ public enum ManagerInterface {
           after: []string,
           required_by: []string,
           watchdog_ms: ?int,
+          held_back: ?string,
           deadlines: []Deadline,
           stopped: bool,
           traced: bool,

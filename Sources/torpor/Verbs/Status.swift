@@ -72,6 +72,7 @@ struct PlainStatus {
         func add(_ name: String, _ value: String?) {
             if let value, !value.isEmpty { facts.append((name, value)) }
         }
+        add("waits", status.heldBack)
         add("status", app.status)
         add("pid", app.pid.map { "\($0)" + (app.incarnation.map { ", run \($0)" } ?? "") })
         add("uptime", app.uptime.map { Times.duration(seconds: $0) })
