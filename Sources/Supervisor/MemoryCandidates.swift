@@ -46,6 +46,9 @@ extension MemoryWatch {
             app.id,
             lastResort: app.specification.lastResort
         )
+        if candidate.protection == nil, let at = refused[app.id] {
+            if supervisor.loop.now - at < Self.refusal { candidate.protection = .busy } else { refused[app.id] = nil }
+        }
         candidate.hears =
             machine.transition != .launching
             && (supervisor.hearsByChannel(app.id) || app.specification.signals[.didReceiveMemoryWarning] != nil)
@@ -60,6 +63,7 @@ extension MemoryWatch {
         return candidate
     }
 
+    private static let refusal = Duration.seconds(2)
     /// Less is not worth a look.
     private static let worthPaging: UInt64 = 1 << 20
 
@@ -75,6 +79,7 @@ extension MemoryWatch {
 
     /// Measures those of whom nothing is known, or nothing new enough; then goes on, at once where all is known.
     func measure(_ then: @escaping () -> Void) {
+        guard afterMeasuring.isEmpty else { return afterMeasuring.append(then) }
         let now = supervisor.loop.now
         let due = supervisor.apps.filter { app in
             guard app.tree != nil else { return false }
@@ -86,6 +91,7 @@ extension MemoryWatch {
         guard !due.isEmpty else { return then() }
         let trees = due.compactMap(\.tree)
         let incarnations = due.map { supervisor.coordinator.machine($0.id).incarnation }
+        afterMeasuring.append(then)
         worker.footprints(of: trees) { [weak self] found in
             guard let self else { return }
             for (index, app) in due.enumerated() where found.indices.contains(index) {
@@ -95,7 +101,9 @@ extension MemoryWatch {
                     at: now
                 )
             }
-            then()
+            let waiting = self.afterMeasuring
+            self.afterMeasuring = []
+            for then in waiting { then() }
         }
     }
 

@@ -6,6 +6,7 @@ import Processes
 
 /// What is being done so that memory becomes free.
 struct MemoryWork {
+    let number: Int
     /// For whom: the machine, or a launch that waits.
     let cause: Cause
     /// What.
@@ -14,8 +15,6 @@ struct MemoryWork {
     let since: Duration
     /// Bytes that were available before.
     let before: UInt64
-    /// It was asked to end and is gone: what that has brought shows when it has settled.
-    var isGone = false
 
     enum Cause: Equatable {
         case pressure
@@ -45,12 +44,13 @@ extension MemoryWatch {
         }
         // Where every moment counts, by what is known.
         if isUrgent, !footprints.isEmpty { return choose() }
-        if waitsForPolicies, !isUrgent { return }
+        guard isUrgent || !waitsForPolicies, afterMeasuring.isEmpty else { return }
         measure(choose)
     }
 
     private func climb(_ level: MemoryLevel, _ reading: MemoryReading, isUrgent: Bool) {
         let now = supervisor.loop.now
+        guard now >= notBefore else { return }
         ladder.patience = reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
         let candidates = candidates()
         if let step = ladder.next(.pressure(level, urgent: isUrgent), candidates, now: now) {
@@ -76,7 +76,9 @@ extension MemoryWatch {
         }
         let app = supervisor.apps[step.apps[0]]
         let before = MachineMemory(root: root)?.available ?? 0
-        underWay = MemoryWork(cause: cause, step: step, since: now, before: before)
+        workNumber += 1
+        let number = workNumber
+        underWay = MemoryWork(number: number, cause: cause, step: step, since: now, before: before)
         switch step.rung {
         case .tell: break
         case .purge:
@@ -87,10 +89,10 @@ extension MemoryWatch {
                     ? "had nothing left that is purgeable"
                     : "drops \(MemoryReading.size(bytes)) that it called purgeable"
                 self.supervisor.note(app, .madeRoom, text: "\(what): \(why)", reason: "purge")
-                self.done(settling: bytes > 0)
+                self.done(number, settling: bytes > 0)
             }
         case .pageOut:
-            pageOut(app, why) { [weak self] in self?.done(settling: false) }
+            pageOut(app, why) { [weak self] in self?.done(number, settling: false) }
         case .evict, .endBackground, .endInactive, .endActive:
             let text = "\(step.rung == .evict ? "is evicted" : "is ended"): \(why); \(account(of: app, step))"
             supervisor.note(app, .madeRoom, text: text, reason: step.rung.rawValue)
@@ -101,7 +103,8 @@ extension MemoryWatch {
                     try self.supervisor.request(.evict, of: id)
                 } catch {
                     self.supervisor.log.debug("\(app.name) \(error): it is not ended for its memory")
-                    self.done(settling: false)
+                    self.refused[id] = now
+                    self.done(number, settling: false)
                 }
             }
         }
@@ -206,10 +209,11 @@ extension MemoryWatch {
         admission.pause?.arm(after: rules.settling)
     }
 
-    private func done(settling: Bool) {
-        let work = underWay
+    /// One that was given up in favour of another may be done much later.
+    private func done(_ number: Int, settling: Bool) {
+        guard let work = underWay, work.number == number else { return }
         underWay = nil
         if settling { notBefore = supervisor.loop.now + rules.settling }
-        if case .launch = work?.cause { admitNext() }
+        if case .launch = work.cause { admitNext() }
     }
 }

@@ -27,6 +27,11 @@ final class MemoryWatch {
     var order = PolicyOrder()
     /// What is being done.
     var underWay: MemoryWork?
+    var workNumber = 0
+    /// Apps that the core did not let go, and when: they are left alone for a while.
+    var refused: [AppID: Duration] = [:]
+    /// Those who wait for what is being measured.
+    var afterMeasuring: [() -> Void] = []
     /// No step before.
     var notBefore = Duration.zero
     /// The last reading.
