@@ -13,9 +13,11 @@ final class Bench {
     let quick: Bool
     /// How many apps `scale` shall launch; empty for its usual steps.
     let apps: [Int]
+    /// Peers by name; empty for all.
+    let chosen: [String]
     private var serial = 0
 
-    init(binaries: String?, quick: Bool, apps: [Int] = []) throws {
+    init(binaries: String?, quick: Bool, apps: [Int] = [], chosen: [String] = []) throws {
         // Benchmarks/Sources/bench/Bench.swift
         root =
             URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -23,6 +25,7 @@ final class Bench {
         self.binaries = binaries ?? root + "/.build/release"
         self.quick = quick
         self.apps = apps
+        self.chosen = chosen
         memory = "/dev/shm/torpor-bench-\(getpid())"
         disk = root + "/.build/bench/run-\(getpid())"
         for folder in [memory, disk] {

@@ -14,7 +14,7 @@ struct Command {
     static let usage = """
         usage: bench [--quick] [--only MEASUREMENT]... [--peers PEER,...] [--json FILE] [--svg FILE] [--markdown FILE]
                      [--apps COUNT,...] [--bin DIRECTORY] [--list]
-        --apps: how many apps `scale` launches, once each, instead of its usual steps.
+        --apps: how many apps `scale` launches, once each, instead of its usual steps; how many `density` tries.
         Measures Torpor and its peers side by side. Tables go to standard output, progress to standard error.
         """
 
@@ -71,18 +71,22 @@ struct Command {
 
     private func run() throws -> Int32 {
         Interruption.watch()
-        let bench = try Bench(binaries: binaries, quick: isQuick, apps: apps)
+        let bench = try Bench(binaries: binaries, quick: isQuick, apps: apps, chosen: peers)
         defer { bench.removeAll() }
         let all = Registry.peers(bench)
-        for name in peers where !all.contains(where: { $0.name == name }) {
-            throw Trouble("there is no peer \(name): \(all.map(\.name).joined(separator: ", "))")
+        var names = all.map(\.name)
+        names += DensityPeer.all(bench).map(\.name).filter { !names.contains($0) }
+        for name in peers where !names.contains(name) {
+            throw Trouble("there is no peer \(name): \(names.joined(separator: ", "))")
         }
         // In little time one form of Torpor is enough, unless it is asked for.
         let usual = all.filter { !isQuick || $0.name != "torpor-nocg" }
-        let run = Run(bench, peers.isEmpty ? usual : all.filter { peers.contains($0.name) })
+        let measurements = Registry.measurements.filter { only.isEmpty ? !$0.isOnlyAsked : only.contains($0.name) }
+        // One that is only asked brings its own.
+        let isOrdinary = measurements.contains { !$0.isOnlyAsked }
+        let run = Run(bench, !isOrdinary ? [] : peers.isEmpty ? usual : all.filter { peers.contains($0.name) })
         defer { run.end() }
         for peer in run.peers { if let missing = peer.missing { run.note(peer.name, "not measured: \(missing)") } }
-        let measurements = Registry.measurements.filter { only.isEmpty || only.contains($0.name) }
         let began = now()
         for (index, measurement) in measurements.enumerated() {
             try run.measure(measurement)

@@ -24,12 +24,15 @@ protocol Measurement {
     /// Whether it takes supervisors by `Run.launched`: those that stand from an earlier measurement are ended before one
     /// that does not.
     var takesStanding: Bool { get }
+    /// Whether it is left out unless `--only` names it.
+    var isOnlyAsked: Bool { get }
     /// Measures, by way of `Run.interleave`.
     func measure(_ run: Run) throws
 }
 
 extension Measurement {
     var takesStanding: Bool { false }
+    var isOnlyAsked: Bool { false }
 }
 
 /// What one peer, by one way, gave for one figure.
@@ -66,7 +69,9 @@ final class Run {
     func measure(_ measurement: any Measurement) throws {
         self.measurement = measurement.name
         if !measurement.takesStanding { end() }
-        say("\(measurement.name): \(measurement.figures(bench).map(\.title).joined(separator: ", "))")
+        let titles = measurement.figures(bench).map(\.title)
+        let more = titles.count > 12 ? " and \(titles.count - 12) more" : ""
+        say("\(measurement.name): \(titles.prefix(12).joined(separator: ", "))\(more)")
         try measurement.measure(self)
     }
 

@@ -12,10 +12,23 @@ final class SystemdContainer {
     private let answers: Int32
 
     /// Boots it; a second or less.
-    init(script path: String, root: String, folders: [String], scratch: String, errors: String) throws {
+    init(
+        script path: String,
+        root: String,
+        folders: [String],
+        scratch: String,
+        errors: String,
+        environment: [String: String] = [:]
+    ) throws {
         let output = scratch + "/container"
         let options = folders.flatMap { ["--bind", $0] }
-        script = try Child([path, "run", root] + options, hasInput: true, output: output, errors: errors)
+        script = try Child(
+            [path, "run", root] + options,
+            environment: environment,
+            hasInput: true,
+            output: output,
+            errors: errors
+        )
         do {
             (systemd, group) = try Self.waitUntilReady(script, output)
             fifo = scratch + "/answers"

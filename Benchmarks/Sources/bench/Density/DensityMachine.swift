@@ -1,0 +1,113 @@
+import Foundation
+
+/// The machine, made small: a balloon and a swap in zram (density/bound.c), for as long as this is there.
+final class DensityMachine {
+    private let child: Child
+    private let output: String
+    /// The swap's device.
+    private(set) var device = ""
+
+    init(_ bench: Bench, _ plan: DensityPlan, seconds: Int) throws {
+        output = bench.disk + "/bound-says"
+        child = try Child(
+            [bench.program("bound"), "\(plan.memory)", "\(plan.swap)", "lzo-rle", "\(seconds)"],
+            hasInput: true,
+            output: output,
+            errors: output + "-errors"
+        )
+        // What watches must not have to wait for memory itself.
+        mlockall(MCL_CURRENT | MCL_FUTURE)
+        do {
+            _ = try waitUntil(120, step: 0.05) { !words("ready").isEmpty || !child.isRunning }
+            guard let word = words("ready").first?.split(separator: " ").first else {
+                throw Trouble(brokenOff ?? "the balloon did not come to its size")
+            }
+            device = String(word)
+        } catch {
+            end()
+            throw error
+        }
+    }
+
+    /// Gives everything back.
+    func end() {
+        munlockall()
+        child.end(grace: 60)
+        // Where it was killed, its guardian does the same a moment later.
+        let limit = now() + 30
+        while !device.isEmpty, access(device, F_OK) == 0, now() < limit { Glibc.usleep(20_000) }
+        if !device.isEmpty, access(device, F_OK) == 0 {
+            say("the swap \(device) could not be removed: swapoff \(device), and see swapon --show")
+        }
+    }
+
+    private var stallsSeen = 0
+
+    /// Throws when hardly anything moves any more since the last time.
+    func checkStall() throws {
+        try check()
+        let stalls = words("stalled").count
+        defer { stallsSeen = stalls }
+        if stalls > stallsSeen { throw Trouble("the machine stood still: all tasks waited for memory for most of 8 s") }
+    }
+
+    /// Throws once the balloon had to give up.
+    func check() throws {
+        if let brokenOff { throw Trouble("the measurement was broken off: \(brokenOff)") }
+        if !child.isRunning { throw Trouble("the balloon is gone") }
+    }
+
+    /// MiB that the rest of the machine was given at most.
+    var given: Double { (words("given").compactMap { Double($0) }.max() ?? 0) / 1_048_576 }
+
+    private var brokenOff: String? { words("broken-off").first }
+
+    /// What stands behind a word, in each line that begins with it.
+    private func words(_ first: String) -> [String] {
+        (Processes.read(output) ?? "").split(separator: "\n").filter { $0.hasPrefix(first + " ") }
+            .map { String($0.dropFirst(first.count + 1)) }
+    }
+
+    // MARK: What the kernel says
+
+    /// A look at the whole machine.
+    struct Look {
+        /// MiB.
+        var available = 0.0
+        var swapped = 0.0
+        /// Processor time of all since the start, in seconds.
+        var busy = 0.0
+        /// Processes that the kernel has ended for their memory since the start.
+        var kernelKills = 0.0
+        /// Pages that came back from swap and went there since the start.
+        var swappedIn = 0.0
+        var swappedOut = 0.0
+    }
+
+    static func look() -> Look {
+        var look = Look()
+        let memory = numbers("/proc/meminfo")
+        look.available = (memory["MemAvailable:"] ?? 0) / 1024
+        look.swapped = ((memory["SwapTotal:"] ?? 0) - (memory["SwapFree:"] ?? 0)) / 1024
+        let events = numbers("/proc/vmstat")
+        look.kernelKills = events["oom_kill"] ?? 0
+        (look.swappedIn, look.swappedOut) = (events["pswpin"] ?? 0, events["pswpout"] ?? 0)
+        let line = (Processes.read("/proc/stat") ?? "").split(separator: "\n").first ?? ""
+        let times = line.split(separator: " ").dropFirst().compactMap { Double($0) }
+        // user, nice, system, then idle and waiting for a disk, then interrupts.
+        if times.count > 6 {
+            look.busy = (times[0...2] + times[5...6]).reduce(0, +) / Double(sysconf(Int32(_SC_CLK_TCK)))
+        }
+        return look
+    }
+
+    private static func numbers(_ path: String) -> [Substring: Double] {
+        let text = Processes.read(path) ?? ""
+        var numbers: [Substring: Double] = [:]
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            if words.count > 1 { numbers[words[0]] = Double(words[1]) }
+        }
+        return numbers
+    }
+}

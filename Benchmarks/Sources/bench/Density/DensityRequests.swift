@@ -1,0 +1,55 @@
+import Foundation
+
+/// What became of the requests of one turn: the file that density/load.c writes.
+struct DensityRequests {
+    /// Of one kind of app, hot or cold.
+    struct Part {
+        /// Answered ones, in milliseconds, sorted.
+        var times: [Double] = []
+        /// Of these, what passed before the app itself was asked.
+        var gateway: [Double] = []
+        /// The others, by what became of them: refused, broken, late, gateway.
+        var failures: [String: Int] = [:]
+
+        var count: Int { times.count + failed }
+        var failed: Int { failures.values.reduce(0, +) }
+
+        /// The nearest rank; nil without answers.
+        func percentile(_ part: Double) -> Double? {
+            times.isEmpty ? nil : times[max(0, Int((Double(times.count) * part).rounded(.up)) - 1)]
+        }
+
+        var failuresText: String { failures.sorted { $0.key < $1.key }.map { "\($1) \($0)" }.joined(separator: ", ") }
+    }
+
+    var hot = Part()
+    var cold = Part()
+    /// Processor time of the load generator.
+    var cpu = 0.0
+
+    /// Requests that were due in the first seconds do not count.
+    init(file: String, warming: Int) throws {
+        guard let text = try? String(contentsOfFile: file, encoding: .utf8) else {
+            throw Trouble("the load generator has written nothing")
+        }
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            if words.count == 2, words[0] == "cpu" { cpu = Double(words[1]) ?? 0 }
+            guard words.count == 7, let due = Double(words[2]), let took = Double(words[3]),
+                let waited = Double(words[4])
+            else { continue }
+            guard due >= Double(warming) * 1e6 else { continue }
+            let path = words[0] == "h" ? \DensityRequests.hot : \DensityRequests.cold
+            if words[5] == "ok" {
+                self[keyPath: path].times.append(took / 1_000)
+                self[keyPath: path].gateway.append(waited / 1_000)
+            } else {
+                self[keyPath: path].failures[String(words[5]), default: 0] += 1
+            }
+        }
+        hot.times.sort()
+        cold.times.sort()
+        cold.gateway.sort()
+        guard hot.count > 0 else { throw Trouble("the load generator has made no requests") }
+    }
+}

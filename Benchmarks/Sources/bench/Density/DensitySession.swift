@@ -1,0 +1,288 @@
+import Foundation
+
+/// A container with a systemd in it, the apps, and who supervises them.
+class DensitySession: Session {
+    let plan: DensityPlan
+    private let script: String
+    private let tree: String
+    private var container: SystemdContainer?
+    /// What all apps are told (density/README.md).
+    var settings: [String: String] {
+        [
+            "DENSITY_DATA": bench.disk + "/data.jsonl", "DENSITY_PORT": "\(DensityPlan.port)",
+            "DENSITY_STARTS": folder + "/starts", "DENSITY_SWEEP": "\(plan.sweep)",
+        ]
+    }
+
+    init(_ bench: Bench, _ peer: DensityPeer, _ apps: Int, _ plan: DensityPlan) throws {
+        self.plan = plan
+        (script, tree) = (peer.script, peer.tree)
+        try super.init(bench, peer, Workload(apps))
+    }
+
+    /// Boots the container and puts its supervisor into it.
+    func boot() throws {
+        let made = try SystemdContainer(
+            script: script,
+            root: tree,
+            folders: [bench.memory, bench.disk, URL(fileURLWithPath: bench.binaries).resolvingSymlinksInPath().path],
+            scratch: runtime,
+            errors: errors,
+            // Its filter of system calls would take from all peers what they may do on a machine.
+            environment: ["SYSTEMD_SECCOMP": "0"]
+        )
+        container = made
+        try FileManager.default.createDirectory(atPath: made.path(units), withIntermediateDirectories: true)
+        try setUp()
+    }
+
+    let units = "/run/systemd/system"
+
+    func running() throws -> SystemdContainer {
+        guard let container else { throw Trouble("the container does not run") }
+        return container
+    }
+
+    func write(_ text: String, unit: String) throws {
+        let path = try running().path(units + "/" + unit)
+        let folder = (path as NSString).deletingLastPathComponent
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try text.write(toFile: path, atomically: false, encoding: .utf8)
+    }
+
+    /// The command of an app: the kinds take turns.
+    func command(_ slot: Int) -> [String] {
+        switch slot % 3 {
+        case 0: ["/usr/bin/python3", bench.disk + "/service.py", "\(slot)"]
+        case 1: ["/usr/bin/node", bench.disk + "/service.js", "\(slot)"]
+        default: [bench.program("service"), "\(slot)"]
+        }
+    }
+
+    // MARK: For each supervisor
+
+    /// Puts the configuration into the container and starts the supervisor, not the apps.
+    func setUp() throws {}
+    /// Launches these apps, hot ones among them or not.
+    func launch(_ slots: Range<Int>) throws {}
+    /// The socket by which the load generator asks for cold apps; nil: they run.
+    var gateway: String? { nil }
+
+    // MARK: Launching
+
+    /// Launches all of them, a few at a time, each time waiting until these listen.
+    func launchAll(seconds: Double, check: () throws -> Void) throws {
+        let limit = now() + seconds
+        var first = 0
+        while first < load.count {
+            let slots = first..<min(first + (first < plan.hot ? plan.hot : 8), load.count)
+            try launch(slots)
+            let isUp = try waitUntil(max(1, limit - now()), step: 0.02) {
+                try check()
+                let ready = starts().ready
+                return slots.allSatisfy { ready.contains($0) }
+            }
+            guard isUp else { throw Trouble("only \(first) of \(load.count) apps came up within \(Int(seconds)) s") }
+            first = slots.upperBound
+        }
+    }
+
+    /// How often each app was begun, and which of them have ever listened.
+    func starts() -> (counts: [Int: Int], ready: Set<Int>) {
+        var counts: [Int: Int] = [:]
+        var ready: Set<Int> = []
+        for line in (Processes.read(folder + "/starts") ?? "").split(separator: "\n") {
+            let words = line.split(separator: " ")
+            guard words.count == 3, let slot = Int(words[1]) else { continue }
+            if words[0] == "begun" { counts[slot, default: 0] += 1 } else { ready.insert(slot) }
+        }
+        return (counts, ready)
+    }
+
+    /// How many apps have a process.
+    func alive() -> Int {
+        Processes.all().count { entry in
+            let words = (Processes.read("/proc/\(entry.pid)/cmdline") ?? "").split(separator: "\0")
+            return words.contains { $0.hasPrefix(bench.disk + "/service") }
+        }
+    }
+
+    /// Asks all apps for so many seconds, and calls `look` once a second.
+    func ask(seconds: Int, seed: Int, look: () throws -> Void) throws -> String {
+        let results = folder + "/requests-\(seed)"
+        var command = ["nsenter", "-t", "\(try running().systemd)", "-a", bench.program("load")]
+        command += ["\(plan.hot)", "\(load.count - plan.hot)", "\(plan.rate)", "\(plan.pause.lowerBound)"]
+        command += [
+            "\(plan.pause.upperBound)", "\(seconds)", "\(DensityPlan.port)", "\(seed)", "\(plan.limit)", results,
+        ]
+        if let gateway { command.append(gateway) }
+        let child = try Child(command, errors: errors)
+        defer { child.end(grace: 0) }
+        let limit = now() + Double(seconds + plan.limit) + 20
+        while child.isRunning {
+            try Interruption.check()
+            guard now() < limit else { throw Trouble("the load generator has not come to its end") }
+            try look()
+            _ = try waitUntil(1, step: 0.02) { !child.isRunning }
+        }
+        guard child.status == 0 else { throw Trouble("the load generator failed: \(lastErrors)") }
+        return results
+    }
+
+    private var lastErrors: String {
+        (Processes.read(errors) ?? "").split(separator: "\n").suffix(3).joined(separator: "; ")
+    }
+
+    override var isRunning: Bool { container?.isRunning ?? false }
+
+    override func end() {
+        // At once: whoever waits for memory does not end well by being asked.
+        if let group = container?.group {
+            try? "1".write(toFile: group + "/payload/cgroup.kill", atomically: false, encoding: .utf8)
+        }
+        container?.end()
+        container = nil
+        super.end()
+    }
+}
+
+/// All apps always run.
+final class DensitySystemd: DensitySession {
+    private let helper: DensityPeer.Helper?
+
+    init(_ bench: Bench, _ peer: DensityPeer, _ apps: Int, _ plan: DensityPlan, _ helper: DensityPeer.Helper?) throws {
+        self.helper = helper
+        try super.init(bench, peer, apps, plan)
+    }
+
+    override func setUp() throws {
+        let environment = settings.map { "Environment=\($0)=\($1)\n" }.sorted().joined()
+        for slot in 0..<load.count {
+            try write(
+                """
+                [Unit]
+                StartLimitIntervalSec=0
+                [Service]
+                Slice=apps.slice
+                ExecStart=\(command(slot).joined(separator: " "))
+                \(environment)OOMScoreAdjust=900
+                StandardOutput=null
+                StandardError=null
+                Restart=always
+
+                """,
+                unit: "w\(slot).service"
+            )
+        }
+        let container = try running()
+        if let helper {
+            let managed = helper.controller == nil ? "" : "ManagedOOMMemoryPressure=kill\nManagedOOMSwap=kill\n"
+            try write("[Slice]\n" + managed, unit: "apps.slice")
+            try write(helper.dropIn(plan.memory) + "\n", unit: "\(helper.unit).service.d/density.conf")
+        }
+        try container.run("systemctl daemon-reload")
+        if let helper {
+            try container.run("systemctl start \(helper.unit)")
+            pause(0.5)
+            try container.run("systemctl is-active \(helper.unit)")
+        }
+    }
+
+    override func launch(_ slots: Range<Int>) throws {
+        try running().run("systemctl start " + slots.map { "w\($0)" }.joined(separator: " "))
+    }
+}
+
+/// What is not asked is stopped, paged out, and perhaps ended.
+final class DensityTorpor: DensitySession {
+    private let evicts: Bool
+
+    init(_ bench: Bench, _ peer: DensityPeer, _ apps: Int, _ plan: DensityPlan, evicts: Bool) throws {
+        self.evicts = evicts
+        try super.init(bench, peer, apps, plan)
+    }
+
+    override var gateway: String? { runtime + "/io.torpor" }
+
+    private func binary(_ name: String) -> String {
+        URL(fileURLWithPath: bench.binaries).resolvingSymlinksInPath().path + "/" + name
+    }
+
+    override func setUp() throws {
+        try configuration.write(toFile: folder + "/torpor.toml", atomically: false, encoding: .utf8)
+        // As torpord.service has it.
+        try write(
+            """
+            [Service]
+            Type=notify
+            NotifyAccess=main
+            ExecStart=\(binary("torpord")) --config \(folder)/torpor.toml
+            KillMode=mixed
+            OOMPolicy=continue
+            Delegate=yes
+            TasksMax=infinity
+            OOMScoreAdjust=-900
+            LimitNOFILE=32768:524288
+            LimitMEMLOCK=infinity
+            StandardError=file:\(folder)/torpord.log
+
+            """,
+            unit: "torpord.service"
+        )
+        try running().run("systemctl daemon-reload")
+        try running().run("systemctl start torpord")
+    }
+
+    override func launch(_ slots: Range<Int>) throws {
+        let names = slots.map { "w\($0)" }.joined(separator: " ")
+        let how = slots.lowerBound < plan.hot ? "" : "--background "
+        try running().run("\(binary("torpor")) start \(how)--timeout 60s \(names) --socket \(gateway ?? "") 2>&1")
+    }
+
+    private var configuration: String {
+        let environment = settings.map { "\($0) = \"\($1)\"" }.sorted().joined(separator: ", ")
+        let hasJetsam = access(binary("libJetsamPolicy.so"), R_OK) == 0
+        // What the machine has is a part of what the kernel says that it has.
+        let total = Double((Processes.read("/proc/meminfo") ?? "").split(separator: " ").dropFirst().first ?? "") ?? 0
+        let part = Double(plan.memory) * 1024 / max(1, total)
+        func percent(_ value: Double) -> String { String(format: "\"%.2f%%\"", value * part) }
+        var text = """
+            [supervisor]
+            runtime_directory = "\(runtime)"
+            state_directory = "\(folder)/state"
+            log_directory = "\(folder)/log"
+            policy_directory = "\(binary(""))"
+            policies = [\(hasJetsam ? "\"jetsam\", " : "")"mobile"]
+            [supervisor.memory]
+            warning_available = \(percent(10))
+            critical_available = \(percent(5))
+            [policies.mobile]
+            path = "libMobilePolicy.so"
+            options = { max_active = 10000 }
+            \(hasJetsam ? "[policies.jetsam]\npath = \"libJetsamPolicy.so\"" : "")
+            [defaults]
+            launch = "on-demand"
+            restart = "always"
+            log = "null"
+            environment = { \(environment) }
+            background_time = "1s"
+            page_out_after = "1s"
+            memory_needed = "36MiB"
+            evict = "\(evicts ? "kill" : "never")"
+            launch_deadline = "60s"
+            [defaults.restart_backoff]
+            initial = "100ms"
+            limit = 10000
+
+            """
+        for state in ["inactive", "active", "background", "suspended"] {
+            text += "[defaults.resources.\(state)]\noom_score_adj = \(state == "active" ? 900 : 950)\n"
+        }
+        for slot in 0..<load.count {
+            let words = command(slot).map { "\"\($0)\"" }.joined(separator: ", ")
+            text += "[apps.w\(slot)]\nexec = [\(words)]\n"
+            text += "ready = { tcp = \"127.0.0.1:\(DensityPlan.port + slot)\", interval = \"10ms\" }\n"
+        }
+        return text
+    }
+}

@@ -1,0 +1,316 @@
+// Asks apps for something, some constantly and some now and then, and writes down what became of each request.
+//   load HOT COLD RATE LEAST MOST SECONDS PORT SEED LIMIT RESULTS [GATEWAY]
+// HOT apps (slots from 0 on) are asked RATE times a second each, COLD ones (the slots behind) once every LEAST to MOST
+// seconds, both at random; LIMIT is how many seconds an answer may take. Requests are made when they are due, whatever
+// became of those before, and their time counts from when they were due.
+// GATEWAY is the socket of a torpord: a cold app is asked by way of it, as a gateway does: it is brought to the
+// foreground first, asked when that is done, and sent to the background afterwards. All of that counts.
+// RESULTS gets a line for each request: h or c, slot, when it was due and what it took (µs), how much of that was the
+// gateway's (µs), what became of it (ok, refused, broken, late, gateway), and the process that answered;
+// the last line says how much processor time all of it took.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SLOTS = 4096, FLIGHTS = 2048, ANSWER = 4096 };
+
+enum stage { FREE, GATEWAY_CONNECT, FOREGROUND, CONNECTING, ANSWERING, BACKGROUND };
+
+struct flight {
+    enum stage stage;
+    int slot;
+    uint64_t due, limit, asked; // asked: when the app itself was, after the gateway
+    int app, gateway;
+    size_t length;
+    char answer[ANSWER];
+    bool is_done;               // it has been written down; only the gateway has yet to hear of it
+};
+
+static struct flight flights[FLIGHTS];
+static uint64_t due[SLOTS];
+static int hot, cold, port, queue;
+static double rate, least, most;
+static uint64_t limit, begin, random_state;
+static const char *gateway;
+static FILE *results;
+static int complaints;
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000u + (uint64_t)time.tv_nsec / 1000u;
+}
+
+static uint64_t random_number(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static double random_part(void) { return (double)(random_number() >> 11) / (double)(1ull << 53); }
+
+static uint64_t interval(int slot)
+{
+    double seconds = slot < hot ? (0.5 + random_part()) / rate : least + random_part() * (most - least);
+    return (uint64_t)(seconds * 1e6);
+}
+
+static _Noreturn void fail(const char *what)
+{
+    fprintf(stderr, "load: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static void watch(struct flight *flight, int file, uint32_t events, int operation)
+{
+    struct epoll_event event = {.events = events, .data.u32 = (uint32_t)(flight - flights)};
+    epoll_ctl(queue, operation, file, &event);
+}
+
+static void release(struct flight *flight)
+{
+    if (flight->app >= 0)
+        close(flight->app);
+    if (flight->gateway >= 0)
+        close(flight->gateway);
+    flight->stage = FREE;
+}
+
+static void ask_gateway(struct flight *flight, const char *method, const char *more)
+{
+    char call[256];
+    int size = snprintf(call, sizeof call,
+        "{\"method\":\"io.torpor.Manager.%s\",\"parameters\":{\"apps\":[\"w%d\"]%s}}", method, flight->slot, more);
+    flight->length = 0;
+    send(flight->gateway, call, (size_t)size + 1, MSG_NOSIGNAL);
+}
+
+static void finish(struct flight *flight, const char *outcome)
+{
+    if (!flight->is_done) {
+        uint64_t end = now();
+        int pid = 0;
+        flight->answer[flight->length] = 0;
+        const char *body = flight->stage == ANSWERING ? strstr(flight->answer, "\npid ") : NULL;
+        if (body != NULL)
+            pid = atoi(body + 5);
+        if (strcmp(outcome, "ok") == 0 && pid == 0)
+            outcome = "broken";
+        uint64_t waited = flight->asked > 0 ? flight->asked - flight->due : 0;
+        fprintf(results, "%c %d %llu %llu %llu %s %d\n", flight->slot < hot ? 'h' : 'c', flight->slot,
+            (unsigned long long)(flight->due - begin), (unsigned long long)(end - flight->due),
+            (unsigned long long)(flight->gateway >= 0 ? waited : 0), outcome, pid);
+        if (strcmp(outcome, "gateway") == 0 && complaints++ < 5)
+            fprintf(stderr, "load: w%d: %s\n", flight->slot, flight->answer);
+        flight->is_done = true;
+    }
+    if (flight->gateway < 0 || flight->stage == BACKGROUND || flight->stage == GATEWAY_CONNECT) {
+        release(flight);
+        return;
+    }
+    if (flight->app >= 0)
+        close(flight->app);
+    flight->app = -1;
+    flight->stage = BACKGROUND;
+    flight->limit = now() + limit;
+    watch(flight, flight->gateway, EPOLLIN, EPOLL_CTL_MOD);
+    ask_gateway(flight, "Background", ",\"wait\":false");
+}
+
+static void connect_app(struct flight *flight)
+{
+    flight->asked = now();
+    flight->length = 0;
+    flight->app = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    address.sin_port = htons((uint16_t)(port + flight->slot));
+    flight->stage = CONNECTING;
+    if (connect(flight->app, (struct sockaddr *)&address, sizeof address) != 0 && errno != EINPROGRESS)
+        finish(flight, "refused");
+    else
+        watch(flight, flight->app, EPOLLOUT, EPOLL_CTL_ADD);
+}
+
+static void start(int slot, uint64_t when)
+{
+    struct flight *flight = flights;
+    while (flight < flights + FLIGHTS && flight->stage != FREE)
+        flight++;
+    if (flight == flights + FLIGHTS) {
+        fprintf(results, "%c %d %llu 0 0 late 0\n", slot < hot ? 'h' : 'c', slot, (unsigned long long)(when - begin));
+        return;
+    }
+    *flight = (struct flight){.slot = slot, .due = when, .limit = when + limit, .app = -1, .gateway = -1};
+    if (gateway == NULL || slot < hot) {
+        connect_app(flight);
+        return;
+    }
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, gateway, sizeof address.sun_path - 1);
+    flight->gateway = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    flight->stage = GATEWAY_CONNECT;
+    if (connect(flight->gateway, (struct sockaddr *)&address, sizeof address) != 0) {
+        snprintf(flight->answer, ANSWER, "%s: %s", gateway, strerror(errno));
+        flight->length = strlen(flight->answer);
+        finish(flight, "gateway");
+        return;
+    }
+    flight->stage = FOREGROUND;
+    watch(flight, flight->gateway, EPOLLIN, EPOLL_CTL_ADD);
+    ask_gateway(flight, "Foreground", "");
+}
+
+// Reads what there is; 1: more may come, 0: it has ended, -1: it broke.
+static int take(struct flight *flight, int file)
+{
+    for (;;) {
+        char surplus[4096];
+        size_t room = ANSWER - 1 - flight->length;
+        ssize_t count = recv(file, room > 0 ? flight->answer + flight->length : surplus, room > 0 ? room : sizeof surplus, 0);
+        if (count > 0 && room > 0)
+            flight->length += (size_t)count;
+        else if (count == 0)
+            return 0;
+        else if (count < 0)
+            return errno == EAGAIN || errno == EINTR ? 1 : -1;
+    }
+}
+
+static void advance(struct flight *flight, uint32_t events)
+{
+    int state;
+    switch (flight->stage) {
+    case FOREGROUND:
+        state = take(flight, flight->gateway);
+        if (state == 1 && memchr(flight->answer, 0, flight->length) == NULL)
+            return;
+        flight->answer[flight->length] = 0;
+        if (strstr(flight->answer, "\"ok\":true") == NULL) {
+            finish(flight, "gateway");
+            return;
+        }
+        watch(flight, flight->gateway, 0, EPOLL_CTL_MOD);
+        connect_app(flight);
+        return;
+    case CONNECTING: {
+        int error = 0;
+        socklen_t size = sizeof error;
+        getsockopt(flight->app, SOL_SOCKET, SO_ERROR, &error, &size);
+        if (error != 0 || (events & EPOLLERR)) {
+            finish(flight, "refused");
+            return;
+        }
+        char request[128];
+        int length = snprintf(request, sizeof request, "GET /?k=%u HTTP/1.1\r\nHost: app\r\nConnection: close\r\n\r\n",
+            (unsigned)(random_number() >> 34));
+        flight->stage = ANSWERING;
+        watch(flight, flight->app, EPOLLIN, EPOLL_CTL_MOD);
+        if (send(flight->app, request, (size_t)length, MSG_NOSIGNAL) != length)
+            finish(flight, "broken");
+        return;
+    }
+    case ANSWERING:
+        state = take(flight, flight->app);
+        if (state != 1)
+            finish(flight, state == 0 ? "ok" : "broken");
+        return;
+    case BACKGROUND:
+        state = take(flight, flight->gateway);
+        if (state != 1 || memchr(flight->answer, 0, flight->length) != NULL)
+            release(flight);
+        return;
+    case GATEWAY_CONNECT:
+    case FREE:
+        return;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 11) {
+        fprintf(stderr, "usage: load HOT COLD RATE LEAST MOST SECONDS PORT SEED LIMIT RESULTS [GATEWAY]\n");
+        return 2;
+    }
+    hot = atoi(argv[1]), cold = atoi(argv[2]), rate = atof(argv[3]), least = atof(argv[4]), most = atof(argv[5]);
+    double seconds = atof(argv[6]);
+    port = atoi(argv[7]);
+    random_state = strtoull(argv[8], NULL, 10) * 0x9e3779b97f4a7c15u + 1;
+    limit = (uint64_t)(atof(argv[9]) * 1e6);
+    results = fopen(argv[10], "we");
+    gateway = argc > 11 ? argv[11] : NULL;
+    if (results == NULL || hot + cold > SLOTS)
+        fail(argv[10]);
+    setvbuf(results, NULL, _IOFBF, 1 << 20);
+    // What is measured are the apps: this takes little, and takes it at once, whatever the machine is short of.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct sched_param priority = {.sched_priority = 1};
+    sched_setscheduler(0, SCHED_FIFO, &priority);
+    FILE *adjustment = fopen("/proc/self/oom_score_adj", "we");
+    if (adjustment != NULL && (fputs("-1000", adjustment) < 0 || fclose(adjustment) != 0))
+        fprintf(stderr, "load: the kernel may choose this when memory is short\n");
+    mlockall(MCL_CURRENT | MCL_FUTURE);
+    queue = epoll_create1(EPOLL_CLOEXEC);
+    begin = now();
+    for (int slot = 0; slot < hot + cold; slot++)
+        due[slot] = begin + (uint64_t)(random_part() * (slot < hot ? 1 / rate : most) * 1e6);
+    uint64_t end = begin + (uint64_t)(seconds * 1e6);
+    for (;;) {
+        uint64_t time = now(), next = end;
+        int open = 0;
+        for (int slot = 0; slot < hot + cold && time < end; slot++) {
+            while (due[slot] <= time) {
+                start(slot, due[slot]);
+                due[slot] += interval(slot);
+            }
+            if (due[slot] < next)
+                next = due[slot];
+        }
+        for (struct flight *flight = flights; flight < flights + FLIGHTS; flight++) {
+            if (flight->stage == FREE)
+                continue;
+            if (flight->limit <= time) {
+                if (flight->stage == BACKGROUND)
+                    release(flight);
+                else
+                    finish(flight, "late");
+            }
+            if (flight->stage != FREE && !flight->is_done)
+                open++;
+        }
+        if (time >= end && open == 0)
+            break;
+        uint64_t wait = next > time ? next - time : 0;
+        if (time >= end || wait > 100000)
+            wait = 100000;
+        struct timespec timeout = {(time_t)(wait / 1000000), (long)(wait % 1000000) * 1000};
+        struct epoll_event events[64];
+        int count = epoll_pwait2(queue, events, 64, &timeout, NULL);
+        for (int index = 0; index < count; index++)
+            advance(&flights[events[index].data.u32], events[index].events);
+    }
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    fprintf(results, "cpu %f\n", (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
+        + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    return fclose(results) == 0 ? 0 : 1;
+}

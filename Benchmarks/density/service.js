@@ -1,0 +1,56 @@
+// One of the apps of the measurement `density`: an HTTP server with a data set in memory, for Node.
+//   node service.js SLOT; the environment says where it listens and what it loads (see README.md).
+'use strict';
+const fs = require('fs');
+const http = require('http');
+
+const RECORDS = 21000;
+const FOUND = 40;
+const slot = Number(process.argv[2]);
+const sweep = Number(process.env.DENSITY_SWEEP || 0);
+
+process.on('SIGTERM', () => process.exit(0));
+const say = (what) => fs.appendFileSync(process.env.DENSITY_STARTS, `${what} ${slot} ${process.pid}\n`);
+say('begun');
+
+function load(path, count) {
+  const text = fs.readFileSync(path, 'latin1');
+  const records = [];
+  for (let from = 0; records.length < count; ) {
+    const end = text.indexOf('\n', from);
+    records.push(JSON.parse(text.slice(from, end)));
+    from = end + 1;
+  }
+  return records;
+}
+
+const records = load(process.env.DENSITY_DATA, RECORDS);
+
+// Once a second a part of the records is looked through for what has expired, as caches do.
+let swept = 0;
+if (sweep > 0) {
+  setInterval(() => {
+    const now = process.uptime();
+    const end = Math.min(swept + Math.max(1, Math.floor(RECORDS / sweep)), RECORDS);
+    for (let index = swept; index < end; index++) {
+      if (records[index].expires < now) records[index].expires += 86400;
+    }
+    swept = end < RECORDS ? end : 0;
+  }, 1000);
+}
+
+http
+  .createServer((request, response) => {
+    // As many records as a page of search results has, anywhere in the data set.
+    let place = BigInt(request.url.split('=')[1] || 1);
+    const found = [];
+    for (let count = 0; count < FOUND; count++) {
+      place = BigInt.asUintN(64, place * 6364136223846793005n + 1442695040888963407n);
+      const record = records[Number((place >> 33n) % BigInt(RECORDS))];
+      record.seen += 1;
+      found.push(record.name);
+    }
+    response.setHeader('Connection', 'close');
+    response.end(`pid ${process.pid}\n${found.join(' ')}\n`);
+  })
+  .listen(Number(process.env.DENSITY_PORT) + slot, '127.0.0.1', 64, () => say('ready'));
