@@ -1,3 +1,4 @@
+import Lifecycle
 import Linux
 import Policies
 import PolicyHost
@@ -14,7 +15,7 @@ struct Doctor {
         let freezes = supervisor.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
         return [
             cgroups, runtimeDirectory, store, stacks, supervisor.interruptions.check, MachineChecks.freezer(freezes),
-        ] + controllers + policies + MachineChecks(apps: supervisor.apps.count).all
+        ] + controllers + [shortMemory, ownMemory] + policies + MachineChecks(apps: supervisor.apps.count).all
     }
 
     private var controllers: [DoctorCheck] {
@@ -85,6 +86,23 @@ struct Doctor {
             message: "\(path) is on a disk, which each step of an app then may have to wait for: choose a "
                 + "runtime_directory on a tmpfs, such as one below /run"
         )
+    }
+
+    private var shortMemory: DoctorCheck {
+        let watch = supervisor.memoryWatch
+        return DoctorCheck(
+            name: "when memory is short",
+            ok: watch.trouble == nil,
+            value: "level \(watch.level.rawValue)",
+            message: watch.trouble
+        )
+    }
+
+    /// VmLck, such as `  1234 kB`.
+    private var ownMemory: DoctorCheck {
+        let field = try? ProcFS.statusField(ThisProcess.pid, "VmLck")
+        let kilobytes = field?.split(separator: " ").first.flatMap { UInt64($0) } ?? 0
+        return MemoryChecks.ownMemory(lockedBytes: kilobytes * 1024)
     }
 
     private var cgroups: DoctorCheck {

@@ -35,7 +35,8 @@ public enum AppInterface {
         # lifecycle, such as didEnterBackground. deadline_ms is the time that is left for the answer, null for no bound.
         # parameters by name: willFinishLaunching and didFinishLaunching have options (the launch options), restoreState
         # path (a file that the app can read) and bytes, openURL url, resumed gap_s, willTerminate reason, taskExpiring
-        # token, name and remaining_ms.
+        # token, name and remaining_ms, didReceiveMemoryWarning level (warning or critical, of the machine, or limit, when
+        # the app comes near its own).
         type Message (id: int, name: string, deadline_ms: ?int, parameters: object)
 
         # What an answer can say. pending: the answer proper comes later.

@@ -9,7 +9,7 @@ public struct MachineChecks {
     public init(apps: Int) { self.apps = apps }
 
     /// All of them but those on cgroups, which depend on where the supervisor runs.
-    public var all: [DoctorCheck] { [pressure, swap, descriptors, processes, user, journal] }
+    public var all: [DoctorCheck] { MemoryChecks().all + [descriptors, processes, user, journal] }
 
     /// Those on cgroups for a supervisor that would be started from here.
     public var cgroups: [DoctorCheck] {
@@ -70,8 +70,8 @@ public struct MachineChecks {
         ),
         (
             "memory", "memory.max, memory.high, memory.low",
-            "memory is read from /proc, a memory_limit is looked after once a second and not by the kernel, and "
-                + "memory_high and memory_low are not kept"
+            "what apps have is counted from their processes, a memory_limit is looked after once a second and not by the "
+                + "kernel, and memory_high and memory_low are not kept"
         ),
         ("pids", "pids.max", "limits.tasks is not kept"),
     ]
@@ -92,27 +92,6 @@ public struct MachineChecks {
                     message: "\(obstacle(purpose.controller)). Without it \(purpose.cost)"
                 )
             }
-    }
-
-    private var pressure: DoctorCheck {
-        let ok = File.exists("/proc/pressure/memory")
-        return DoctorCheck(
-            name: "pressure (PSI)",
-            ok: ok,
-            value: ok ? "/proc/pressure" : nil,
-            message: ok ? nil : "the kernel does not tell of memory pressure: boot with psi=1"
-        )
-    }
-
-    private var swap: DoctorCheck {
-        let lines = ((try? File.readString("/proc/swaps")) ?? "").split(separator: "\n").count
-        return DoctorCheck(
-            name: "swap",
-            ok: lines > 1,
-            value: lines > 1 ? "\(lines - 1) in use" : nil,
-            message: lines > 1
-                ? nil : "suspended apps keep all their memory: a zram device would let them be paged out"
-        )
     }
 
     private var descriptors: DoctorCheck {

@@ -173,13 +173,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|policies|policy|upgrade|delegate|task|state|help)
+    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|memory|policies|policy|upgrade|delegate|task|state|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt hold kill signal reset wait logs events history report check apply doctor health policies policy upgrade delegate task state help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt hold kill signal reset wait logs events history report check apply doctor health memory policies policy upgrade delegate task state help' -- "${cur}"))
         ;;
     esac
 }
@@ -803,6 +803,53 @@ _torpor_health() {
     case "${positional_number}" in
     *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion health -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_memory() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    rehearse)
+        # Offer subcommand argument completions
+        "_torpor_memory_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'rehearse' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_memory_rehearse() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
         return
         ;;
     esac

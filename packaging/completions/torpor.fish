@@ -68,6 +68,12 @@ function __torpor_parse_tokens -S
             __torpor_parse_subcommand 0 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'health'
             __torpor_parse_subcommand -r 1 'state=' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+        case 'memory'
+            __torpor_parse_subcommand 0 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+            switch $unparsed_tokens[1]
+            case 'rehearse'
+                __torpor_parse_subcommand 0 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+            end
         case 'policies'
             __torpor_parse_subcommand 0 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'policy'
@@ -192,6 +198,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpo
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'apply' -d 'Reads the configuration again; only apps that changed are touched.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'doctor' -d 'Shows what this machine offers, what it lacks and what that costs.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'health' -d 'Says whether all is well, for probes; 1 if it is not.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'memory' -d 'Shows who has how much memory, and who would go next if it were short, and why.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'policies' -d 'Shows the lifecycle policies: how they are doing, what they were asked and what they advised.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'policy' -d 'Makes policies, and finds out what they would do.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'upgrade' -d 'Puts the programs on disk in charge, in place of the running supervisor.'
@@ -383,6 +390,17 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor health" v verbose' -l 'verbose' -s 'v' -d 'Say on standard error what goes on with the supervisor, such as its replacement.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor health" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor health" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory" v verbose' -l 'verbose' -s 'v' -d 'Say on standard error what goes on with the supervisor, such as its replacement.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor memory" -eq 1' -fa 'rehearse' -d 'Shows, one after the other, the steps that would be taken if memory were short; takes none of them.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory rehearse" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory rehearse" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory rehearse" v verbose' -l 'verbose' -s 'v' -d 'Say on standard error what goes on with the supervisor, such as its replacement.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory rehearse" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor memory rehearse" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policies" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policies" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor policies" v verbose' -l 'verbose' -s 'v' -d 'Say on standard error what goes on with the supervisor, such as its replacement.'

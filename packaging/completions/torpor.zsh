@@ -73,6 +73,7 @@ _torpor() {
             'apply:Reads the configuration again; only apps that changed are touched.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
             'health:Says whether all is well, for probes; 1 if it is not.'
+            'memory:Shows who has how much memory, and who would go next if it were short, and why.'
             'policies:Shows the lifecycle policies: how they are doing, what they were asked and what they advised.'
             'policy:Makes policies, and finds out what they would do.'
             'upgrade:Puts the programs on disk in charge, in place of the running supervisor.'
@@ -85,7 +86,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|policies|policy|upgrade|delegate|task|state|help)
+        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|memory|policies|policy|upgrade|delegate|task|state|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -478,6 +479,51 @@ _torpor_health() {
         '*:app:{__torpor_custom_complete ---completion health -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--state[The state that each APP must be in\: inactive, active, background, suspended.]:state:{__torpor_complete "${___state[@]}"}'
         '--timeout[The longest time to wait for an answer, such as 10s; 5s if none is named.]:timeout:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_memory() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'rehearse:Shows, one after the other, the steps that would be taken if memory were short; takes none of them.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        rehearse)
+            "_torpor_memory_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_memory_rehearse() {
+    local -i ret=1
+    local -ar arg_specs=(
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'

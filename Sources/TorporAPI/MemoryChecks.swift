@@ -1,0 +1,226 @@
+package import Linux
+
+/// What the machine offers when memory is short, and what stands in the way: a part of `torpor doctor`.
+public struct MemoryChecks {
+    private let root: String
+    private let support: MemoryAdvice.Support
+    private let swapSpace: SwapSpace
+    private let total: UInt64
+
+    /// Checks the machine.
+    public init() { self.init(root: "", support: MemoryAdvice.support) }
+
+    /// Checks the machine whose kernel's files are below `root`, with a right to page out that is known.
+    package init(root: String, support: MemoryAdvice.Support) {
+        self.root = root
+        self.support = support
+        swapSpace = SwapSpace(root: root)
+        total = MachineMemory(root: root)?.total ?? 0
+    }
+
+    /// All of them.
+    public var all: [DoctorCheck] { [pressure, swap, pagingOut, otherKillers] }
+
+    /// The check on whether the supervisor itself stays in memory: by how much of it is locked there.
+    public static func ownMemory(lockedBytes: UInt64) -> DoctorCheck {
+        let ok = lockedBytes > 0
+        return DoctorCheck(
+            name: "torpord in memory",
+            ok: ok,
+            value: ok ? "locked" : nil,
+            message: ok
+                ? nil
+                : "torpord may be paged out itself, and is slow then just when memory is short: LimitMEMLOCK=infinity in "
+                    + "its unit, ulimit -l unlimited or --ulimit memlock=-1 for a container let it stay"
+        )
+    }
+
+    // MARK: Pressure
+
+    private var pressure: DoctorCheck {
+        let ok = Pressure(on: .memory, root: root) != nil
+        return DoctorCheck(
+            name: "pressure (PSI)",
+            ok: ok,
+            value: ok ? "/proc/pressure" : nil,
+            message: ok
+                ? nil
+                : "the kernel does not tell when work waits for memory, so it counts as short only when little is left, "
+                    + "which comes late, and memory is looked at each second or more often: boot with psi=1 (on Debian "
+                    + "in GRUB_CMDLINE_LINUX of /etc/default/grub, then update-grub)"
+        )
+    }
+
+    // MARK: Swap
+
+    private var swap: DoctorCheck {
+        guard !swapSpace.areas.isEmpty else {
+            return DoctorCheck(
+                name: "swap",
+                ok: false,
+                message:
+                    "there is none, so suspended apps keep all the memory that they have, and room is made only by "
+                    + "ending them. \(recipe)"
+            )
+        }
+        let problem = slowSwap ?? fullSwap
+        return DoctorCheck(
+            name: "swap",
+            ok: problem == nil,
+            value: swapSpace.areas.map(Self.text).joined(separator: "; "),
+            message: problem ?? advice
+        )
+    }
+
+    /// `/dev/zram0, 2.0 GiB, 512.0 MiB in use (zstd, 3.1 : 1)`.
+    private static func text(_ area: SwapSpace.Area) -> String {
+        var text = "\(area.path), \(size(area.size))"
+        if area.used > 0 { text += ", \(size(area.used)) in use" }
+        guard let zram = area.zram else { return text }
+        var words = [zram.algorithm.isEmpty ? "compressed" : zram.algorithm]
+        // What was written to it first says nothing yet.
+        if zram.compressed > 1 << 20 {
+            words.append("\(tenths(Double(zram.original) / Double(zram.compressed))) : 1")
+        }
+        return text + " (\(words.joined(separator: ", ")))"
+    }
+
+    private var hasZram: Bool { swapSpace.areas.contains { $0.zram != nil } }
+
+    /// What pages come back from first is the area with the highest priority.
+    private var slowSwap: String? {
+        guard let first = swapSpace.areas.max(by: { $0.priority < $1.priority }), first.zram == nil,
+            BlockDevice.isRotational(first.path, root: root) == true
+        else { return nil }
+        let cost =
+            "\(first.path) is on a spinning disk: an app that was paged out comes back at a hundred pages a second"
+        return hasZram
+            ? "\(cost), since zram has a lower priority: swapoff \(first.path), or give zram the higher one"
+            : "\(cost). \(recipe)"
+    }
+
+    private var fullSwap: String? {
+        guard swapSpace.size > 0, swapSpace.free < swapSpace.size / 20 else { return nil }
+        return "it is full: suspended apps keep the memory that they have, and are ended instead of being paged out; "
+            + "make it larger"
+    }
+
+    /// What could be better, and is not wrong.
+    private var advice: String? {
+        if !hasZram {
+            // zswap does for what is used often what zram does for all.
+            return swapSpace.isCompressedBefore ? nil : "apps would come back faster from compressed memory. \(recipe)"
+        }
+        let file = root + "/proc/sys/vm/page-cluster"
+        guard let text = try? File.readString(file), let cluster = Int(text.prefix { $0.isNumber }), cluster > 0,
+            swapSpace.areas.allSatisfy({ $0.zram != nil })
+        else { return nil }
+        return "each page that is needed brings \((1 << min(cluster, 10)) - 1) neighbours with it, which only disks "
+            + "need: sysctl vm.page-cluster=0 (a line in /etc/sysctl.d keeps it)"
+    }
+
+    /// How there comes to be a zram device, and how large.
+    private var recipe: String {
+        let (percent, expression) = Self.zramSize(total)
+        let amount = total == 0 ? "" : " of \(Self.size(total / 100 * percent))"
+        return
+            "A zram device\(amount) holds them compressed, in about a third of the memory, and none while it is empty. "
+            + "On Debian: apt install zram-tools, write ALGO=zstd and PERCENT=\(percent) into /etc/default/zramswap, and "
+            + "systemctl restart zramswap; or apt install systemd-zram-generator, write [zram0], zram-size = \(expression) "
+            + "and compression-algorithm = zstd into /etc/systemd/zram-generator.conf, then systemctl daemon-reload and "
+            + "systemctl start systemd-zram-setup@zram0. In a container it is the host that needs it"
+    }
+
+    /// How large a zram device should be, as a part of memory in percent and as zram-generator.conf(5) writes it: all of
+    /// it where that is little, since it takes a third of what it holds, and half of much.
+    package static func zramSize(_ total: UInt64) -> (percent: UInt64, expression: String) {
+        let little: UInt64 = 8 << 30
+        if total <= little { return (100, "ram") }
+        if total >= 2 * little { return (50, "ram / 2") }
+        return ((little * 100 + total / 2) / total, "8192")
+    }
+
+    // MARK: Paging out
+
+    private var pagingOut: DoctorCheck {
+        let problem: String?
+        switch support {
+        case .available: problem = nil
+        case .missingInKernel: problem = "the kernel is older than Linux 5.10, or lacks CONFIG_ADVISE_SYSCALLS"
+        case .notPermitted:
+            problem =
+                "this user may not page out other processes: run torpord as root, a container with "
+                + "--cap-add SYS_NICE"
+        }
+        return DoctorCheck(
+            name: "paging out",
+            ok: problem == nil,
+            value: problem == nil ? "process_madvise" : nil,
+            message: problem.map {
+                "\($0). Without it suspended apps are paged out only where their cgroups have the memory controller, and "
+                    + "else stay in memory until the kernel itself comes upon them, or they are ended"
+            }
+        )
+    }
+
+    // MARK: Others that kill
+
+    /// Programs that end processes when memory is short, by the name that the kernel has for them, with what keeps them
+    /// from the supervisor's apps.
+    private static let killers = [
+        (
+            "earlyoom",
+            "have it wait until Torpor has done what it can: EARLYOOM_ARGS=\"-m 3 -s 3\" in /etc/default/earlyoom, "
+                + "below critical_available"
+        ),
+        (
+            "nohang",
+            "@BADNESS_ADJ_RE_CGROUP_V2 -1000 /// /torpor-apps in /etc/nohang/nohang.conf leaves the apps out, where "
+                + "they have cgroups"
+        ),
+        (
+            "systemd-oomd",
+            "take the slice of torpor-apps.scope from its watch, which oomctl shows: systemctl set-property SLICE "
+                + "ManagedOOMSwap=auto ManagedOOMMemoryPressure=auto"
+        ),
+    ]
+
+    private var otherKillers: DoctorCheck {
+        let found = running
+        return DoctorCheck(
+            name: "other OOM killers",
+            ok: found.isEmpty,
+            value: found.isEmpty ? "none" : found.map { "\($0.name), process \($0.pid)" }.joined(separator: "; "),
+            message: found.isEmpty
+                ? nil
+                : "\(found.count == 1 ? "it kills" : "they kill") by size and without a word, whoever is in use and "
+                    + "whoever has saved its state: " + found.map(\.remedy).joined(separator: "; ")
+        )
+    }
+
+    private var running: [(name: String, pid: Int32, remedy: String)] {
+        let pids = ((try? File.list(root + "/proc")) ?? []).compactMap { Int32($0) }.sorted()
+        var found: [(String, Int32, String)] = []
+        for pid in pids {
+            guard let comm = try? File.readString("\(root)/proc/\(pid)/comm", limit: 64) else { continue }
+            let name = comm.split(separator: "\n").first.map(String.init) ?? ""
+            guard let killer = Self.killers.first(where: { $0.0 == name }) else { continue }
+            // earlyoom and nohang are one process; what they start for a moment is not another.
+            if !found.contains(where: { $0.0 == name }) { found.append((name, pid, killer.1)) }
+        }
+        return found
+    }
+
+    // MARK: Amounts
+
+    private static func size(_ bytes: UInt64) -> String {
+        let megabytes = Double(bytes) / 1_048_576
+        return megabytes < 1024 ? "\(tenths(megabytes)) MiB" : "\(tenths(megabytes / 1024)) GiB"
+    }
+
+    private static func tenths(_ value: Double) -> String {
+        guard value.isFinite, value < 1e12 else { return "-" }
+        let scaled = Int((value * 10).rounded())
+        return "\(scaled / 10).\(scaled % 10)"
+    }
+}
