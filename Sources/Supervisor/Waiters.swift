@@ -345,10 +345,11 @@ extension Supervisor {
             let app = apps[waiter.items[index].app]
             let machine = coordinator.machine(app.id)
             let at = machine.transition?.rawValue ?? machine.state.rawValue
+            let why = machine.isWaitingForPermission ? app.heldBack.map { " (\($0))" } ?? "" : ""
             waiter.items[index].result = result(
                 app,
                 ok: false,
-                "is still \(at) after \(milliseconds) ms; it goes on towards \(machine.goal.rawValue)",
+                "is still \(at) after \(milliseconds) ms\(why); it goes on towards \(machine.goal.rawValue)",
                 "timeout"
             )
         }

@@ -130,6 +130,24 @@ import Testing
         }
     }
 
+    @Test("a limit of a container, or of a slice around it, is told; one that is no limit is not")
+    func bound() throws {
+        let files = try KernelFiles()
+        try files.write("/proc/self/cgroup", "4:memory:/a\n1:cpu:/\n0::/box/inner\n")
+        try files.write("/sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n")
+        try files.write("/sys/fs/cgroup/box/inner/memory.max", "max\n")
+        try files.write("/sys/fs/cgroup/box/memory.max", "\(16 << 30)\n")
+        let names = MemoryChecks(root: files.root, support: .available).all.map(\.name)
+        #expect(!names.contains("memory of its own"))
+        try files.write("/sys/fs/cgroup/box/memory.max", "\(512 << 20)\n")
+        var check = try check("memory of its own", files)
+        #expect(!check.ok && check.value == "512.0 MiB of 8.0 GiB")
+        #expect(check.message?.hasPrefix("/sys/fs/cgroup/box/memory.max is a limit") == true)
+        try files.write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "\(256 << 20)\n")
+        check = try self.check("memory of its own", files)
+        #expect(check.value == "256.0 MiB of 8.0 GiB")
+    }
+
     @Test("others that kill are found by name, with what keeps them from the apps")
     func killers() throws {
         let files = try KernelFiles()
