@@ -174,8 +174,8 @@ let package = Package(
         .testTarget(
             name: "Integration",
             dependencies: [
-                "KernelFiles", "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink", "conformance-app",
-                "swift-notes", "torpor", "torpor-keeper", "torpor-policy-host", "torpord",
+                "KernelFiles", "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink",
+                "conformance-app", "swift-notes", "torpor", "torpor-keeper", "torpor-policy-host", "torpord",
             ],
             exclude: [
                 "Conformance/README.md", "Conformance/c", "Conformance/python", "Conformance/shell",
@@ -206,14 +206,17 @@ let package = Package(
             dependencies: ["EventLoop", "Linux", "Policies", "PolicyHost", "TorporPolicyABI", "torpor-policy-host"]
         ),
         .testTarget(name: "PolicyKitTests", dependencies: ["TorporPolicyABI", "TorporPolicyKit"]),
-        .testTarget(name: "ProcessesTests", dependencies: ["EventLoop", "Linux", "Processes", "torpor-keeper"]),
+        .testTarget(
+            name: "ProcessesTests",
+            dependencies: ["EventLoop", "KernelFiles", "Linux", "Processes", "torpor-keeper"]
+        ),
         .testTarget(name: "StoreTests", dependencies: ["CSQLite", "EventLoop", "Linux", "Store", "store-writer"]),
         .testTarget(name: "RecoveryTests", dependencies: ["Linux", "Recovery"]),
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "Configuration", "EventLoop", "KernelFiles", "Lifecycle", "Linux", "Policies", "Processes", "Supervisor",
-                "TorporAPI", "TorporPolicyABI", "Varlink",
+                "Configuration", "EventLoop", "KernelFiles", "Lifecycle", "Linux", "Policies", "Processes",
+                "Supervisor", "TorporAPI", "TorporPolicyABI", "Varlink",
             ]
         ),
         .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),

@@ -301,6 +301,16 @@ int tlx_lock_memory(void)
 
 int tlx_unlock_memory(void) { return munlockall(); }
 
+void tlx_touch_heap(size_t size)
+{
+    volatile char *memory = malloc(size);
+    if (memory == NULL)
+        return;
+    for (size_t i = 0; i < size; i += 4096)
+        memory[i] = 0;
+    free((void *)memory);
+}
+
 // MARK: Files
 
 const int tlx_o_path = O_PATH;

@@ -28,6 +28,25 @@ public enum Memory {
     /// ``Monitor/wait(until:for:)`` (``Monitor/whileAllWait(_:_:)``).
     public static func release() { tlx_release_pages() }
 
+    /// Keeps what this process has in memory from being paged out, and from now on all that it touches, and has a little
+    /// of the heap ready: so that it can still work when memory is short. What it has not touched takes no memory.
+    /// ``release()`` gives nothing back while it is so.
+    ///
+    /// - Returns: false where it is not allowed to without bounds (CAP_IPC_LOCK, or an unlimited RLIMIT_MEMLOCK), since
+    ///   mappings beyond a bound would be refused.
+    @discardableResult
+    public static func lock() -> Bool {
+        guard tlx_lock_memory() == 0 else { return false }
+        tlx_touch_heap(heapReserve)
+        return true
+    }
+
+    /// Ends what ``lock()`` began.
+    public static func unlock() { tlx_unlock_memory() }
+
+    /// What is ready, bytes: less than what the heap gives back to the kernel as soon as it is free.
+    private static let heapReserve = 64 << 10
+
     /// Gives back what a C library has allocated for its caller.
     public static func free(_ pointer: UnsafeMutableRawPointer?) { Glibc.free(pointer) }
 

@@ -40,8 +40,13 @@ extension MembersMemory {
     ///
     /// - Parameter goesOn: asked before each step of some milliseconds.
     public func pageOut(while goesOn: () -> Bool = { true }) -> PageOutResult {
+        pageOut(while: goesOn) { pidfd, ranges throws(Errno) in try MemoryAdvice.pageOut.give(to: pidfd, ranges) }
+    }
+
+    /// `give`: ``MemoryAdvice/give(to:_:)``.
+    func pageOut(while goesOn: () -> Bool, _ give: Give) -> PageOutResult {
         var result = PageOutResult(before: footprint(), failure: nil)
-        advise(.pageOut, Self.pageOutStep, goesOn, &result)
+        advise(give, Self.pageOutStep, goesOn, &result)
         if let failure = result.failure, failure.isRefusal || failure == .noFunction, !result.isCancelled {
             reclaim(goesOn, &result)
         }
@@ -52,10 +57,13 @@ extension MembersMemory {
     /// Marks what they have as unused, so that it is the first to go when memory is needed.
     public func markCold(while goesOn: () -> Bool = { true }) {
         var result = PageOutResult(failure: nil)
-        advise(.cold, Self.coldStep, goesOn, &result)
+        let give: Give = { pidfd, ranges throws(Errno) in try MemoryAdvice.cold.give(to: pidfd, ranges) }
+        advise(give, Self.coldStep, goesOn, &result)
     }
 
-    private func advise(_ advice: MemoryAdvice, _ step: Int, _ goesOn: () -> Bool, _ result: inout PageOutResult) {
+    typealias Give = (_ pidfd: Int32, _ ranges: ArraySlice<MemoryAdvice.Range>) throws(Errno) -> Int
+
+    private func advise(_ give: Give, _ step: Int, _ goesOn: () -> Bool, _ result: inout PageOutResult) {
         for member in members {
             do throws(Errno) {
                 var ranges = try ProcFS.privateRanges(member.pid)[...]
@@ -64,7 +72,7 @@ extension MembersMemory {
                         result.isCancelled = true
                         return
                     }
-                    try Self.advise(advice, member.pidfd.raw, Self.take(step, from: &ranges))
+                    try Self.advise(give, member.pidfd.raw, Self.take(step, from: &ranges))
                 }
             } catch {
                 if error.isGone { continue }
@@ -76,11 +84,11 @@ extension MembersMemory {
     }
 
     /// Gives the advice on all of these; those that cannot be advised on are left out.
-    private static func advise(_ advice: MemoryAdvice, _ pidfd: Int32, _ ranges: [MemoryAdvice.Range]) throws(Errno) {
+    private static func advise(_ give: Give, _ pidfd: Int32, _ ranges: [MemoryAdvice.Range]) throws(Errno) {
         var rest = ranges[...]
         while !rest.isEmpty {
             do throws(Errno) {
-                var done = try advice.give(to: pidfd, rest)
+                var done = try give(pidfd, rest)
                 if done == 0 { return }
                 while done > 0, let first = rest.first {
                     if first.count > done {

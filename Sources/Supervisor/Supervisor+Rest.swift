@@ -5,7 +5,8 @@ import Processes
 import Store
 
 /// A start, or an apply, takes memory that nothing needs once it is over: texts, tables that have grown, pages of the
-/// program that run once. It is given back then, once, so that an idle torpord is small and never woken for it.
+/// program that run once. It is given back then, once, so that an idle torpord is small and never woken for it. What
+/// is left stays in memory from then on, where that is allowed: who makes room for others must not wait for it.
 extension Supervisor {
     private static let settlingTime = Duration.milliseconds(250)
     private static let mostTries = 240
@@ -23,7 +24,12 @@ extension Supervisor {
         restTries += 1
         // A disk that hangs keeps the store's thread at it: then it stays as it is.
         guard isQuiet, stateArchives.isIdle, memoryWatch.worker.isIdle, store.whileIdle({ release() }) else {
-            if restTries < Self.mostTries { restTimer?.arm(after: Self.settlingTime) } else { restTimer = nil }
+            if restTries < Self.mostTries {
+                restTimer?.arm(after: Self.settlingTime)
+            } else {
+                restTimer = nil
+                Memory.lock()
+            }
             return
         }
         restTimer = nil
@@ -32,6 +38,9 @@ extension Supervisor {
     private func release() {
         keeper.rest()
         coordinator.trim()
+        // What is locked cannot be given back.
+        Memory.unlock()
         Memory.release()
+        Memory.lock()
     }
 }

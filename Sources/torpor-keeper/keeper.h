@@ -23,7 +23,7 @@
 //   held.c     reads them; what the service manager kept
 //   park.c     gives the service manager a copy
 //   manager.c  NOTIFY_SOCKET and the service manager's watchdog
-//   rest.c     gives memory back
+//   rest.c     gives memory back, and keeps what is left in memory
 
 #include <signal.h>
 #include <stdbool.h>

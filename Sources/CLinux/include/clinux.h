@@ -172,6 +172,8 @@ void tlx_release_pages(void);
 /// bounds: mappings beyond a bound would be refused.
 int tlx_lock_memory(void);
 int tlx_unlock_memory(void);
+/// Has so many free bytes of the heap in memory: a compiler may leave out what Swift would do for it.
+void tlx_touch_heap(size_t size);
 /// sched_getcpu needs _GNU_SOURCE.
 int tlx_processor(void);
 /// sched_setaffinity with one processor: cpu_set_t and its macros cannot be imported.
