@@ -21,7 +21,7 @@ PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb demo bench bench-micro format lint completions deps clean
+.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb demo bench bench-density bench-micro format lint completions deps clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -81,6 +81,16 @@ bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; A
 	-@scripts/systemd-container make bench .build/bench/systemd-root
 	Benchmarks/.build/release/bench $(if $(QUICK),--quick) --json .build/bench/results.json \
 		--svg .build/bench/results.svg --markdown .build/bench/results.md $(ARGS)
+
+bench-density: release ## Measure how many apps fit into little memory (QUICK=1: three minutes; ARGS="--peers torpor,systemd")
+	@scripts/install-packages gcc mmdebstrap systemd-container
+	$(SWIFT) build -c release --product MobilePolicy
+	$(SWIFT) build -c release --product JetsamPolicy
+	$(SWIFT) build -c release --package-path Benchmarks --product bench
+	@mkdir -p .build/bench
+	@scripts/systemd-container make density .build/bench/density-root
+	Benchmarks/.build/release/bench --only density $(if $(QUICK),--quick) --json .build/bench/density.json \
+		--svg .build/bench/density.svg --markdown .build/bench/density.md $(ARGS)
 
 bench-micro: release ## Count the instructions of the inner parts (CHECK=1 fails on a regression, WRITE=1 takes them as the baseline)
 	@scripts/install-packages gcc valgrind binutils

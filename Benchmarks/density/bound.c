@@ -8,7 +8,7 @@
 // - Programs that run already are locked in memory with their libraries, so that their code is never read again.
 // - What processes outside of the measured container come to need more than at the start the balloon gives back,
 //   within a quarter of a second: what is available inside stays the same.
-// - When hardly anything moves for 8 s because all tasks wait for memory, it writes "stalled TIME", so that whoever
+// - When all tasks have waited for memory for most of 8 s, so that hardly anything moves, it writes "stalled TIME", so that whoever
 //   measures can end it; after 40 s, and after SECONDS in all, all of it is given back.
 // - It ends with its input. Balloon, swap and device are gone then, and also when it is killed: a second process sees to
 //   that. Neither is ever chosen by the kernel's OOM killer.
@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STEP = 64 << 20, STILL = 60, STALLED = 8, GIVE_UP = 40, MOST_FILE = 128 << 20, MOST_LOCKED = 1 << 30 };
+enum { STEP = 64 << 20, STALL_SECONDS = 8, STALLED = 60, GIVE_UP = 40, MOST_FILE = 128 << 20, MOST_LOCKED = 1 << 30 };
 
 #define HUGE_PAGES "/proc/sys/vm/nr_hugepages"
 
@@ -284,15 +284,33 @@ static uint64_t resize(uint64_t wish)
     return (uint64_t)read_number(HUGE_PAGES) * huge_page;
 }
 
-static double full_average(void)
+// Since the start all tasks have waited for memory for so many microseconds.
+static uint64_t stall_time(void)
 {
     char text[256] = "";
     int file = open("/proc/pressure/memory", O_RDONLY | O_CLOEXEC);
     ssize_t count = file >= 0 ? read(file, text, sizeof text - 1) : -1;
     if (file >= 0)
         close(file);
-    const char *found = count > 0 ? strstr(text, "full avg10=") : NULL;
-    return found != NULL ? atof(found + 11) : 0;
+    const char *full = count > 0 ? strstr(text, "full ") : NULL;
+    const char *total = full != NULL ? strstr(full, "total=") : NULL;
+    return total != NULL ? strtoull(total + 6, NULL, 10) : 0;
+}
+
+// The part of the last seconds in which all tasks waited, in hundredths; it is called four times a second.
+static int stall_part(void)
+{
+    static struct {
+        uint64_t stall, at;
+    } looks[STALL_SECONDS * 4];
+    static unsigned count;
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    uint64_t at = (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000, stall = stall_time();
+    unsigned place = count++ % (STALL_SECONDS * 4);
+    int part = count > STALL_SECONDS * 4 ? (int)((stall - looks[place].stall) * 100 / (at - looks[place].at)) : 0;
+    looks[place].stall = stall, looks[place].at = at;
+    return part;
 }
 
 static volatile sig_atomic_t is_asked_to_end;
@@ -362,10 +380,10 @@ int main(int argc, char **argv)
             size = resize(wish);
             printf("given %llu\n", (unsigned long long)(whole - size));
         }
-        if (full_average() < STILL) {
+        if (stall_part() < STALLED) {
             moved = time(NULL);
             is_said = false;
-        } else if (!is_said && time(NULL) - moved >= STALLED) {
+        } else if (!is_said) {
             printf("stalled %ld\n", (long)time(NULL));
             is_said = true;
         }

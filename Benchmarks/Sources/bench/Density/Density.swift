@@ -159,7 +159,7 @@ final class DensityTrial {
         let session = try peer.session(run.bench, apps)
         defer { session.end() }
         let began = now()
-        try session.launchAll(seconds: 120) { try machine.checkStall() }
+        try session.launchAll(seconds: 20) { try machine.checkStall() }
         let launched = now() - began
         seed += 1
         var looks: [DensityMachine.Look] = []

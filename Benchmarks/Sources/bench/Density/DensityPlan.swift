@@ -28,9 +28,10 @@ struct DensityPlan {
     static let port = 21_000
 
     init(_ bench: Bench) {
+        // The apps have some 35 MiB each: a third of them fits.
         if bench.quick {
-            (apps, memory, swap, pause, warming, seconds) = (60, 700, 1_050, 20...60, 3, 12)
-            steps = bench.apps.isEmpty ? [60] : bench.apps
+            (apps, memory, swap, pause, warming, seconds) = (100, 1_200, 1_800, 20...60, 4, 15)
+            steps = bench.apps.isEmpty ? [100] : bench.apps
         } else {
             (apps, memory, swap, pause, warming, seconds) = (200, 2_400, 3_600, 30...90, 8, 40)
             steps = bench.apps.isEmpty ? [50, 75, 100, 150, 200, 300, 400, 500] : bench.apps

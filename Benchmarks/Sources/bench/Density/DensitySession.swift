@@ -70,19 +70,28 @@ class DensitySession: Session {
 
     // MARK: Launching
 
-    /// Launches all of them, a few at a time, each time waiting until these listen.
+    /// Launches all of them, a few at a time, each time waiting until these listen. For `seconds` it may come to nothing.
     func launchAll(seconds: Double, check: () throws -> Void) throws {
-        let limit = now() + seconds
         var first = 0
         while first < load.count {
             let slots = first..<min(first + (first < plan.hot ? plan.hot : 8), load.count)
             try launch(slots)
-            let isUp = try waitUntil(max(1, limit - now()), step: 0.02) {
+            var missing = slots.count
+            var moved = now()
+            let isUp = try waitUntil(600, step: 0.02) {
                 try check()
                 let ready = starts().ready
-                return slots.allSatisfy { ready.contains($0) }
+                let left = slots.count { !ready.contains($0) }
+                if left < missing { (missing, moved) = (left, now()) }
+                if left > 0, now() - moved > seconds {
+                    throw Trouble(
+                        "\(first + slots.count - left) of \(load.count) apps came up, and no other one within "
+                            + "\(Int(seconds)) s"
+                    )
+                }
+                return left == 0
             }
-            guard isUp else { throw Trouble("only \(first) of \(load.count) apps came up within \(Int(seconds)) s") }
+            guard isUp else { throw Trouble("not all apps came up within 10 minutes") }
             first = slots.upperBound
         }
     }
@@ -189,7 +198,7 @@ final class DensitySystemd: DensitySession {
     }
 
     override func launch(_ slots: Range<Int>) throws {
-        try running().run("systemctl start " + slots.map { "w\($0)" }.joined(separator: " "))
+        try running().run("systemctl start --no-block " + slots.map { "w\($0)" }.joined(separator: " "))
     }
 }
 
@@ -236,7 +245,7 @@ final class DensityTorpor: DensitySession {
     override func launch(_ slots: Range<Int>) throws {
         let names = slots.map { "w\($0)" }.joined(separator: " ")
         let how = slots.lowerBound < plan.hot ? "" : "--background "
-        try running().run("\(binary("torpor")) start \(how)--timeout 60s \(names) --socket \(gateway ?? "") 2>&1")
+        try running().run("\(binary("torpor")) start \(how)--no-wait \(names) --socket \(gateway ?? "")", seconds: 30)
     }
 
     private var configuration: String {
