@@ -79,7 +79,7 @@ public struct DoctorCheck: Hashable, Sendable {
     public var ok: Bool
     /// What was found.
     public var value: String?
-    /// What the lack costs and what would help.
+    /// What the lack costs and what would help; a line each, where there are several ways.
     public var message: String?
 
     /// Makes one from its parts.

@@ -60,7 +60,7 @@ public struct MemoryChecks {
                 ok: false,
                 message:
                     "there is none, so suspended apps keep all the memory that they have, and room is made only by "
-                    + "ending them. \(recipe)"
+                    + "ending them.\n\(recipe)"
             )
         }
         let problem = slowSwap ?? fullSwap
@@ -96,7 +96,7 @@ public struct MemoryChecks {
             "\(first.path) is on a spinning disk: an app that was paged out comes back at a hundred pages a second"
         return hasZram
             ? "\(cost), since zram has a lower priority: swapoff \(first.path), or give zram the higher one"
-            : "\(cost). \(recipe)"
+            : "\(cost).\n\(recipe)"
     }
 
     private var fullSwap: String? {
@@ -109,7 +109,7 @@ public struct MemoryChecks {
     private var advice: String? {
         if !hasZram {
             // zswap does for what is used often what zram does for all.
-            return swapSpace.isCompressedBefore ? nil : "apps would come back faster from compressed memory. \(recipe)"
+            return swapSpace.isCompressedBefore ? nil : "apps would come back faster from compressed memory.\n\(recipe)"
         }
         let file = root + "/proc/sys/vm/page-cluster"
         guard let text = try? File.readString(file), let cluster = Int(text.prefix { $0.isNumber }), cluster > 0,
@@ -119,16 +119,19 @@ public struct MemoryChecks {
             + "need: sysctl vm.page-cluster=0 (a line in /etc/sysctl.d keeps it)"
     }
 
-    /// How there comes to be a zram device, and how large.
+    /// How there comes to be a zram device, and how large; a line for each way.
     private var recipe: String {
         let (percent, expression) = Self.zramSize(total)
         let amount = total == 0 ? "" : " of \(Self.size(total / 100 * percent))"
-        return
-            "A zram device\(amount) holds them compressed, in about a third of the memory, and none while it is empty. "
-            + "On Debian: apt install zram-tools, write ALGO=zstd and PERCENT=\(percent) into /etc/default/zramswap, and "
-            + "systemctl restart zramswap; or apt install systemd-zram-generator, write [zram0], zram-size = \(expression) "
-            + "and compression-algorithm = zstd into /etc/systemd/zram-generator.conf, then systemctl daemon-reload and "
-            + "systemctl start systemd-zram-setup@zram0. In a container it is the host that needs it"
+        return """
+            A zram device\(amount) holds them compressed, in about a third of the memory, and none while it is empty.
+            On Debian: apt install zram-tools, write ALGO=zstd and PERCENT=\(percent) into /etc/default/zramswap, \
+            systemctl restart zramswap.
+            Or: apt install systemd-zram-generator, write [zram0], zram-size = \(expression) and \
+            compression-algorithm = zstd into /etc/systemd/zram-generator.conf, systemctl daemon-reload, \
+            systemctl start systemd-zram-setup@zram0.
+            In a container it is the host that needs it.
+            """
     }
 
     /// How large a zram device should be, as a part of memory in percent and as zram-generator.conf(5) writes it: all of
@@ -238,7 +241,8 @@ public struct MemoryChecks {
             message: found.isEmpty
                 ? nil
                 : "\(found.count == 1 ? "it kills" : "they kill") by size and without a word, whoever is in use and "
-                    + "whoever has saved its state: " + found.map(\.remedy).joined(separator: "; ")
+                    + "whoever has saved its state:\n"
+                    + found.map { "\($0.name): \($0.remedy)" }.joined(separator: "\n")
         )
     }
 

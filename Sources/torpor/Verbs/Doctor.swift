@@ -29,8 +29,10 @@ struct Doctor: ParsableCommand {
             text += check.ok ? Terminal.coloured("ok      ", .green) : Terminal.coloured("missing ", .yellow)
             text += check.name
             if let value = check.value, !value.isEmpty { text += ": \(Terminal.harmless(value))" }
-            if let message = check.message, !message.isEmpty { text += "\n        \(Terminal.harmless(message))" }
             text += "\n"
+            for line in (check.message ?? "").split(separator: "\n") {
+                text += "        \(Terminal.harmless(String(line)))\n"
+            }
         }
         ThisProcess.write(text)
     }
