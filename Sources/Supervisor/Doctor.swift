@@ -98,11 +98,16 @@ struct Doctor {
         )
     }
 
-    /// VmLck, such as `  1234 kB`.
+    /// By VmLck, such as `1234 kB`, CAP_IPC_LOCK and RLIMIT_MEMLOCK.
     private var ownMemory: DoctorCheck {
-        let field = try? ProcFS.statusField(ThisProcess.pid, "VmLck")
-        let kilobytes = field?.split(separator: " ").first.flatMap { UInt64($0) } ?? 0
-        return MemoryChecks.ownMemory(lockedBytes: kilobytes * 1024)
+        func field(_ name: String) -> String { (try? ProcFS.statusField(ThisProcess.pid, name)).flatMap { $0 } ?? "" }
+        let kilobytes = field("VmLck").split(separator: " ").first.flatMap { UInt64($0) } ?? 0
+        let capabilities = UInt64(field("CapEff"), radix: 16) ?? 0
+        let isUnlimited = (try? ThisProcess.limit(8).soft) == UInt64.max
+        return MemoryChecks.ownMemory(
+            lockedBytes: kilobytes * 1024,
+            isAllowed: capabilities >> 14 & 1 == 1 || isUnlimited
+        )
     }
 
     private var cgroups: DoctorCheck {

@@ -21,17 +21,18 @@ public struct MemoryChecks {
     /// All of them.
     public var all: [DoctorCheck] { [pressure, swap, pagingOut, otherKillers] + bound }
 
-    /// The check on whether the supervisor itself stays in memory: by how much of it is locked there.
-    public static func ownMemory(lockedBytes: UInt64) -> DoctorCheck {
-        let ok = lockedBytes > 0
+    /// The check on whether the supervisor itself stays in memory: by how much of it is locked there, and whether it may
+    /// lock any. It does so when it has come to rest after its start.
+    public static func ownMemory(lockedBytes: UInt64, isAllowed: Bool) -> DoctorCheck {
+        let ok = lockedBytes > 0 || isAllowed
         return DoctorCheck(
             name: "torpord in memory",
             ok: ok,
-            value: ok ? "locked" : nil,
+            value: !ok ? nil : lockedBytes > 0 ? "locked" : "not yet: as soon as it is at rest",
             message: ok
                 ? nil
-                : "torpord may be paged out itself, and is slow then just when memory is short: LimitMEMLOCK=infinity in "
-                    + "its unit, ulimit -l unlimited or --ulimit memlock=-1 for a container let it stay"
+                : "torpord may be paged out itself, and is slow then just when memory is short: it needs CAP_IPC_LOCK, as "
+                    + "root has it (a container with --cap-add IPC_LOCK), or ulimit -l unlimited, which its apps have then too"
         )
     }
 
