@@ -26,8 +26,11 @@ public struct MemoryActivity: Hashable, Sendable {
     /// The machine's so far; nil where it cannot be read.
     ///
     /// - Parameter root: what stands before `/proc`.
-    public init?(root: String = "") {
-        guard let text = try? File.read(root + "/proc/vmstat") else { return nil }
+    public init?(root: String = "") { self.init(file: root + "/proc/vmstat") }
+
+    /// That of a file with such counters: a cgroup's `memory.stat` has some of them.
+    init?(file: String) {
+        guard let text = try? File.read(file) else { return nil }
         var isOne = false
         for line in text.split(separator: UInt8(ascii: "\n")) {
             // pgscan_kswapd 8190423

@@ -76,7 +76,7 @@ extension MemoryWatch {
 
     /// nil: it waits.
     private func decide(_ app: AppRuntime) -> Decision? {
-        guard isEnabled, let needed = app.specification.memoryNeeded, let memory = MachineMemory(root: root) else {
+        guard isEnabled, let needed = app.specification.memoryNeeded, let memory = memory() else {
             return .admit
         }
         if app.skipsAdmission == true {
@@ -119,7 +119,7 @@ extension MemoryWatch {
     private func waitOn(_ app: AppRuntime) {
         if admission.timer == nil { admission.timer = try? supervisor.loop.timer { [weak self] in self?.admitNext() } }
         admission.timer?.arm(after: Self.lookAgain)
-        guard let memory = MachineMemory(root: root), let needed = app.specification.memoryNeeded else { return }
+        guard let memory = memory(), let needed = app.specification.memoryNeeded else { return }
         let size = MemoryReading.size(needed)
         if app.heldBack == nil {
             let why = "it needs \(size) (memory_needed), and \(MemoryReading.size(free(memory))) are free"
@@ -133,7 +133,7 @@ extension MemoryWatch {
 
     private func makeRoom(for app: AppRuntime, _ needed: UInt64) {
         guard underWay == nil, supervisor.coordinator.waitsForMemory(app.id) else { return }
-        guard let memory = MachineMemory(root: root) else { return }
+        guard let memory = memory() else { return }
         let free = free(memory)
         if needed <= free { return admitNext() }
         let foreground = supervisor.coordinator.launchesIntoForeground(app.id)

@@ -70,7 +70,7 @@ extension MemoryWatch {
     /// Whether there is room in swap.
     var canSwap: Bool {
         guard let memory = reading.map({ ($0.swapTotal, $0.swapPart) }) else {
-            return MachineMemory(root: root).map { $0.swapTotal > 0 && $0.swapFree > $0.swapTotal / 20 } ?? false
+            return memory().map { $0.swapTotal > 0 && $0.swapFree > $0.swapTotal / 20 } ?? false
         }
         return memory.0 > 0 && memory.1 > 0.05
     }

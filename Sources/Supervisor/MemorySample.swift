@@ -8,13 +8,21 @@ struct MemorySample {
     let pressure: Pressure?
     let activity: MemoryActivity?
 
-    /// Reads them; nil where not even `/proc/meminfo` can be read. `root` is what stands before /proc.
-    init?(root: String = "") {
-        guard let memory = MachineMemory(root: root) else { return nil }
+    /// Reads them, of the machine or of a bound around all apps; nil where not even `/proc/meminfo` can be read. `root` is
+    /// what stands before /proc.
+    init?(root: String = "", bound: MemoryBound? = nil) {
+        guard let machine = MachineMemory(root: root) else { return nil }
         at = Clock.monotonic()
+        guard let bound else {
+            memory = machine
+            pressure = Pressure(on: .memory, root: root)
+            activity = MemoryActivity(root: root)
+            return
+        }
+        guard let memory = bound.memory(of: machine) else { return nil }
         self.memory = memory
-        pressure = Pressure(on: .memory, root: root)
-        activity = MemoryActivity(root: root)
+        pressure = bound.pressure ?? Pressure(on: .memory, root: root)
+        activity = bound.activity
     }
 
     /// What has happened since an earlier one; without one only what can be said of a moment.

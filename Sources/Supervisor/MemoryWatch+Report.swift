@@ -22,7 +22,7 @@ extension MemoryWatch {
     }
 
     private func status() -> MemoryStatus {
-        let memory = MachineMemory(root: root)
+        let memory = memory()
         var status = MemoryStatus(
             level: level.rawValue,
             totalBytes: Int64(clamping: memory?.total ?? 0),

@@ -75,7 +75,7 @@ extension MemoryWatch {
         case .purge, .pageOut, .evict, .endBackground, .endInactive, .endActive: break
         }
         let app = supervisor.apps[step.apps[0]]
-        let before = MachineMemory(root: root)?.available ?? 0
+        let before = memory()?.available ?? 0
         workNumber += 1
         let number = workNumber
         underWay = MemoryWork(number: number, cause: cause, step: step, since: now, before: before)
@@ -196,7 +196,7 @@ extension MemoryWatch {
         admission.pause = try? supervisor.loop.timer { [weak self] in
             guard let self else { return }
             self.admission.pause = nil
-            if let memory = MachineMemory(root: self.root) {
+            if let memory = self.memory() {
                 let more = memory.available > work.before ? memory.available - work.before : 0
                 let text =
                     "\(MemoryReading.size(more)) more are available without \(name): "

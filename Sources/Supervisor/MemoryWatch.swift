@@ -45,7 +45,10 @@ final class MemoryWatch {
 
     private var triggers: [(trigger: PressureTrigger, source: IOSource)] = []
     private var timer: TimerSource?
-    private var sample: MemorySample?
+    /// A limit around the supervisor and all its apps; nil: there is the whole machine.
+    private var bound: MemoryBound?
+    /// Of the machine, and of the bound.
+    private var samples: [MemorySample] = []
     private var isInEpisode = false
     private var quietSince: Duration?
     private var reserve = MemoryReserve()
@@ -83,14 +86,16 @@ final class MemoryWatch {
         }
         ladder.reserve(supervisor.apps.count)
         reserve.fill(for: supervisor.apps.count)
-        guard let first = MemorySample(root: root) else {
+        bound = MemoryBound(around: supervisor.cgroups?.base, root: root)
+        let first = takeSamples()
+        guard !first.isEmpty else {
             trouble = "/proc/meminfo cannot be read"
             return supervisor.log.warning("nothing is done when memory is short: /proc/meminfo cannot be read")
         }
         listen()
         // Whatever was begun under other rules goes on under these.
         guard !isInEpisode else { return }
-        sample = first
+        samples = first
         timer = nil
         if triggers.isEmpty { rearm(after: pollInterval(first)) }
     }
@@ -109,18 +114,22 @@ final class MemoryWatch {
         }
     }
 
-    /// One trigger; whoever may not have a window of a second takes one of two.
+    /// A trigger for the machine, and one for the bound. Whoever may not have a window of a second takes one of two.
     private func listen(_ share: PressureTrigger.Share, _ stall: Duration, _ level: MemoryLevel) throws(Errno) {
-        var made: PressureTrigger?
-        do throws(Errno) {
-            made = try PressureTrigger(on: .memory, share, stall: stall, window: .seconds(1))
-        } catch {
-            guard error == .invalidArgument || error == .notPermitted || error == .permissionDenied else { throw error }
+        let ordinary = PressureTrigger.ordinaryWindow
+        for (stall, window, isLast) in [(stall, .seconds(1), false), (stall * 2, ordinary, true)] {
+            do throws(Errno) {
+                try watch(PressureTrigger(on: .memory, share, stall: stall, window: window), level)
+                if let trigger = try bound?.trigger(share, stall: stall, window: window) { try watch(trigger, level) }
+                return
+            } catch {
+                let isWindow = error == .invalidArgument || error == .notPermitted || error == .permissionDenied
+                guard isWindow, !isLast else { throw error }
+            }
         }
-        if made == nil {
-            made = try PressureTrigger(on: .memory, share, stall: stall * 2, window: PressureTrigger.ordinaryWindow)
-        }
-        guard let trigger = made else { return }
+    }
+
+    private func watch(_ trigger: PressureTrigger, _ level: MemoryLevel) throws(Errno) {
         let source = try supervisor.loop.watch(trigger.descriptor.raw, .priority) { [weak self] _ in
             self?.heard(level)
         }
@@ -142,7 +151,8 @@ final class MemoryWatch {
 
     /// Without triggers: soon where little is left. A machine fills 4 GiB in a second; a tenth of what is left to the
     /// bound takes at least so long.
-    private func pollInterval(_ sample: MemorySample) -> Duration {
+    private func pollInterval(_ samples: [MemorySample]) -> Duration {
+        guard let sample = samples.last else { return .seconds(1) }
         let bound = UInt64(Double(sample.memory.total) * rules.warningAvailable)
         let left = sample.memory.available > bound ? sample.memory.available - bound : 0
         let swap = sample.memory.swapFree
@@ -170,18 +180,38 @@ final class MemoryWatch {
 
     // MARK: A look
 
+    private func takeSamples() -> [MemorySample] {
+        [MemorySample(root: root), bound.flatMap { MemorySample(root: root, bound: $0) }].compactMap { $0 }
+    }
+
+    /// The reading that is worse: of the machine, or of the bound.
+    private func reading(_ samples: [MemorySample], told: MemoryLevel?) -> MemoryReading? {
+        var worst: MemoryReading?
+        for (index, sample) in samples.enumerated() {
+            let before = told == nil && self.samples.count == samples.count ? self.samples[index] : nil
+            var reading = sample.reading(since: before)
+            if let told {
+                reading.some = (told == .critical ? rules.criticalStall : rules.warningStall).inSeconds
+                reading.full = told == .critical ? rules.criticalStall.inSeconds : 0
+            }
+            guard let other = worst, rules.level(reading) < rules.level(other) else {
+                worst = reading
+                continue
+            }
+        }
+        return worst
+    }
+
     private func look(told: MemoryLevel? = nil) {
         let now = supervisor.loop.now
-        guard let sample = MemorySample(root: root) else { return rearm(after: .seconds(1)) }
-        if told == nil, let before = self.sample, sample.at - before.at < Self.shortestSpan {
+        let samples = takeSamples()
+        if told == nil, let before = self.samples.first, let sample = samples.first,
+            sample.at - before.at < Self.shortestSpan
+        {
             return rearm(after: Self.shortestSpan)
         }
-        var reading = sample.reading(since: told == nil ? self.sample : nil)
-        if told == .critical {
-            (reading.some, reading.full) = (rules.criticalStall.inSeconds, rules.criticalStall.inSeconds)
-        }
-        if told == .warning { (reading.some, reading.full) = (rules.warningStall.inSeconds, 0) }
-        self.sample = sample
+        guard let reading = reading(samples, told: told) else { return rearm(after: .seconds(1)) }
+        self.samples = samples
         self.reading = reading
         let level = rules.level(reading)
         if level > .none, !isInEpisode { begin() }
@@ -199,7 +229,7 @@ final class MemoryWatch {
             if level > .none { act(level, reading) }
             rearm(after: Self.interval)
         } else if triggers.isEmpty {
-            rearm(after: pollInterval(sample))
+            rearm(after: pollInterval(samples))
         }
     }
 
@@ -219,9 +249,10 @@ final class MemoryWatch {
         supervisor.governance?.pressure(from: old, to: new)
     }
 
-    /// What can be had now, bytes; nil where it cannot be read.
-    func available() -> (total: UInt64, available: UInt64)? {
-        MachineMemory(root: root).map { ($0.total, $0.available) }
+    /// The memory that there is now: the machine's, or what a bound around all apps leaves of it; nil where it cannot be
+    /// read.
+    func memory() -> MachineMemory? {
+        MachineMemory(root: root).map { machine in bound?.memory(of: machine) ?? machine }
     }
 }
 

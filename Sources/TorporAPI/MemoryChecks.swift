@@ -171,44 +171,17 @@ public struct MemoryChecks {
 
     /// A container, a slice or a service may have a limit, which is not the machine's shortage.
     private var bound: [DoctorCheck] {
-        guard let (limit, path) = lowestLimit, total > 0, limit < total else { return [] }
+        guard let bound = MemoryBound(root: root) else { return [] }
         return [
             DoctorCheck(
                 name: "memory of its own",
-                ok: false,
-                value: "\(Self.size(limit)) of \(Self.size(total))",
+                ok: true,
+                value: "\(Self.size(bound.limit)) of \(Self.size(total))",
                 message:
-                    "\(path) is a limit for the supervisor and all around it, at which the kernel kills, and Torpor goes "
-                    + "by the memory of the whole machine: nobody is paged out or evicted in time. Give apps limits of "
-                    + "their own (memory_limit) that fit into it, or take it off"
+                    "\(bound.file) is a limit for the supervisor and all around it: what is said of the machine's memory, "
+                    + "such as warning_available, is meant of this much"
             )
         ]
-    }
-
-    /// The lowest limit of the cgroups that this process is in.
-    private var lowestLimit: (UInt64, String)? {
-        var lowest: (UInt64, String)?
-        for line in ((try? File.readString(root + "/proc/self/cgroup")) ?? "").split(separator: "\n") {
-            // 4:memory:/docker/… is of cgroup v1, 0::/docker/… of v2.
-            let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
-            guard parts.count == 3 else { continue }
-            let isFirst = parts[1].split(separator: ",").contains("memory")
-            guard isFirst || line.hasPrefix("0::") else { continue }
-            let mount = "/sys/fs/cgroup" + (isFirst ? "/memory" : "")
-            var path = String(parts[2])
-            while true {
-                let file = mount + (path == "/" ? "" : path) + (isFirst ? "/memory.limit_in_bytes" : "/memory.max")
-                // `max` is none.
-                if let text = try? File.readString(root + file), let limit = UInt64(text.prefix { $0.isNumber }),
-                    limit < lowest?.0 ?? .max
-                {
-                    lowest = (limit, file)
-                }
-                if path == "/" || path.isEmpty { break }
-                path = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
-            }
-        }
-        return lowest
     }
 
     // MARK: Others that kill

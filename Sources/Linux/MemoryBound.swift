@@ -1,0 +1,102 @@
+/// A cgroup around processes that leaves them less memory than the machine has: a container's, a slice's, a service's.
+public struct MemoryBound: Hashable, Sendable {
+    /// The cgroup's folder.
+    public let path: String
+    /// Bytes of memory at which the kernel takes back what it can, and then kills.
+    public let limit: UInt64
+    private let isFirstVersion: Bool
+    private let root: String
+
+    /// The tightest one around this process and its apps, if it is tighter than the machine; nil where there is none.
+    ///
+    /// - Parameters:
+    ///   - apps: where apps' cgroups of cgroup v2 are, if that is not below this process's own.
+    ///   - root: what stands before `/proc` and `/sys`.
+    public init?(around apps: String? = nil, root: String = "") {
+        var found: (path: String, limit: UInt64, isFirst: Bool)?
+        for line in ((try? File.readString(root + "/proc/self/cgroup")) ?? "").split(separator: "\n") {
+            // 4:memory:/docker/… is of cgroup v1, 0::/docker/… of v2.
+            let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            guard parts.count == 3 else { continue }
+            let isFirst = parts[1].split(separator: ",").contains("memory")
+            guard isFirst || line.hasPrefix("0::") else { continue }
+            let unified = (root.isEmpty ? Cgroup.mount : nil) ?? "/sys/fs/cgroup"
+            let mount = root + (isFirst ? "/sys/fs/cgroup/memory" : unified)
+            var path = parts[2] == "/" ? mount : mount + parts[2]
+            if !isFirst, let apps, apps.hasPrefix(mount) { path = apps }
+            while path.utf8.count >= mount.utf8.count {
+                if let limit = Self.limit(path, isFirst), limit < found?.limit ?? .max {
+                    found = (path, limit, isFirst)
+                }
+                path = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+            }
+        }
+        guard let found, let machine = MachineMemory(root: root), found.limit < machine.total else { return nil }
+        (path, limit, isFirstVersion) = found
+        self.root = root
+    }
+
+    private static func limit(_ path: String, _ isFirst: Bool) -> UInt64? {
+        // `max` is none; of v1 a number beyond all memory.
+        Cgroup.number(path, isFirst ? "memory.limit_in_bytes" : "memory.max")
+    }
+
+    /// The file that has the limit.
+    public var file: String {
+        String((path + (isFirstVersion ? "/memory.limit_in_bytes" : "/memory.max")).dropFirst(root.utf8.count))
+    }
+
+    /// What is left within it, as if it were a machine: files that were read count as available but for half of those
+    /// in use. nil where it cannot be read.
+    public func memory(of machine: MachineMemory) -> MachineMemory? {
+        let names =
+            isFirstVersion
+            ? ("memory.usage_in_bytes", "total_inactive_file", "total_active_file")
+            : ("memory.current", "inactive_file", "active_file")
+        guard let used = Cgroup.number(path, names.0) else { return nil }
+        let files =
+            (Cgroup.value(path, "memory.stat", key: names.1) ?? 0)
+            &+ (Cgroup.value(path, "memory.stat", key: names.2) ?? 0) / 2
+        let taken = used > files ? used - files : 0
+        var memory = machine
+        memory.total = limit
+        memory.available = min(machine.available, limit > taken ? limit - taken : 0)
+        if let (total, free) = swap(used) {
+            memory.swapTotal = min(machine.swapTotal, total)
+            memory.swapFree = min(machine.swapFree, free)
+        }
+        return memory
+    }
+
+    private func swap(_ used: UInt64) -> (total: UInt64, free: UInt64)? {
+        if isFirstVersion {
+            guard let both = Cgroup.number(path, "memory.memsw.limit_in_bytes"),
+                let usedBoth = Cgroup.number(path, "memory.memsw.usage_in_bytes")
+            else { return nil }
+            let swapped = usedBoth > used ? usedBoth - used : 0
+            let total = both > limit ? both - limit : 0
+            return (total, total > swapped ? total - swapped : 0)
+        }
+        guard let total = Cgroup.number(path, "memory.swap.max") else { return nil }
+        let swapped = Cgroup.number(path, "memory.swap.current") ?? 0
+        return (total, total > swapped ? total - swapped : 0)
+    }
+
+    /// The pressure within it; nil with cgroup v1, which keeps none.
+    public var pressure: Pressure? { isFirstVersion ? nil : Pressure(of: path, on: .memory) }
+
+    /// What the kernel has done within it for want of memory; nil with cgroup v1, where nobody counts all of it.
+    public var activity: MemoryActivity? {
+        isFirstVersion ? nil : MemoryActivity(file: path + "/memory.stat")
+    }
+
+    /// A trigger of pressure within it; nil with cgroup v1.
+    public func trigger(
+        _ share: PressureTrigger.Share,
+        stall: Duration,
+        window: Duration
+    ) throws(Errno) -> PressureTrigger? {
+        guard !isFirstVersion else { return nil }
+        return try PressureTrigger(of: path, on: .memory, share, stall: stall, window: window)
+    }
+}
