@@ -118,6 +118,9 @@ public struct MemoryLadder: Sendable {
         shortSince = nil
     }
 
+    /// Memory has not been short for a moment: what must last begins anew.
+    public mutating func pause() { shortSince = nil }
+
     /// Takes room for so many apps, so that nothing need be allocated later.
     public mutating func reserve(_ count: Int) {
         told.reserveCapacity(count)

@@ -55,7 +55,8 @@ extension Governance {
         app.heldBack = nil
         post(TORPOR_EVENT_LAUNCH, app, reason: reason.policyCode)
         guard app.skipsAdmission == true || !chain.isGoverned(TORPOR_EVENT_LAUNCH) else { return }
-        app.skipsAdmission = nil
+        // It also need not wait for memory, which is asked about next.
+        if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
         let id = app.id
         // Not within the step of the core that asks.
         supervisor.loop.later { [weak self] in self?.admit(id) }

@@ -76,11 +76,9 @@ extension MemoryWatch {
 
     /// nil: it waits.
     private func decide(_ app: AppRuntime) -> Decision? {
-        guard isEnabled, let needed = app.specification.memoryNeeded, let memory = memory() else {
-            return .admit
-        }
-        if app.skipsAdmission == true {
-            app.skipsAdmission = nil
+        let isForced = app.skipsAdmission == true
+        app.skipsAdmission = nil
+        guard !isForced, isEnabled, let needed = app.specification.memoryNeeded, let memory = memory() else {
             return .admit
         }
         let size = MemoryReading.size(needed)

@@ -94,6 +94,8 @@ extension MemoryWatch {
         case .pageOut:
             pageOut(app, why) { [weak self] in self?.done(number, settling: false) }
         case .evict, .endBackground, .endInactive, .endActive:
+            // A debugger may have come since somebody looked. From now on the app is known to be traced.
+            if supervisor.restsForTracer(app) { return done(number, settling: false) }
             let text = "\(step.rung == .evict ? "is evicted" : "is ended"): \(why); \(account(of: app, step))"
             supervisor.note(app, .madeRoom, text: text, reason: step.rung.rawValue)
             let id = app.id

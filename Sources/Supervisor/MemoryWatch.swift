@@ -57,6 +57,8 @@ final class MemoryWatch {
     static let interval = Duration.milliseconds(100)
     /// So long without pressure, and the episode is over.
     static let calm = Duration.seconds(2)
+    /// So long without pressure, and what comes then is another burst: bursts do not add up to what lasts.
+    private static let pause = Duration.milliseconds(500)
     /// Two looks that are closer say nothing.
     private static let shortestSpan = Duration.milliseconds(20)
 
@@ -222,7 +224,9 @@ final class MemoryWatch {
         }
         // It rises at once, and falls when it has been quiet for a while.
         if level > self.level { change(to: level) }
-        let isQuiet = quietSince.map { now - $0 >= Self.calm } ?? false
+        let quiet = quietSince.map { now - $0 } ?? .zero
+        if quiet >= Self.pause { ladder.pause() }
+        let isQuiet = quietSince != nil && quiet >= Self.calm
         if isQuiet, self.level > .none { change(to: .none) }
         if isQuiet, isInEpisode { end() }
         if isInEpisode {

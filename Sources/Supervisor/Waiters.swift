@@ -83,7 +83,7 @@ extension Supervisor {
                 if request.token != nil { for app in [app] + along { keepTokens(of: app) } }
                 // It may have waited for a policy before somebody insisted.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
-                    app.skipsAdmission = nil
+                    if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
                     governance?.admit(app.id)
                 }
                 let machine = coordinator.machine(app.id)
