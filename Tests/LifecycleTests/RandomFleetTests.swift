@@ -160,6 +160,17 @@ struct FleetWalk {
         try take(actions, for: "\(app): \(request)", stopping: isOrderly ? [app] : [])
     }
 
+    /// Ends one for its memory; to be refused is a violation.
+    mutating func evict(_ app: AppID) throws(Violation) {
+        let actions: [AppAction]
+        do {
+            actions = try coordinator.request(.evict, of: app, now: now)
+        } catch {
+            throw Violation("\(app) cannot be evicted: \(error)")
+        }
+        try take(actions, for: "\(app): evict", stopping: [])
+    }
+
     private mutating func handle(_ event: AppEvent, of app: AppID) throws(Violation) {
         try take(coordinator.handle(event, of: app, now: now), for: "\(app): \(event)", stopping: [])
     }
