@@ -141,8 +141,8 @@ final class MemoryWatch {
     /// The kernel says that work waits.
     private func heard(_ level: MemoryLevel) {
         guard !isInEpisode else { return }
-        begin()
-        // What it has counted is the reason that it told: the look takes it for the first reading.
+        // What it has counted is the reason that it told: the look takes it for the first reading. Where it finds that
+        // there is enough, that was all.
         look(told: level)
     }
 
@@ -190,7 +190,7 @@ final class MemoryWatch {
     private func reading(_ samples: [MemorySample], told: MemoryLevel?) -> MemoryReading? {
         var worst: MemoryReading?
         for (index, sample) in samples.enumerated() {
-            let before = told == nil && self.samples.count == samples.count ? self.samples[index] : nil
+            let before = self.samples.count == samples.count ? self.samples[index] : nil
             var reading = sample.reading(since: before)
             if let told {
                 reading.some = (told == .critical ? rules.criticalStall : rules.warningStall).inSeconds
