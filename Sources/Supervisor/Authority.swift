@@ -36,7 +36,8 @@ extension ManagerRequest {
     /// Whether it changes nothing.
     var onlyLooks: Bool {
         switch self {
-        case .list, .listOf, .status, .logs, .events, .reports, .doctor, .policies, .evictionOrder, .memory, .recordPolicies,
+        case .list, .listOf, .status, .logs, .events, .reports, .doctor, .policies, .evictionOrder, .memory,
+            .recordPolicies,
             .describe:
             true
         case .verb(let request): request.verb == .wait

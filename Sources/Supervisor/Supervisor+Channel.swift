@@ -336,7 +336,8 @@ extension Supervisor {
             ]
         case .didReceiveMemoryWarning:
             return ["level": .string(app.memoryWarning ?? MemoryLevel.warning.rawValue)]
-        case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground, .settingsDidChange, .identityDidChange, .significantTimeChange, .refresh:
+        case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground, .settingsDidChange,
+            .identityDidChange, .significantTimeChange, .refresh:
             return .emptyObject
         }
     }
