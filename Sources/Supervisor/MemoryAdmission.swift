@@ -108,8 +108,14 @@ extension MemoryWatch {
                 continue
             }
             guard let tree = app.tree, let needed = app.specification.memoryNeeded else { continue }
+            // What a suspended app has not taken by now it takes when it runs again, and what went to swap since has
+            // been taken.
+            if machine.state == .suspended {
+                admission.promised[id] = nil
+                continue
+            }
             let has = tree.usage().memoryBytes
-            admission.promised[id]?.bytes = needed > has ? needed - has : 0
+            admission.promised[id]?.bytes = min(promise.bytes, needed > has ? needed - has : 0)
         }
     }
 

@@ -189,13 +189,17 @@ final class DensityTrial {
         let ended = starts.counts.values.reduce(0, +) - alive
         record("killed-used", Double(hotEnded + (requests.cold.failures["broken"] ?? 0)))
         record("killed", Double(ended))
+        var work = ""
         if let first = looks.first, let last = looks.last, looks.count > 1 {
-            let seconds = Double(looks.count - 1) * 1.0
+            let seconds = last.at - first.at
             let share = requests.cpu / Double(plan.warming + plan.seconds)
-            record("cpu", (last.busy - first.busy) / seconds - share)
+            let busy = (last.busy - first.busy) / seconds - share
+            record("cpu", busy)
             record("used", Statistics(looks.map { empty.available - $0.available })?.median)
             record("swapped", Statistics(looks.map { $0.swapped - empty.swapped })?.median)
-            record("swap-rate", (last.swappedIn + last.swappedOut - first.swappedIn - first.swappedOut) / 256 / seconds)
+            let rate = (last.swappedIn + last.swappedOut - first.swappedIn - first.swappedOut) / 256 / seconds
+            record("swap-rate", rate)
+            work = "; \(Statistics.text(busy)) processors, \(Statistics.text(rate)) MiB/s to and from swap"
         }
         let failures = [requests.hot.failuresText, requests.cold.failuresText]
         let hot99 = requests.hot.percentile(0.99) ?? .infinity
@@ -207,7 +211,7 @@ final class DensityTrial {
                 + "\(requests.cold.count) (failed: \(failures[1].isEmpty ? "none" : failures[1])), p50 "
                 + "\(Statistics.text(requests.cold.percentile(0.5) ?? 0)), p99 "
                 + "\(Statistics.text(requests.cold.percentile(0.99) ?? 0)) ms; \(ended) ended (\(hotEnded) hot, \(Int(kernel)) by "
-                + "the kernel), \(alive) alive"
+                + "the kernel), \(alive) alive\(work)"
         )
         return Outcome(hotFailed: requests.hot.failed, hot99: hot99)
     }

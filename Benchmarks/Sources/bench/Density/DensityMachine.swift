@@ -72,6 +72,8 @@ final class DensityMachine {
 
     /// A look at the whole machine.
     struct Look {
+        /// When it was taken.
+        let at = now()
         /// MiB.
         var available = 0.0
         var swapped = 0.0

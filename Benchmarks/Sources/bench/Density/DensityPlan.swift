@@ -30,11 +30,11 @@ struct DensityPlan {
     init(_ bench: Bench) {
         // The apps have some 35 MiB each: a third of them fits.
         if bench.quick {
-            (apps, memory, swap, pause, warming, seconds) = (100, 1_200, 1_800, 20...60, 4, 15)
-            steps = bench.apps.isEmpty ? [100] : bench.apps
+            (apps, memory, swap, pause, warming, seconds) = (100, 1_200, 1_800, 60...180, 4, 16)
+            steps = bench.apps.isEmpty ? [60, 80, 100] : bench.apps
         } else {
-            (apps, memory, swap, pause, warming, seconds) = (200, 2_400, 3_600, 30...90, 8, 40)
-            steps = bench.apps.isEmpty ? [50, 75, 100, 150, 200, 300, 400, 500] : bench.apps
+            (apps, memory, swap, pause, warming, seconds) = (200, 2_400, 3_600, 120...360, 5, 30)
+            steps = bench.apps.isEmpty ? [75, 100, 130, 160, 200, 300, 450, 700, 1_000] : bench.apps
         }
         sweep = 20
     }

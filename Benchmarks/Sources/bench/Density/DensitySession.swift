@@ -54,7 +54,7 @@ class DensitySession: Session {
     func command(_ slot: Int) -> [String] {
         switch slot % 3 {
         case 0: ["/usr/bin/python3", bench.disk + "/service.py", "\(slot)"]
-        case 1: ["/usr/bin/node", bench.disk + "/service.js", "\(slot)"]
+        case 1: ["/usr/bin/node", "--max-semi-space-size=2", bench.disk + "/service.js", "\(slot)"]
         default: [bench.program("service"), "\(slot)"]
         }
     }
