@@ -9,8 +9,8 @@ import TorporPolicyABI
 /// ladder (``MemoryLadder``) until it does not any more.
 ///
 /// While there is enough, nothing is read and nothing is woken: the kernel's triggers tell (PSI). From the first word on
-/// it looks every ``interval`` until it has been quiet for ``calm``; this is an episode. Where the kernel has no triggers
-/// it looks at memory available now and then, the more often the less there is.
+/// it looks every ``interval`` until it has been quiet for ``calm``; this is an episode. Where the kernel has no triggers,
+/// or no swap, so that they tell too late, it looks at memory available now and then, the more often the less there is.
 final class MemoryWatch {
     unowned let supervisor: Supervisor
     let worker: MemoryWorker
@@ -99,7 +99,7 @@ final class MemoryWatch {
         guard !isInEpisode else { return }
         samples = first
         timer = nil
-        if triggers.isEmpty { rearm(after: pollInterval(first)) }
+        if let time = nextLook(first) { rearm(after: time) }
     }
 
     private func listen() {
@@ -149,6 +149,17 @@ final class MemoryWatch {
     private func rearm(after time: Duration) {
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
         timer?.arm(after: time)
+    }
+
+    /// When it looks although the kernel has said nothing; nil: never. Without swap nothing waits before memory is gone:
+    /// what programs have cannot be taken back, and the first that is heard is that the kernel has ended one (39 ms of
+    /// stall in all, with 8 of 3,000 MiB left). So it looks when what is left could have been taken at 1 GiB/s.
+    private func nextLook(_ samples: [MemorySample]) -> Duration? {
+        if triggers.isEmpty { return pollInterval(samples) }
+        guard let memory = samples.last?.memory, memory.swapFree < memory.total / 20 else { return nil }
+        let bound = UInt64(Double(memory.total) * rules.warningAvailable)
+        let left = memory.available > bound ? memory.available - bound : 0
+        return max(Self.interval, .microseconds(Int64(clamping: left / (1 << 10))))
     }
 
     /// Without triggers: soon where little is left. A machine fills 4 GiB in a second; a tenth of what is left to the
@@ -232,8 +243,8 @@ final class MemoryWatch {
         if isInEpisode {
             if level > .none { act(level, reading) }
             rearm(after: Self.interval)
-        } else if triggers.isEmpty {
-            rearm(after: pollInterval(samples))
+        } else if let time = nextLook(samples) {
+            rearm(after: time)
         }
     }
 

@@ -70,6 +70,17 @@ enum Emulation {
         [apps.squeezed]
         exec = ["/usr/bin/perl", "-e", "my @x; while (@x < 60) { push @x, 'x' x (1 << 20); select undef, undef, undef, 0.2 } sleep 1 while 1"]
         resources.active = { memory_high = "16MiB" }
+        [apps.front]
+        \(memory(60))
+        [apps.back]
+        \(memory(60))
+        [apps.asleep1]
+        \(memory(300))
+        [apps.asleep2]
+        \(memory(200))
+        [apps.asleep3]
+        \(memory(100))
+        page_out_after = "1s"
         [apps.own]
         exec = ["/bin/sleep", "infinity"]
         memory_limit = "64MiB"
