@@ -7,7 +7,7 @@
 // What else runs on the machine comes first:
 // - Programs that run already are locked in memory with their libraries, so that their code is never read again.
 // - What processes outside of the measured container come to need more than at the start the balloon gives back,
-//   within a quarter of a second: what is available inside stays the same.
+//   within a quarter of a second, and takes again what they need no more: what is available inside stays the same.
 // - When all tasks have waited for memory for most of 8 s, so that hardly anything moves, it writes "stalled TIME", so that whoever
 //   measures can end it; after 40 s, and after SECONDS in all, all of it is given back.
 // - It ends with its input. Balloon, swap and device are gone then, and also when it is killed: a second process sees to
@@ -373,12 +373,12 @@ int main(int argc, char **argv)
         char byte;
         if (poll(&input, 1, 250) > 0 && read(0, &byte, 1) <= 0)
             break;
-        uint64_t others = needed_by_others();
-        uint64_t more = others > before ? (others - before) / STEP * STEP : 0;
-        uint64_t wish = more < whole ? whole - more : 0;
-        if (wish != size && (wish < size || wish >= size + 2 * STEP)) {
+        // Down at once, up when it is worth it.
+        int64_t more = ((int64_t)needed_by_others() - (int64_t)before) / STEP * STEP;
+        uint64_t wish = more < (int64_t)whole ? (uint64_t)((int64_t)whole - more) : 0;
+        if (wish < size || wish >= size + 2 * STEP) {
             size = resize(wish);
-            printf("given %llu\n", (unsigned long long)(whole - size));
+            printf("given %lld\n", (long long)whole - (long long)size);
         }
         if (stall_part() < STALLED) {
             moved = time(NULL);
