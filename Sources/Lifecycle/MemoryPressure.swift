@@ -92,7 +92,7 @@ public struct MemoryRules: Sendable, Hashable {
 
     private func isMachines(_ reading: MemoryReading) -> Bool {
         if let scanned = reading.scanned, scanned == 0 { return false }
-        if reading.availablePart < 3 * warningAvailable { return true }
+        if reading.availablePart < max(3 * warningAvailable, 0.1) { return true }
         // There seems to be plenty, but what is counted as available is in use: it is read again and again.
         guard let scanned = reading.scanned, let refaulted = reading.refaulted else { return false }
         return refaulted > scanned / 10

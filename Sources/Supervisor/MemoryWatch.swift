@@ -156,6 +156,8 @@ final class MemoryWatch {
     /// stall in all, with 8 of 3,000 MiB left). So it looks when what is left could have been taken at 1 GiB/s.
     private func nextLook(_ samples: [MemorySample]) -> Duration? {
         if triggers.isEmpty { return pollInterval(samples) }
+        // Whoever goes by what waits alone is woken by the kernel alone.
+        guard rules.warningAvailable > 0 || rules.criticalAvailable > 0 else { return nil }
         guard let memory = samples.last?.memory, memory.swapFree < memory.total / 20 else { return nil }
         let bound = UInt64(Double(memory.total) * rules.warningAvailable)
         let left = memory.available > bound ? memory.available - bound : 0

@@ -6,7 +6,11 @@ import TorporAPI
 @Suite("At rest") struct IdleTests {
     @Test("Daemon and keeper sleep through two seconds with twenty idle apps")
     func noSwitches() throws {
+        // Without swap memory available would be looked at now and then.
         let toml = """
+            [supervisor.memory]
+            warning_available = "0%"
+            critical_available = "0%"
             [apps.idle]
             exec = ["/bin/sleep", "1000"]
             instances = 20
