@@ -169,10 +169,8 @@ public struct MemoryLadder: Sendable {
 
     /// How many bytes would be free in the end, at most.
     public static func obtainable(_ demand: Demand, _ candidates: [Candidate]) -> UInt64 {
-        let hasOrder = candidates.contains { $0.rank != nil }
-        return candidates.reduce(0) { sum, candidate in
-            let mayGo = candidate.protection == nil && (!hasOrder || candidate.rank != nil)
-            let counts = (mayGo && demand.reaches(candidate)) || candidate.canPageOut
+        candidates.reduce(0) { sum, candidate in
+            let counts = (candidate.protection == nil && demand.reaches(candidate)) || candidate.canPageOut
             return counts ? sum &+ candidate.bytes : sum
         }
     }
@@ -199,9 +197,7 @@ public struct MemoryLadder: Sendable {
         let sorted = Self.sorted(candidates.filter { demand.reaches($0) }, hasOrder)
         var passedOver: [PassedOver] = []
         for candidate in sorted {
-            var protection = candidate.protection
-            if protection == nil, hasOrder, candidate.rank == nil { protection = .unnamed }
-            guard let protection else {
+            guard let protection = candidate.protection else {
                 return Step(rung: Self.rung(candidate.state), apps: [candidate.app], passedOver: passedOver)
             }
             passedOver.append(PassedOver(app: candidate.app, reason: protection))

@@ -142,6 +142,11 @@ public final class PolicyChain {
         seats.contains { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }
     }
 
+    /// The first one whose advice is taken and that is asked about events of that kind.
+    public func governor(of kind: torpor_policy_event_kind) -> String? {
+        seats.first { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }?.settings.name
+    }
+
     /// Ends all of them.
     public func close() {
         isClosed = true

@@ -96,8 +96,8 @@ extension Governance {
         post(TORPOR_EVENT_PRESSURE, from: from.policyCode, to: to.policyCode)
     }
 
-    /// Whether a policy says in which order apps are ended.
-    var ordersEvictions: Bool { chain.isGoverned(TORPOR_EVENT_EVICTION) }
+    /// The policy that says in which order apps are ended; nil where none does.
+    var evictionPolicy: String? { chain.governor(of: TORPOR_EVENT_EVICTION) }
 
     /// In which order apps would be ended if memory were short, the first one first; each with the policy's reason.
     func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {

@@ -132,7 +132,7 @@ extension MemoryWatch {
             supervisor.checkWaiters([app.id])
         }
         guard underWay == nil, admission.pause == nil, supervisor.loop.now >= notBefore else { return }
-        measure { [weak self] in self?.makeRoom(for: app, needed) }
+        askPolicies { [weak self] in self?.measure { self?.makeRoom(for: app, needed) } }
     }
 
     private func makeRoom(for app: AppRuntime, _ needed: UInt64) {

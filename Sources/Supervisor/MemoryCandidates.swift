@@ -15,19 +15,25 @@ struct KnownFootprint {
 
 /// The order in which policies would end apps, as they said last.
 struct PolicyOrder {
-    /// Who says so; nil: nobody.
+    /// Who says so; nil: nobody. One that names nobody leaves nobody to be ended.
     var policy: String?
     var places: [AppID: (place: Int, reason: String)] = [:]
     /// An answer is awaited, since then.
     var askedAt: Duration?
+    /// As of when this is right.
+    var answeredAt: Duration?
+    /// It did not answer in time, and there was no more: it goes without it.
+    var isGivenUp = false
 }
 
 /// Who could do with less, or go.
 extension MemoryWatch {
     /// How long what was measured of an app that runs is good.
     private static let goodFor = Duration.seconds(1)
-    /// How long policies are waited for.
+    /// How long policies are waited for before anything is done.
     private static let policyTime = Duration.milliseconds(100)
+    /// How long nobody is ended without their word where there is no time to lose.
+    private static let longestPolicyTime = Duration.seconds(1)
 
     /// All that have processes.
     func candidates() -> [MemoryLadder.Candidate] {
@@ -60,6 +66,9 @@ extension MemoryWatch {
         candidate.priority = app.specification.priority
         candidate.lastUse = app.times.lastUse == StateTimes.never ? nil : .microseconds(app.times.lastUse)
         candidate.rank = order.places[app.id]?.place
+        if candidate.protection == nil, order.policy != nil, !order.isGivenUp, candidate.rank == nil {
+            candidate.protection = .unnamed
+        }
         return candidate
     }
 
@@ -116,14 +125,32 @@ extension MemoryWatch {
 
     // MARK: Policies
 
-    /// Has policies say again who goes first.
-    func askPolicies() {
-        guard let governance = supervisor.governance, governance.ordersEvictions, order.askedAt == nil else { return }
+    /// Has policies say again who goes first, then goes on: at once where none says anything about it.
+    func askPolicies(_ then: @escaping () -> Void = {}) {
+        guard let governance = supervisor.governance, let policy = governance.evictionPolicy else {
+            order = PolicyOrder()
+            return then()
+        }
+        // Until it has answered it may be anybody whom it protects.
+        if order.policy == nil { order.policy = policy }
         order.askedAt = supervisor.loop.now
         governance.evictionOrder { [weak self] ranked in
             guard let self else { return }
-            self.order = PolicyOrder(policy: ranked.first?.policy)
+            // One that has failed protects nobody.
+            let policy = ranked.first?.policy ?? self.supervisor.governance?.evictionPolicy
+            self.order = PolicyOrder(policy: policy, answeredAt: self.supervisor.loop.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
+            then()
+        }
+    }
+
+    /// What they said a while ago says nothing of apps that went to sleep since.
+    func keepOrder(_ isUrgent: Bool) {
+        let now = supervisor.loop.now
+        if let asked = order.askedAt {
+            if isUrgent, now - asked > Self.longestPolicyTime { order.isGivenUp = true }
+        } else if order.answeredAt.map({ now - $0 > Self.goodFor }) ?? false {
+            askPolicies()
         }
     }
 

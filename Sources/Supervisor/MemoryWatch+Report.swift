@@ -10,14 +10,7 @@ extension MemoryWatch {
     func report(_ completion: @escaping (MemoryStatus) -> Void) {
         measure { [weak self] in
             guard let self else { return }
-            guard let governance = self.supervisor.governance, governance.ordersEvictions else {
-                return completion(self.status())
-            }
-            governance.evictionOrder { ranked in
-                self.order = PolicyOrder(policy: ranked.first?.policy)
-                for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
-                completion(self.status())
-            }
+            self.askPolicies { completion(self.status()) }
         }
     }
 
@@ -57,8 +50,7 @@ extension MemoryWatch {
                 && supervisor.coordinator.machine(candidate.app).isEvictedWithoutNotice
         )
         memory.limitBytes = app.specification.memoryLimit.map { Int64(clamping: $0) }
-        let isUnnamed = order.policy != nil && candidate.rank == nil
-        memory.protection = (candidate.protection ?? (isUnnamed ? .unnamed : nil)).map { explain($0, candidate.app) }
+        memory.protection = candidate.protection.map { explain($0, candidate.app) }
         return memory
     }
 

@@ -38,6 +38,7 @@ extension MemoryWatch {
         }
         guard now >= notBefore else { return }
         let isUrgent = rules.isUrgent(reading)
+        keepOrder(isUrgent)
         let choose = { [weak self] in
             guard let self, self.underWay == nil else { return }
             self.climb(level, reading, isUrgent: isUrgent)

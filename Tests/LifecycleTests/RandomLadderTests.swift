@@ -43,10 +43,8 @@ enum LadderLaw {
         _ demand: MemoryLadder.Demand,
         _ candidates: [MemoryLadder.Candidate]
     ) throws(Violation) {
-        let hasOrder = candidates.contains { $0.rank != nil }
-        func mayGo(_ candidate: MemoryLadder.Candidate) -> Bool {
-            candidate.protection == nil && (!hasOrder || candidate.rank != nil)
-        }
+        let isOrdered = candidates.contains { $0.rank != nil }
+        func mayGo(_ candidate: MemoryLadder.Candidate) -> Bool { candidate.protection == nil }
         guard !step.apps.isEmpty else { throw Violation("a step for nobody") }
         if step.rung == .tell {
             for app in candidates where step.apps.contains(app.app) {
@@ -75,7 +73,7 @@ enum LadderLaw {
                     throw Violation("\(chosen.app) is active, and \(other.app) is \(other.state) and may go")
                 }
                 let isCloser = order(other.state) < order(chosen.state)
-                if !hasOrder, isCloser { throw Violation("\(other.app) is \(other.state) and comes first") }
+                if !isOrdered, isCloser { throw Violation("\(other.app) is \(other.state) and comes first") }
             }
         }
         for passed in step.passedOver {
@@ -128,6 +126,7 @@ private struct Climb {
         candidate.priority = dice.below(7) - 3
         candidate.lastUse = dice.chance(70) ? dice.milliseconds(0...100_000) : nil
         candidate.rank = ordered && dice.chance(70) ? dice.below(30) : nil
+        if ordered, candidate.protection == nil, candidate.rank == nil { candidate.protection = .unnamed }
         return candidate
     }
 
@@ -163,7 +162,7 @@ private struct Climb {
         guard steps <= count * 7 else { throw Violation("\(steps) steps for \(count) apps") }
         let free = candidates.filter { $0.protection == nil }
         let left = ladder.next(.pressure(.critical, urgent: false), free, now: now)
-        let mayGo = candidates.contains { $0.protection == nil && (!ordered || $0.rank != nil) }
+        let mayGo = candidates.contains { $0.protection == nil }
         if mayGo, left == nil { throw Violation("somebody may go, and nobody is chosen") }
     }
 }
