@@ -86,9 +86,6 @@ struct Density: Measurement {
             guard let peer = peer as? DensityPeer else { return }
             try trial.search(peer, limit: usual * DensityPlan.slower)
         }
-        if machine.given > 0 {
-            run.note("", "the rest of the machine was given up to \(Int(machine.given)) MiB of the balloon")
-        }
     }
 
     private func prepare(_ bench: Bench) throws {
@@ -155,6 +152,7 @@ final class DensityTrial {
     /// Launches so many apps, asks them, and records all of it.
     func turn(_ peer: DensityPeer, _ apps: Int) throws -> Outcome {
         try machine.check()
+        try machine.waitUntilWhole()
         let empty = DensityMachine.look()
         let session = try peer.session(run.bench, apps)
         defer { session.end() }
@@ -200,6 +198,14 @@ final class DensityTrial {
             let rate = (last.swappedIn + last.swappedOut - first.swappedIn - first.swappedOut) / 256 / seconds
             record("swap-rate", rate)
             work = "; \(Statistics.text(busy)) processors, \(Statistics.text(rate)) MiB/s to and from swap"
+        }
+        let given = machine.givenSince()
+        if given >= 128 {
+            run.note(
+                peer.name,
+                "\(apps) apps: other processes of the machine needed \(Int(given)) MiB meanwhile, for which the balloon shrank; "
+                    + "it may have been too small for a while when they needed it no more"
+            )
         }
         let failures = [requests.hot.failuresText, requests.cold.failuresText]
         let hot99 = requests.hot.percentile(0.99) ?? .infinity

@@ -57,8 +57,21 @@ final class DensityMachine {
         if !child.isRunning { throw Trouble("the balloon is gone") }
     }
 
-    /// MiB that the rest of the machine was given at most.
-    var given: Double { (words("given").compactMap { Double($0) }.max() ?? 0) / 1_048_576 }
+    /// MiB that the rest of the machine was given at most since the last time that this was asked.
+    func givenSince() -> Double {
+        let all = words("given").compactMap { Double($0) }
+        defer { givenSeen = all.count }
+        // What was so before is so until it changes.
+        return (all.dropFirst(max(0, givenSeen - 1)).max() ?? 0) / 1_048_576
+    }
+
+    private var givenSeen = 0
+
+    /// Waits until the balloon has its size again, for half a minute at most.
+    func waitUntilWhole() throws {
+        _ = try waitUntil(30, step: 0.2) { (words("given").last.flatMap { Double($0) } ?? 0) < 128 * 1_048_576 }
+        _ = givenSince()
+    }
 
     private var brokenOff: String? { words("broken-off").first }
 

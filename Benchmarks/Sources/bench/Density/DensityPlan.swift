@@ -34,7 +34,7 @@ struct DensityPlan {
             steps = bench.apps.isEmpty ? [60, 80, 100] : bench.apps
         } else {
             (apps, memory, swap, pause, warming, seconds) = (200, 2_400, 3_600, 120...360, 5, 30)
-            steps = bench.apps.isEmpty ? [75, 100, 130, 160, 200, 300, 450, 700, 1_000] : bench.apps
+            steps = bench.apps.isEmpty ? [75, 100, 130, 160, 200, 300, 450, 700] : bench.apps
         }
         sweep = 20
     }
