@@ -17,6 +17,18 @@ import VarlinkServer
 /// anything else happens. So applies never overlap; what one caused may still be under way when the next one comes,
 /// and whoever waited for the first is told that its apps were asked for something else.
 extension Supervisor {
+    /// What the core has to know of an app.
+    static func definition(_ app: AppSpecification) -> AppDefinition {
+        AppDefinition(
+            name: app.name,
+            rules: app.rules,
+            requires: app.requires,
+            after: app.after,
+            launchesIntoForeground: app.launch == .foreground,
+            needsMemory: app.memoryNeeded != nil
+        )
+    }
+
     /// Carries out an apply and answers it; without a reply it was a SIGHUP, and the log has the answer. `name`: who
     /// asks for it, as history has it.
     func apply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {

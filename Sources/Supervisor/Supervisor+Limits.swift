@@ -11,8 +11,8 @@ extension Supervisor {
     private static let lookInterval = Duration.seconds(1)
     /// How many apps are looked at before others have their turn: a millisecond's worth.
     private static let portion = 25
-    /// Of those whom the kernel ends by itself, only each so many looks: they are told, no more.
-    private static let looksBetween = 5
+    /// Where the kernel sees to every limit, apps are told at 80 %, no more.
+    private static let slowInterval = Duration.seconds(5)
 
     /// Limits a cgroup into which an app is about to be launched.
     func limit(_ app: AppRuntime, at path: String, isFresh: Bool) {
@@ -74,7 +74,9 @@ extension Supervisor {
         guard isToBeLookedAt(app) else { return }
         listenToPressure(of: app)
         if memoryTimer == nil { memoryTimer = try? loop.timer { [weak self] in self?.lookAtMemory() } }
-        if memoryTimer?.deadline == nil { memoryTimer?.arm(after: Self.lookInterval) }
+        // One that has just come may need to be looked at sooner than the others.
+        let next = loop.now + Self.lookInterval
+        if memoryTimer?.deadline.map({ $0 > next }) ?? true { memoryTimer?.arm(at: next) }
     }
 
     private func isToBeLookedAt(_ app: AppRuntime) -> Bool {
@@ -94,7 +96,7 @@ extension Supervisor {
                 app.pressureSource?.source.cancel()
                 app.pressureSource = nil
             } else if self.isToBeLookedAt(app) {
-                self.look(at: [app])
+                self.judge([app])
             }
         }
         if let source { app.pressureSource = (trigger, source) }
@@ -108,24 +110,21 @@ extension Supervisor {
         let apps = apps.filter { isToBeLookedAt($0) }
         if apps.isEmpty { memoryTimer = nil }
         guard !apps.isEmpty else { return }
-        memoryLooks &+= 1
         // Those without a cgroup share one reading of /proc.
-        look(at: apps.filter { $0.tree?.cgroupPath == nil })
-        // Where the kernel sees to the limit, nothing is urgent.
-        let isSlow = memoryLooks % Self.looksBetween == 0
-        let others = apps.filter { $0.tree?.cgroupPath != nil && (isSlow || !($0.tree?.hasMemoryController ?? false)) }
-        look(at: others[...])
+        judge(apps.filter { $0.tree?.cgroupPath == nil })
+        let isSlow = apps.allSatisfy { $0.tree?.hasMemoryController ?? true }
+        look(at: apps.filter { $0.tree?.cgroupPath != nil }[...], again: isSlow ? Self.slowInterval : Self.lookInterval)
     }
 
-    private func look(at rest: ArraySlice<AppRuntime>) {
-        look(at: rest.prefix(Self.portion).filter { isToBeLookedAt($0) })
+    private func look(at rest: ArraySlice<AppRuntime>, again time: Duration) {
+        judge(rest.prefix(Self.portion).filter { isToBeLookedAt($0) })
         let rest = rest.dropFirst(Self.portion)
-        guard rest.isEmpty else { return loop.later { [weak self] in self?.look(at: rest) } }
-        memoryTimer?.arm(after: Self.lookInterval)
+        guard rest.isEmpty else { return loop.later { [weak self] in self?.look(at: rest, again: time) } }
+        memoryTimer?.arm(after: time)
     }
 
     /// Ends those of them that have more than they may, and tells those that come near.
-    private func look(at apps: [AppRuntime]) {
+    private func judge(_ apps: [AppRuntime]) {
         guard !apps.isEmpty else { return }
         let usages = ProcessTree.usage(of: apps.compactMap(\.tree))
         for (app, usage) in zip(apps, usages) {

@@ -78,7 +78,6 @@ public final class Supervisor {
     private(set) lazy var stateArchives = StateArchives(loop: loop)
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
-    var memoryLooks = 0
     /// Sees to it that there is memory.
     private(set) lazy var memoryWatch = MemoryWatch(self)
     /// Looks for file locks of apps that are suspended.
@@ -173,17 +172,6 @@ public final class Supervisor {
     private static let launchesAtOnce = max(4, 2 * ThisProcess.processorCount)
     /// A launch that has not come to its exec after this long holds up no other.
     private static let launchPatience = Duration.milliseconds(50)
-
-    static func definition(_ app: AppSpecification) -> AppDefinition {
-        AppDefinition(
-            name: app.name,
-            rules: app.rules,
-            requires: app.requires,
-            after: app.after,
-            launchesIntoForeground: app.launch == .foreground,
-            needsMemory: app.memoryNeeded != nil
-        )
-    }
 
     /// Runs until a signal ends it, or its main app has ended, and every app is gone. Returns the exit status.
     public func run() throws(StartError) -> Int32 {
