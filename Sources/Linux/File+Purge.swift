@@ -35,9 +35,10 @@ extension File {
         return bytes
     }
 
-    /// Makes all of a file's content zeros that take no memory; returns how many bytes it took. EBADF for one that is not
-    /// open for writing, EPERM for a sealed one.
+    /// Makes all of a file's content zeros that take no memory; returns how many bytes it took. EOPNOTSUPP
+    /// for one that is not in memory, EBADF where it is not open for writing, EPERM where it is sealed.
     public static func empty(_ descriptor: Int32) throws(Errno) -> UInt64 {
+        guard try isInMemory("/proc/self/fd/\(descriptor)") else { throw .notSupported }
         let before = try status(descriptor: descriptor).allocated
         try call { tlx_punch(descriptor) }
         return before

@@ -14,7 +14,7 @@ final class MemoryWorker {
         case release(Int, MembersMemory)
         case pageOut(Int, MembersMemory, Wish)
         case cold(Int, MembersMemory, Wish)
-        case purge(Int, [String], UInt32)
+        case purge(Int, Handed<[Descriptor]>, [String], UInt32?)
     }
 
     /// Whether something is still wanted.
@@ -128,10 +128,16 @@ final class MemoryWorker {
         ask(ticket, .release(ticket, processes)) { _ in }
     }
 
-    /// Removes the files in these folders that belong to that user and are in memory; tells how many bytes they took.
-    func purge(_ folders: [String], ownedBy user: UInt32, _ completion: @escaping (UInt64) -> Void) {
+    /// Empties these files, which nobody here uses any more, and removes the files in these folders that belong to that
+    /// user, as far as they are in memory; tells how many bytes they took.
+    func purge(
+        _ files: [Descriptor],
+        _ folders: [String],
+        ownedBy user: UInt32?,
+        _ completion: @escaping (UInt64) -> Void
+    ) {
         let ticket = newTicket()
-        ask(ticket, .purge(ticket, folders, user)) { answer in
+        ask(ticket, .purge(ticket, Handed(value: files), folders, user)) { answer in
             guard case .purged(let bytes) = answer else { return completion(0) }
             completion(bytes)
         }
@@ -193,7 +199,7 @@ final class MemoryWorker {
         for job in jobs {
             switch job {
             case .snapshot, .footprints, .release: Self.perform(job, queue, nil)
-            case .pageOut(let ticket, _, _), .cold(let ticket, _, _), .purge(let ticket, _, _):
+            case .pageOut(let ticket, _, _), .cold(let ticket, _, _), .purge(let ticket, _, _, _):
                 queue.withLock { $0.answers.append((ticket, .done)) }
             }
         }
@@ -242,8 +248,10 @@ final class MemoryWorker {
             answer(ticket, .done)
         case .pageOut(let ticket, let members, let wish):
             answer(ticket, .pageOut(members.pageOut(while: { goesOn(wish) })))
-        case .purge(let ticket, let folders, let user):
-            answer(ticket, .purged(folders.reduce(0) { $0 &+ ((try? File.purge($1, ownedBy: user)) ?? 0) }))
+        case .purge(let ticket, let handed, let folders, let user):
+            var bytes = handed.value.reduce(UInt64(0)) { $0 &+ ((try? File.empty($1.raw)) ?? 0) }
+            if let user { bytes = folders.reduce(bytes) { $0 &+ ((try? File.purge($1, ownedBy: user)) ?? 0) } }
+            answer(ticket, .purged(bytes))
         case .cold(let ticket, let members, let wish):
             members.markCold(while: { goesOn(wish) })
             answer(ticket, .done)

@@ -9,15 +9,9 @@ import Processes
 extension MemoryWatch {
     /// Drops it; how many bytes that was is known a little later.
     func purge(_ app: AppRuntime, _ completion: @escaping (UInt64) -> Void) {
-        var bytes: UInt64 = 0
-        for entry in app.store.removePurgeable() {
-            bytes &+= (try? File.empty(entry.descriptor.raw)) ?? 0
-            supervisor.letGo(of: entry, app)
-        }
-        let folders = app.specification.purgeable
-        guard !folders.isEmpty, let user = app.tree.flatMap({ try? File.status("/proc/\($0.main.pid)").uid }) else {
-            return supervisor.loop.later { completion(bytes) }
-        }
-        worker.purge(folders, ownedBy: user) { completion(bytes &+ $0) }
+        let entries = app.store.removePurgeable()
+        for entry in entries { supervisor.letGo(of: entry, app) }
+        let user = app.tree.flatMap { try? File.status("/proc/\($0.main.pid)").uid }
+        worker.purge(entries.map(\.descriptor), app.specification.purgeable, ownedBy: user, completion)
     }
 }
