@@ -85,6 +85,15 @@ public struct MemoryRules: Sendable, Hashable {
         isShort(reading, criticalAvailable) || (isMachines(reading) && reading.full.map { $0 >= 0.5 } ?? false)
     }
 
+    /// How long a warning must last before anybody is ended: where there is swap left, work may only wait for what is on
+    /// its way.
+    public func patience(_ reading: MemoryReading) -> Duration {
+        reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
+    }
+
+    /// Whether there is room in swap for what apps have, bytes.
+    public func canSwap(free: UInt64, of total: UInt64) -> Bool { free > total / 20 }
+
     /// Neither memory nor swap has this part left.
     private func isShort(_ reading: MemoryReading, _ part: Double) -> Bool {
         reading.availablePart < part && reading.swapPart < part

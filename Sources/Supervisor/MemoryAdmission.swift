@@ -82,8 +82,11 @@ extension MemoryWatch {
             return .admit
         }
         let size = MemoryReading.size(needed)
-        if needed > memory.total {
-            return .refuse("it needs \(size) (memory_needed), and the machine has \(MemoryReading.size(memory.total))")
+        if needed > memory.total || needed > memory.total - kept(of: memory) {
+            return .refuse(
+                "it needs \(size) (memory_needed), and the machine has \(MemoryReading.size(memory.total)), of which "
+                    + "\(MemoryReading.size(kept(of: memory))) are kept free (critical_available)"
+            )
         }
         guard needed <= free(memory) else { return nil }
         admission.promised[app.id] = (needed, supervisor.loop.now + Self.promise)
@@ -92,14 +95,17 @@ extension MemoryWatch {
 
     /// What nobody needs: of what is available, without what was promised and what keeps the machine from being short.
     private func free(_ memory: MachineMemory) -> UInt64 {
-        let kept = UInt64(Double(memory.total) * rules.criticalAvailable)
-        let taken = admission.promised.values.reduce(kept) { $0 &+ $1.bytes }
+        let taken = admission.promised.values.reduce(kept(of: memory)) { $0 &+ $1.bytes }
         return memory.available > taken ? memory.available - taken : 0
     }
+
+    /// What is left to the machine whatever is launched.
+    private func kept(of memory: MachineMemory) -> UInt64 { UInt64(Double(memory.total) * rules.criticalAvailable) }
 
     /// Who has been launched has taken some of it by now.
     private func forgetPromises() {
         let now = supervisor.loop.now
+        var running: [AppRuntime] = []
         for (id, promise) in admission.promised {
             let app = supervisor.apps[id]
             let machine = supervisor.coordinator.machine(id)
@@ -107,15 +113,21 @@ extension MemoryWatch {
                 admission.promised[id] = nil
                 continue
             }
-            guard let tree = app.tree, let needed = app.specification.memoryNeeded else { continue }
             // What a suspended app has not taken by now it takes when it runs again, and what went to swap since has
             // been taken.
             if machine.state == .suspended {
                 admission.promised[id] = nil
                 continue
             }
-            let has = tree.usage().memoryBytes
-            admission.promised[id]?.bytes = min(promise.bytes, needed > has ? needed - has : 0)
+            if app.tree != nil { running.append(app) }
+        }
+        let usages = ProcessTree.usage(of: running.compactMap(\.tree))
+        for (app, usage) in zip(running, usages) {
+            guard let needed = app.specification.memoryNeeded, let promise = admission.promised[app.id] else {
+                continue
+            }
+            let has = usage.memoryBytes
+            admission.promised[app.id]?.bytes = min(promise.bytes, needed > has ? needed - has : 0)
         }
     }
 

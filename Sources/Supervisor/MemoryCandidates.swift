@@ -76,12 +76,13 @@ extension MemoryWatch {
     /// Less is not worth a look.
     private static let worthPaging: UInt64 = 1 << 20
 
-    /// Whether there is room in swap.
+    /// Whether there is room in swap: as of a second ago at most, since a thousand apps may want to know it at once.
     var canSwap: Bool {
-        guard let memory = reading.map({ ($0.swapTotal, $0.swapPart) }) else {
-            return memory().map { $0.swapTotal > 0 && $0.swapFree > $0.swapTotal / 20 } ?? false
-        }
-        return memory.0 > 0 && memory.1 > 0.05
+        let now = supervisor.loop.now
+        if let known = swapRoom, now - known.at < Self.goodFor { return known.isThere }
+        let isThere = memory().map { rules.canSwap(free: $0.swapFree, of: $0.swapTotal) } ?? false
+        swapRoom = (isThere, now)
+        return isThere
     }
 
     // MARK: Measuring

@@ -52,7 +52,7 @@ extension MemoryWatch {
     private func climb(_ level: MemoryLevel, _ reading: MemoryReading, isUrgent: Bool) {
         let now = supervisor.loop.now
         guard now >= notBefore else { return }
-        ladder.patience = reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
+        ladder.patience = rules.patience(reading)
         let candidates = candidates()
         if let step = ladder.next(.pressure(level, urgent: isUrgent), candidates, now: now) {
             isAtAnEnd = false

@@ -40,6 +40,8 @@ final class MemoryWatch {
     var admission = MemoryAdmission()
     /// Suspended apps whose memory goes to swap after a while.
     var pageOuts = PageOutQueue()
+    /// Whether there was room in swap, and when that was looked at.
+    var swapRoom: (isThere: Bool, at: Duration)?
     /// It was said that nothing is left to be done.
     var isAtAnEnd = false
 
@@ -87,7 +89,6 @@ final class MemoryWatch {
             return admission.admitAll(self)
         }
         ladder.reserve(supervisor.apps.count)
-        reserve.fill(for: supervisor.apps.count)
         bound = MemoryBound(around: supervisor.cgroups?.base, root: root)
         let first = takeSamples()
         guard !first.isEmpty else {
@@ -97,6 +98,7 @@ final class MemoryWatch {
         listen()
         // Whatever was begun under other rules goes on under these.
         guard !isInEpisode else { return }
+        reserve.fill(for: supervisor.apps.count)
         samples = first
         timer = nil
         if let time = nextLook(first) { rearm(after: time) }
@@ -132,8 +134,9 @@ final class MemoryWatch {
     }
 
     private func watch(_ trigger: PressureTrigger, _ level: MemoryLevel) throws(Errno) {
-        let source = try supervisor.loop.watch(trigger.descriptor.raw, .priority) { [weak self] _ in
-            self?.heard(level)
+        let source = try supervisor.loop.watch(trigger.descriptor.raw, .priority) { [weak self] events in
+            // The bound is gone, and would tell of that for ever.
+            if events.contains(.error) { self?.configure() } else { self?.heard(level) }
         }
         triggers.append((trigger, source))
     }
