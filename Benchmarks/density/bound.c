@@ -1,7 +1,7 @@
 // Makes the machine as small as it is said to be, for as long as its standard input is open:
-//   bound AVAILABLE SWAP ALGORITHM SECONDS
+//   bound AVAILABLE SWAP ALGORITHM SECONDS [FILE MEBIBYTES]
 // AVAILABLE MiB are left of the memory that is available now: the rest is a balloon, of huge pages that nobody uses. A zram device of SWAP
-// MiB is the swap. It writes "ready DEVICE" to standard output, "given BYTES" when it has given so much of the balloon to
+// MiB is the swap; with a FILE of so many MEBIBYTES there is more, which the kernel takes when zram is full. It writes "ready DEVICE" to standard output, "given BYTES" when it has given so much of the balloon to
 // the rest of the machine, "broken-off SENTENCE" when it ends by itself.
 //
 // What else runs on the machine comes first:
@@ -40,6 +40,7 @@ enum { STEP = 64 << 20, STALL_SECONDS = 8, STALLED = 60, GIVE_UP = 40, MOST_FILE
 
 static long device = -1;
 static char device_path[64];
+static const char *swap_file;
 static pid_t guardian;
 static int to_guardian = -1;
 static long old_page_cluster = -1, old_huge_pages = -1;
@@ -89,6 +90,11 @@ static void give_all_back(void)
     if (old_huge_pages >= 0) {
         snprintf(text, sizeof text, "%ld", old_huge_pages);
         write_text(HUGE_PAGES, text);
+    }
+    if (swap_file != NULL) {
+        for (int try = 0; try < 20 && swapoff(swap_file) != 0 && errno != EINVAL && errno != ENOENT; try++)
+            usleep(100000);
+        unlink(swap_file);
     }
     if (device >= 0) {
         for (int try = 0; try < 20 && swapoff(device_path) != 0 && errno != EINVAL; try++)
@@ -164,10 +170,23 @@ static void make_swap(long mebibytes, const char *algorithm)
     snprintf(command, sizeof command, "mkswap %s >/dev/null", device_path);
     if (system(command) != 0)
         fail(command);
-    // As for every zram: there is nothing to gain by reading neighbours along.
-    write_text("/proc/sys/vm/page-cluster", "0");
+    // As for every zram: there is nothing to gain by reading neighbours along. On a disk there is.
+    if (swap_file == NULL)
+        write_text("/proc/sys/vm/page-cluster", "0");
     if (swapon(device_path, 100 | SWAP_FLAG_PREFER) != 0)
         fail(device_path);
+}
+
+static void make_swap_file(long mebibytes)
+{
+    int file = open(swap_file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (file < 0 || posix_fallocate(file, 0, (off_t)mebibytes << 20) != 0)
+        fail(swap_file);
+    close(file);
+    char command[PATH_MAX + 64];
+    snprintf(command, sizeof command, "mkswap '%s' >/dev/null", swap_file);
+    if (system(command) != 0 || swapon(swap_file, 10 | SWAP_FLAG_PREFER) != 0)
+        fail(swap_file);
 }
 
 // --- what else runs
@@ -318,8 +337,8 @@ static void end_soon(int number) { is_asked_to_end = number; }
 
 int main(int argc, char **argv)
 {
-    if (argc < 5) {
-        fprintf(stderr, "usage: bound AVAILABLE SWAP ALGORITHM SECONDS\n");
+    if (argc != 5 && argc != 7) {
+        fprintf(stderr, "usage: bound AVAILABLE SWAP ALGORITHM SECONDS [FILE MEBIBYTES]\n");
         return 2;
     }
     uint64_t available = strtoull(argv[1], NULL, 10) << 20;
@@ -341,10 +360,14 @@ int main(int argc, char **argv)
     if (device < 0)
         fail("no zram device can be made (/sys/class/zram-control/hot_add)");
     snprintf(device_path, sizeof device_path, "/dev/zram%ld", device);
+    if (argc == 7)
+        swap_file = argv[5];
     start_guardian();
     lock_programs();
     mlockall(MCL_CURRENT | MCL_FUTURE);
     make_swap(atol(argv[2]), argv[3]);
+    if (swap_file != NULL)
+        make_swap_file(atol(argv[6]));
     // More than once: what is available is an estimate, and caches shrink on the way.
     uint64_t size = (uint64_t)old_huge_pages * huge_page;
     for (int try = 0; try < 3; try++) {

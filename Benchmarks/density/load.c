@@ -1,13 +1,10 @@
 // Asks apps for something, some constantly and some now and then, and writes down what became of each request.
-//   load HOT COLD RATE LEAST MOST SECONDS PORT SEED LIMIT RESULTS [GATEWAY]
+//   load HOT COLD RATE LEAST MOST SECONDS PORT SEED LIMIT RESULTS
 // HOT apps (slots from 0 on) are asked RATE times a second each, COLD ones (the slots behind) once every LEAST to MOST
 // seconds, both at random; LIMIT is how many seconds an answer may take. Requests are made when they are due, whatever
 // became of those before, and their time counts from when they were due.
-// GATEWAY is the socket of a torpord: a cold app is asked by way of it, as a gateway does: it is brought to the
-// foreground first, asked when that is done, and sent to the background afterwards. All of that counts.
-// RESULTS gets a line for each request: h or c, slot, when it was due and what it took (µs), how much of that was the
-// gateway's (µs), what became of it (ok, refused, broken, late, gateway), and the process that answered;
-// the last line says how much processor time all of it took.
+// RESULTS gets a line for each request: h or c, slot, when it was due and what it took (µs), what became of it (ok,
+// refused, broken, late), and the process that answered; the last line says how much processor time all of it took.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,22 +22,20 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { SLOTS = 4096, FLIGHTS = 2048, ANSWER = 4096 };
 
-enum stage { FREE, GATEWAY_CONNECT, FOREGROUND, CONNECTING, ANSWERING, BACKGROUND };
+enum stage { FREE, CONNECTING, ANSWERING };
 
 struct flight {
     enum stage stage;
     int slot;
-    uint64_t due, limit, asked; // asked: when the app itself was, after the gateway
-    int app, gateway;
+    uint64_t due, limit;
+    int app;
     size_t length;
     char answer[ANSWER];
-    bool is_done;               // it has been written down; only the gateway has yet to hear of it
 };
 
 static struct flight flights[FLIGHTS];
@@ -48,9 +43,7 @@ static uint64_t due[SLOTS];
 static int hot, cold, port, queue;
 static double rate, least, most;
 static uint64_t limit, begin, random_state;
-static const char *gateway;
 static FILE *results;
-static int complaints;
 
 static uint64_t now(void)
 {
@@ -87,59 +80,25 @@ static void watch(struct flight *flight, int file, uint32_t events, int operatio
     epoll_ctl(queue, operation, file, &event);
 }
 
-static void release(struct flight *flight)
-{
-    if (flight->app >= 0)
-        close(flight->app);
-    if (flight->gateway >= 0)
-        close(flight->gateway);
-    flight->stage = FREE;
-}
-
-static void ask_gateway(struct flight *flight, const char *method, const char *more)
-{
-    char call[256];
-    int size = snprintf(call, sizeof call,
-        "{\"method\":\"io.torpor.Manager.%s\",\"parameters\":{\"apps\":[\"w%d\"]%s}}", method, flight->slot, more);
-    flight->length = 0;
-    send(flight->gateway, call, (size_t)size + 1, MSG_NOSIGNAL);
-}
-
 static void finish(struct flight *flight, const char *outcome)
 {
-    if (!flight->is_done) {
-        uint64_t end = now();
-        int pid = 0;
-        flight->answer[flight->length] = 0;
-        const char *body = flight->stage == ANSWERING ? strstr(flight->answer, "\npid ") : NULL;
-        if (body != NULL)
-            pid = atoi(body + 5);
-        if (strcmp(outcome, "ok") == 0 && pid == 0)
-            outcome = "broken";
-        uint64_t waited = flight->asked > 0 ? flight->asked - flight->due : 0;
-        fprintf(results, "%c %d %llu %llu %llu %s %d\n", flight->slot < hot ? 'h' : 'c', flight->slot,
-            (unsigned long long)(flight->due - begin), (unsigned long long)(end - flight->due),
-            (unsigned long long)(flight->gateway >= 0 ? waited : 0), outcome, pid);
-        if (strcmp(outcome, "gateway") == 0 && complaints++ < 5)
-            fprintf(stderr, "load: w%d: %s\n", flight->slot, flight->answer);
-        flight->is_done = true;
-    }
-    if (flight->gateway < 0 || flight->stage == BACKGROUND || flight->stage == GATEWAY_CONNECT) {
-        release(flight);
-        return;
-    }
+    uint64_t end = now();
+    int pid = 0;
+    flight->answer[flight->length] = 0;
+    const char *body = flight->stage == ANSWERING ? strstr(flight->answer, "\npid ") : NULL;
+    if (body != NULL)
+        pid = atoi(body + 5);
+    if (strcmp(outcome, "ok") == 0 && pid == 0)
+        outcome = "broken";
+    fprintf(results, "%c %d %llu %llu %s %d\n", flight->slot < hot ? 'h' : 'c', flight->slot,
+        (unsigned long long)(flight->due - begin), (unsigned long long)(end - flight->due), outcome, pid);
     if (flight->app >= 0)
         close(flight->app);
-    flight->app = -1;
-    flight->stage = BACKGROUND;
-    flight->limit = now() + limit;
-    watch(flight, flight->gateway, EPOLLIN, EPOLL_CTL_MOD);
-    ask_gateway(flight, "Background", ",\"wait\":false");
+    flight->stage = FREE;
 }
 
 static void connect_app(struct flight *flight)
 {
-    flight->asked = now();
     flight->length = 0;
     flight->app = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -157,27 +116,11 @@ static void start(int slot, uint64_t when)
     while (flight < flights + FLIGHTS && flight->stage != FREE)
         flight++;
     if (flight == flights + FLIGHTS) {
-        fprintf(results, "%c %d %llu 0 0 late 0\n", slot < hot ? 'h' : 'c', slot, (unsigned long long)(when - begin));
+        fprintf(results, "%c %d %llu 0 late 0\n", slot < hot ? 'h' : 'c', slot, (unsigned long long)(when - begin));
         return;
     }
-    *flight = (struct flight){.slot = slot, .due = when, .limit = when + limit, .app = -1, .gateway = -1};
-    if (gateway == NULL || slot < hot) {
-        connect_app(flight);
-        return;
-    }
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    strncpy(address.sun_path, gateway, sizeof address.sun_path - 1);
-    flight->gateway = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    flight->stage = GATEWAY_CONNECT;
-    if (connect(flight->gateway, (struct sockaddr *)&address, sizeof address) != 0) {
-        snprintf(flight->answer, ANSWER, "%s: %s", gateway, strerror(errno));
-        flight->length = strlen(flight->answer);
-        finish(flight, "gateway");
-        return;
-    }
-    flight->stage = FOREGROUND;
-    watch(flight, flight->gateway, EPOLLIN, EPOLL_CTL_ADD);
-    ask_gateway(flight, "Foreground", "");
+    *flight = (struct flight){.slot = slot, .due = when, .limit = when + limit, .app = -1};
+    connect_app(flight);
 }
 
 // Reads what there is; 1: more may come, 0: it has ended, -1: it broke.
@@ -200,18 +143,6 @@ static void advance(struct flight *flight, uint32_t events)
 {
     int state;
     switch (flight->stage) {
-    case FOREGROUND:
-        state = take(flight, flight->gateway);
-        if (state == 1 && memchr(flight->answer, 0, flight->length) == NULL)
-            return;
-        flight->answer[flight->length] = 0;
-        if (strstr(flight->answer, "\"ok\":true") == NULL) {
-            finish(flight, "gateway");
-            return;
-        }
-        watch(flight, flight->gateway, 0, EPOLL_CTL_MOD);
-        connect_app(flight);
-        return;
     case CONNECTING: {
         int error = 0;
         socklen_t size = sizeof error;
@@ -234,12 +165,6 @@ static void advance(struct flight *flight, uint32_t events)
         if (state != 1)
             finish(flight, state == 0 ? "ok" : "broken");
         return;
-    case BACKGROUND:
-        state = take(flight, flight->gateway);
-        if (state != 1 || memchr(flight->answer, 0, flight->length) != NULL)
-            release(flight);
-        return;
-    case GATEWAY_CONNECT:
     case FREE:
         return;
     }
@@ -247,8 +172,8 @@ static void advance(struct flight *flight, uint32_t events)
 
 int main(int argc, char **argv)
 {
-    if (argc < 11) {
-        fprintf(stderr, "usage: load HOT COLD RATE LEAST MOST SECONDS PORT SEED LIMIT RESULTS [GATEWAY]\n");
+    if (argc != 11) {
+        fprintf(stderr, "usage: load HOT COLD RATE LEAST MOST SECONDS PORT SEED LIMIT RESULTS\n");
         return 2;
     }
     hot = atoi(argv[1]), cold = atoi(argv[2]), rate = atof(argv[3]), least = atof(argv[4]), most = atof(argv[5]);
@@ -257,7 +182,6 @@ int main(int argc, char **argv)
     random_state = strtoull(argv[8], NULL, 10) * 0x9e3779b97f4a7c15u + 1;
     limit = (uint64_t)(atof(argv[9]) * 1e6);
     results = fopen(argv[10], "we");
-    gateway = argc > 11 ? argv[11] : NULL;
     if (results == NULL || hot + cold > SLOTS)
         fail(argv[10]);
     setvbuf(results, NULL, _IOFBF, 1 << 20);
@@ -288,13 +212,9 @@ int main(int argc, char **argv)
         for (struct flight *flight = flights; flight < flights + FLIGHTS; flight++) {
             if (flight->stage == FREE)
                 continue;
-            if (flight->limit <= time) {
-                if (flight->stage == BACKGROUND)
-                    release(flight);
-                else
-                    finish(flight, "late");
-            }
-            if (flight->stage != FREE && !flight->is_done)
+            if (flight->limit <= time)
+                finish(flight, "late");
+            else
                 open++;
         }
         if (time >= end && open == 0)

@@ -123,18 +123,28 @@ static void answer(int connection)
     send(connection, body, (size_t)size, MSG_NOSIGNAL);
 }
 
+static int listen_at(uint16_t port)
+{
+    // Whoever launches it may have listened already.
+    const char *passed = getenv("LISTEN_PID");
+    if (passed != NULL && atoi(passed) == getpid())
+        return 3;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    address.sin_port = htons(port);
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 64) != 0)
+        fail("listen");
+    return listener;
+}
+
 int main(int argc, char **argv)
 {
     int slot = argc > 1 ? atoi(argv[1]) : 0;
     int parts = atoi(setting("DENSITY_SWEEP"));
     say("begun", slot);
     load(setting("DENSITY_DATA"));
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    address.sin_port = htons((uint16_t)(atoi(setting("DENSITY_PORT")) + slot));
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 64) != 0)
-        fail("listen");
+    int listener = listen_at((uint16_t)(atoi(setting("DENSITY_PORT")) + slot));
     say("ready", slot);
     uint64_t swept = seconds();
     for (;;) {

@@ -57,4 +57,10 @@ http
     response.setHeader('Connection', 'close');
     response.end(`pid ${process.pid}\n${found.join(' ')}\n`);
   })
-  .listen(Number(process.env.DENSITY_PORT) + slot, '127.0.0.1', 64, () => say('ready'));
+  .listen(
+    // Whoever launches it may have listened already.
+    process.env.LISTEN_PID === String(process.pid)
+      ? { fd: 3 }
+      : { port: Number(process.env.DENSITY_PORT) + slot, host: '127.0.0.1', backlog: 64 },
+    () => say('ready')
+  );

@@ -1,11 +1,12 @@
 """One of the apps of the measurement `density`: an HTTP server with a data set in memory, in Python.
 
-service.py SLOT; the environment says where it listens and what it loads (see README.md).
+service.py SLOT; the environment says where it listens, if that is not passed, and what it loads (see README.md).
 """
 
 import json
 import os
 import signal
+import socket
 import socketserver
 import sys
 import time
@@ -71,6 +72,11 @@ SWEEP = int(os.environ.get("DENSITY_SWEEP", "0"))
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 say("begun")
 RECORDS_LOADED = load(os.environ["DENSITY_DATA"], RECORDS)
-server = Server(("127.0.0.1", int(os.environ["DENSITY_PORT"]) + SLOT), Handler)
+# Whoever launches it may have listened already.
+passed = os.environ.get("LISTEN_PID") == str(os.getpid())
+server = Server(("127.0.0.1", int(os.environ["DENSITY_PORT"]) + SLOT), Handler, bind_and_activate=not passed)
+if passed:
+    server.socket.close()
+    server.socket = socket.socket(fileno=3)
 say("ready")
 server.serve_forever(poll_interval=1)

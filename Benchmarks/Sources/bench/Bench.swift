@@ -13,11 +13,13 @@ final class Bench {
     let quick: Bool
     /// How many apps `scale` shall launch; empty for its usual steps.
     let apps: [Int]
+    /// The size of the swap file that `density` has beside its zram, in MiB; 0 for none.
+    let swapFile: Int
     /// Peers by name; empty for all.
     let chosen: [String]
     private var serial = 0
 
-    init(binaries: String?, quick: Bool, apps: [Int] = [], chosen: [String] = []) throws {
+    init(binaries: String?, quick: Bool, apps: [Int] = [], swapFile: Int = 0, chosen: [String] = []) throws {
         // Benchmarks/Sources/bench/Bench.swift
         root =
             URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -25,6 +27,7 @@ final class Bench {
         self.binaries = binaries ?? root + "/.build/release"
         self.quick = quick
         self.apps = apps
+        self.swapFile = swapFile
         self.chosen = chosen
         memory = "/dev/shm/torpor-bench-\(getpid())"
         disk = root + "/.build/bench/run-\(getpid())"

@@ -10,11 +10,13 @@ struct Command {
     var markdown: String?
     var binaries: String?
     var apps: [Int] = []
+    var swapFile = 0
 
     static let usage = """
         usage: bench [--quick] [--only MEASUREMENT]... [--peers PEER,...] [--json FILE] [--svg FILE] [--markdown FILE]
-                     [--apps COUNT,...] [--bin DIRECTORY] [--list]
+                     [--apps COUNT,...] [--swap-file MIB] [--bin DIRECTORY] [--list]
         --apps: how many apps `scale` launches, once each, instead of its usual steps; how many `density` tries.
+        --swap-file: `density` has a swap file of this size beside its zram.
         Measures Torpor and its peers side by side. Tables go to standard output, progress to standard error.
         """
 
@@ -55,6 +57,12 @@ struct Command {
                     }
                     apps.append(count)
                 }
+            case "--swap-file":
+                let word = try value(argument)
+                guard let size = Int(word), (1...1 << 20).contains(size) else {
+                    throw Trouble("--swap-file takes a size in MiB, not \(word)")
+                }
+                swapFile = size
             case "--list":
                 print(Registry.measurements.map(\.name).joined(separator: "\n"))
                 return nil
@@ -71,7 +79,7 @@ struct Command {
 
     private func run() throws -> Int32 {
         Interruption.watch()
-        let bench = try Bench(binaries: binaries, quick: isQuick, apps: apps, chosen: peers)
+        let bench = try Bench(binaries: binaries, quick: isQuick, apps: apps, swapFile: swapFile, chosen: peers)
         defer { bench.removeAll() }
         let all = Registry.peers(bench)
         var names = all.map(\.name)

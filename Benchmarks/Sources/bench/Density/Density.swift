@@ -13,15 +13,17 @@ struct Density: Measurement {
             plan.sweep > 0
             ? "looks through its data for what has expired every \(plan.sweep) s, a part each second"
             : "does nothing unasked"
+        let swapFile =
+            plan.swapFile > 0 ? " and, for what has no room there, a swap file of \(grouped(plan.swapFile)) MiB" : ""
         return
             "\(plan.apps) apps of three kinds (a Python HTTP server, a Node service, one in C), each with a data set in "
             + "memory, some 35 MiB in all; it answers with 40 records from anywhere in it, and \(sweep). "
             + "\(grouped(plan.memory)) MiB of the machine's memory are left by a balloon of locked memory on the machine "
-            + "itself, beside \(grouped(plan.swap)) MiB of swap in zram (lzo-rle). "
+            + "itself, beside \(grouped(plan.swap)) MiB of swap in zram (lzo-rle)\(swapFile). "
             + "\(plan.hot) hot apps are asked \(plan.rate) times a second each, each of the others every "
             + "\(plan.pause.lowerBound) to \(plan.pause.upperBound) s, for \(plan.seconds) s after \(plan.warming) s that do "
-            + "not count; an answer may take \(plan.limit) s, and its time counts from when the request was due. With "
-            + "Torpor a gateway asks the supervisor for a cold app first, and that time counts. Calm: \(plan.calmApps) "
+            + "not count; an answer may take \(plan.limit) s, and its time counts from when the request was due; a "
+            + "connection wakes or launches a cold app of Torpor's, and that time counts. Calm: \(plan.calmApps) "
             + "apps. Held: no request of a hot app fails, and their 99th percentile is at most "
             + "\(Int(DensityPlan.slower)) × that when it is calm (the median of all peers)."
     }
@@ -69,7 +71,7 @@ struct Density: Measurement {
         for peer in peers { if let missing = peer.missing { run.note(peer.name, "not measured: \(missing)") } }
         try prepare(bench)
         // No run may take the memory for longer than this.
-        let machine = try DensityMachine(bench, plan, seconds: bench.quick ? 600 : 2_400)
+        let machine = try DensityMachine(bench, plan, seconds: bench.quick ? 600 : 3_600)
         defer { machine.end() }
         say("  \(plan.memory) MiB are left, \(machine.device) is the swap")
         let trial = DensityTrial(run, plan, machine)

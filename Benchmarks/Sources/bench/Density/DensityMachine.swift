@@ -9,8 +9,9 @@ final class DensityMachine {
 
     init(_ bench: Bench, _ plan: DensityPlan, seconds: Int) throws {
         output = bench.disk + "/bound-says"
+        let swapFile = plan.swapFile > 0 ? [bench.disk + "/swap", "\(plan.swapFile)"] : []
         child = try Child(
-            [bench.program("bound"), "\(plan.memory)", "\(plan.swap)", "lzo-rle", "\(seconds)"],
+            [bench.program("bound"), "\(plan.memory)", "\(plan.swap)", "lzo-rle", "\(seconds)"] + swapFile,
             hasInput: true,
             output: output,
             errors: output + "-errors"

@@ -8,6 +8,8 @@ struct DensityPlan {
     let memory: Int
     /// The size of the swap in zram, in MiB.
     let swap: Int
+    /// The size of a swap file beside it, for what has no room in zram, in MiB; 0 for none.
+    let swapFile: Int
     /// Apps that are asked constantly, and how often a second each.
     let hot = 10
     let rate = 20
@@ -28,13 +30,14 @@ struct DensityPlan {
     static let port = 21_000
 
     init(_ bench: Bench) {
+        swapFile = bench.swapFile
         // The apps have some 35 MiB each: a third of them fits.
         if bench.quick {
             (apps, memory, swap, pause, warming, seconds) = (100, 1_200, 1_800, 60...180, 4, 16)
             steps = bench.apps.isEmpty ? [60, 80, 100] : bench.apps
         } else {
             (apps, memory, swap, pause, warming, seconds) = (200, 2_400, 3_600, 120...360, 5, 30)
-            steps = bench.apps.isEmpty ? [75, 100, 130, 160, 200, 300, 450, 700] : bench.apps
+            steps = bench.apps.isEmpty ? [75, 100, 110, 120, 130, 145, 160, 200, 300, 450, 700] : bench.apps
         }
         sweep = 20
     }

@@ -6,9 +6,7 @@ struct DensityRequests {
     struct Part {
         /// Answered ones, in milliseconds, sorted.
         var times: [Double] = []
-        /// Of these, what passed before the app itself was asked.
-        var gateway: [Double] = []
-        /// The others, by what became of them: refused, broken, late, gateway.
+        /// The others, by what became of them: refused, broken, late.
         var failures: [String: Int] = [:]
 
         var count: Int { times.count + failed }
@@ -35,21 +33,17 @@ struct DensityRequests {
         for line in text.split(separator: "\n") {
             let words = line.split(separator: " ")
             if words.count == 2, words[0] == "cpu" { cpu = Double(words[1]) ?? 0 }
-            guard words.count == 7, let due = Double(words[2]), let took = Double(words[3]),
-                let waited = Double(words[4])
-            else { continue }
+            guard words.count == 6, let due = Double(words[2]), let took = Double(words[3]) else { continue }
             guard due >= Double(warming) * 1e6 else { continue }
             let path = words[0] == "h" ? \DensityRequests.hot : \DensityRequests.cold
-            if words[5] == "ok" {
+            if words[4] == "ok" {
                 self[keyPath: path].times.append(took / 1_000)
-                self[keyPath: path].gateway.append(waited / 1_000)
             } else {
-                self[keyPath: path].failures[String(words[5]), default: 0] += 1
+                self[keyPath: path].failures[String(words[4]), default: 0] += 1
             }
         }
         hot.times.sort()
         cold.times.sort()
-        cold.gateway.sort()
         guard hot.count > 0 else { throw Trouble("the load generator has made no requests") }
     }
 }

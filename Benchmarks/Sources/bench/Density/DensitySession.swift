@@ -65,8 +65,6 @@ class DensitySession: Session {
     func setUp() throws {}
     /// Launches these apps, hot ones among them or not.
     func launch(_ slots: Range<Int>) throws {}
-    /// The socket by which the load generator asks for cold apps; nil: they run.
-    var gateway: String? { nil }
 
     // MARK: Launching
 
@@ -124,7 +122,6 @@ class DensitySession: Session {
         command += [
             "\(plan.pause.upperBound)", "\(seconds)", "\(DensityPlan.port)", "\(seed)", "\(plan.limit)", results,
         ]
-        if let gateway { command.append(gateway) }
         let child = try Child(command, errors: errors)
         defer { child.end(grace: 0) }
         let limit = now() + Double(seconds + plan.limit) + 20
@@ -211,8 +208,6 @@ final class DensityTorpor: DensitySession {
         try super.init(bench, peer, apps, plan)
     }
 
-    override var gateway: String? { runtime + "/io.torpor" }
-
     private func binary(_ name: String) -> String {
         URL(fileURLWithPath: bench.binaries).resolvingSymlinksInPath().path + "/" + name
     }
@@ -245,7 +240,10 @@ final class DensityTorpor: DensitySession {
     override func launch(_ slots: Range<Int>) throws {
         let names = slots.map { "w\($0)" }.joined(separator: " ")
         let how = slots.lowerBound < plan.hot ? "" : "--background "
-        try running().run("\(binary("torpor")) start \(how)--no-wait \(names) --socket \(gateway ?? "")", seconds: 30)
+        try running().run(
+            "\(binary("torpor")) start \(how)--no-wait \(names) --socket \(runtime)/io.torpor",
+            seconds: 30
+        )
     }
 
     private var configuration: String {
@@ -275,6 +273,7 @@ final class DensityTorpor: DensitySession {
             log = "null"
             environment = { \(environment) }
             background_time = "1s"
+            event_time = "5s"
             page_out_after = "1s"
             memory_needed = "36MiB"
             evict = "\(evicts ? "kill" : "never")"
@@ -290,7 +289,7 @@ final class DensityTorpor: DensitySession {
         for slot in 0..<load.count {
             let words = command(slot).map { "\"\($0)\"" }.joined(separator: ", ")
             text += "[apps.w\(slot)]\nexec = [\(words)]\n"
-            text += "ready = { tcp = \"127.0.0.1:\(DensityPlan.port + slot)\", interval = \"10ms\" }\n"
+            text += "[[apps.w\(slot).sockets]]\nstream = \"127.0.0.1:\(DensityPlan.port + slot)\"\n"
         }
         return text
     }
