@@ -10,7 +10,10 @@ QUICK ?=
 CHECK ?=
 WRITE ?=
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata elfutils \
-	dbus python3-dbusmock gcc mypy
+	dbus python3-dbusmock umockdev gir1.2-umockdev-1.0 gcc mypy libmicrohttpd-dev libmosquitto-dev libnats-dev
+
+# Servers that tests start by themselves.
+SERVERS := nats-server mosquitto mosquitto-clients gpsd gpsd-clients
 
 # What makes the Debian package and looks at it.
 DEB := dpkg-dev binutils chrpath lintian man-db python3 shellcheck
@@ -37,9 +40,11 @@ release: deps ## Release build, in .build/release
 	$(SWIFT) build -c release --product torpor
 	$(SWIFT) build -c release --product torpor-keeper
 	$(SWIFT) build -c release --product torpor-policy-host
+	$(SWIFT) build -c release --product torpor-gateway
 	@for policy in Jetsam Mobile Schedule Server; do $(SWIFT) build -c release --product $${policy}Policy || exit 1; done
 
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
+	@scripts/install-packages $(SERVERS)
 	@scripts/run-tests $(FILTER)
 
 test-systemd: release ## The package on a booted systemd, in a container (root; FILTER=… for some)
@@ -60,10 +65,11 @@ chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEE
 	$(SWIFT) build --build-tests
 	TORPOR_CHAOS_ROUNDS=$(ROUNDS) TORPOR_CHAOS_SEED=$(SEED) $(SWIFT) test --skip-build --filter ChaosTests
 
-deb: release ## Make the Debian package .build/deb/torpor_VERSION_ARCH.deb
+deb: release ## Make the Debian packages .build/deb/torpor_VERSION_ARCH.deb and torpor-gateway_VERSION_ARCH.deb
 	@scripts/install-packages $(DEB)
 	@packaging/deb/build
-	@lintian --fail-on error,warning --allow-root .build/deb/torpor_*_$$(dpkg --print-architecture).deb
+	@packaging/deb/build-gateway
+	@lintian --fail-on error,warning --allow-root .build/deb/torpor{,-gateway}_*_$$(dpkg --print-architecture).deb
 
 test-deb: release ## Install, upgrade, remove and purge the package on a bare Debian 12
 	@scripts/install-packages $(DEB) mmdebstrap

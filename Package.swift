@@ -7,6 +7,7 @@ let package = Package(
     name: "torpor",
     products: [
         .executable(name: "torpor", targets: ["torpor"]),
+        .executable(name: "torpor-gateway", targets: ["torpor-gateway"]),
         .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
         .executable(name: "torpor-policy-host", targets: ["torpor-policy-host"]),
         .executable(name: "torpord", targets: ["torpord"]),
@@ -35,16 +36,27 @@ let package = Package(
     ],
     targets: [
         .target(name: "AppConnection", dependencies: ["Linux", "TorporAPI", "Varlink"]),
+        .target(name: "Bluetooth", dependencies: ["EventLoop", "Linux", "SystemBus"]),
         .target(name: "CKeeperProtocol"),
         .target(name: "CLinux"),
+        // These three are for torpor-gateway alone.
+        .systemLibrary(
+            name: "CMicrohttpd",
+            pkgConfig: "libmicrohttpd",
+            providers: [.apt(["libmicrohttpd-dev"])]
+        ),
+        .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
+        .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
         .target(name: "CPolicyWire", dependencies: ["TorporPolicyABI"]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
         .target(name: "CTOML", cxxSettings: [.define("NDEBUG")]),
         .target(name: "CalendarTime"),
-        .target(name: "Configuration", dependencies: ["CTOML", "Lifecycle", "Linux"]),
+        .target(name: "Configuration", dependencies: ["CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox"]),
+        .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux"]),
         .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
+        .target(name: "Gateway", dependencies: ["Configuration", "Linux", "TorporAPI", "Varlink"]),
         .target(name: "JetsamPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Jetsam"),
         .target(name: "KeeperProtocol", dependencies: ["CKeeperProtocol", "Linux"]),
         .target(name: "KernelFiles", dependencies: ["Linux"], path: "Tests/Support/KernelFiles"),
@@ -53,11 +65,16 @@ let package = Package(
             name: "Linux",
             dependencies: ["CLinux", .product(name: "SystemPackage", package: "swift-system")]
         ),
-        .target(name: "LoginManager", dependencies: ["CSystemd", "EventLoop", "Linux"]),
+        .target(name: "Location", dependencies: ["EventLoop", "Linux", "Varlink"]),
+        .target(name: "LoginManager", dependencies: ["EventLoop", "Linux", "SystemBus"]),
+        .target(name: "Mailbox", dependencies: ["Varlink"]),
         .target(name: "MobilePolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Mobile"),
+        .target(name: "MockBlueZ", dependencies: ["MockLogind"], path: "Tests/Support/MockBlueZ"),
+        .target(name: "MockDevices", path: "Tests/Support/MockDevices"),
         .target(name: "MockLogind", path: "Tests/Support/MockLogind"),
         .target(name: "Notify", dependencies: ["Linux"]),
         .target(name: "Output", dependencies: ["EventLoop", "Linux"]),
+        .target(name: "PathWatch", dependencies: ["EventLoop", "Linux"]),
         .target(name: "Policies", dependencies: ["CPolicyWire", "Linux", "TorporPolicyABI"]),
         .target(name: "PolicyHost", dependencies: ["EventLoop", "Linux", "Policies", "TorporPolicyABI"]),
         .target(
@@ -72,6 +89,7 @@ let package = Package(
             dependencies: ["CalendarTime", "TorporPolicyKit"],
             path: "Plugins/Schedule"
         ),
+        .target(name: "Schedules", dependencies: ["CalendarTime"]),
         .target(name: "ScriptedServer", dependencies: ["Linux", "Varlink"], path: "Tests/Support/ScriptedServer"),
         .target(name: "ServerPolicy", dependencies: ["CalendarTime", "TorporPolicyKit"], path: "Plugins/Server"),
         .target(name: "ServiceManager", dependencies: ["CSystemd", "Linux"]),
@@ -79,11 +97,15 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Configuration", "EventLoop", "Lifecycle", "Linux", "LoginManager", "Notify", "Output", "Policies",
-                "PolicyHost", "Processes", "Recovery", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI",
+                "Bluetooth", "CalendarTime", "Configuration", "Devices", "EventLoop", "Lifecycle", "Linux", "Location",
+                "LoginManager", "Mailbox", "Notify", "Output", "PathWatch", "Policies", "PolicyHost", "Processes",
+                "Recovery",
+                "Schedules", "ServiceManager", "Store", "TorporAPI",
+                "TorporPolicyABI",
                 "Varlink", "VarlinkServer",
             ]
         ),
+        .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux"]),
         .target(name: "TestMachine", path: "Tests/Support/TestMachine"),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),
         .target(name: "TorporApp", dependencies: ["AppConnection", "Linux", "TorporAPI", "Varlink"]),
@@ -131,6 +153,14 @@ let package = Package(
             ]
         ),
         .executableTarget(
+            name: "torpor-gateway",
+            dependencies: [
+                "AppConnection", "CMicrohttpd", "CMosquitto", "CNATS", "Configuration", "Gateway", "Linux", "TorporAPI",
+                "Varlink",
+            ],
+            linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+        ),
+        .executableTarget(
             name: "torpor-keeper",
             dependencies: ["CKeeperProtocol"],
             linkerSettings: [
@@ -169,12 +199,17 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
         ),
         .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime", "Linux"]),
-        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle"]),
+        .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle", "Linux", "Mailbox"]),
         .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
+        .testTarget(
+            name: "GatewayTests",
+            dependencies: ["Configuration", "Gateway", "Linux", "ScriptedServer", "Varlink"]
+        ),
         .testTarget(
             name: "Integration",
             dependencies: [
-                "KernelFiles", "Linux", "MockLogind", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink",
+                "KernelFiles", "Linux", "MockBlueZ", "MockDevices", "MockLogind", "PolicyLibraries", "ScriptedServer",
+                "TorporAPI", "Varlink",
                 "conformance-app", "swift-notes", "torpor", "torpor-keeper", "torpor-policy-host", "torpord",
             ],
             exclude: [
@@ -188,9 +223,12 @@ let package = Package(
         ),
         .testTarget(name: "LifecycleTests", dependencies: ["Lifecycle"]),
         .testTarget(name: "LinuxTests", dependencies: ["KernelFiles", "Linux"]),
+        .testTarget(name: "LocationTests", dependencies: ["EventLoop", "Linux", "Location"]),
         .testTarget(name: "LoginManagerTests", dependencies: ["EventLoop", "Linux", "LoginManager", "MockLogind"]),
+        .testTarget(name: "MailboxTests", dependencies: ["Mailbox", "Varlink"]),
         .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
+        .testTarget(name: "PathWatchTests", dependencies: ["EventLoop", "Linux", "PathWatch"]),
         .testTarget(
             name: "PluginTests",
             dependencies: ["Linux", "Policies", "TorporPolicyABI", "torpor-policy-host"]
@@ -212,10 +250,12 @@ let package = Package(
         ),
         .testTarget(name: "StoreTests", dependencies: ["CSQLite", "EventLoop", "Linux", "Store", "store-writer"]),
         .testTarget(name: "RecoveryTests", dependencies: ["Linux", "Recovery"]),
+        .testTarget(name: "SchedulesTests", dependencies: ["CalendarTime", "Schedules"]),
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "Configuration", "EventLoop", "KernelFiles", "Lifecycle", "Linux", "Policies", "Processes",
+                "CalendarTime", "Configuration", "EventLoop", "KernelFiles", "Lifecycle", "Linux", "Policies",
+                "Processes",
                 "Supervisor", "TorporAPI", "TorporPolicyABI", "Varlink",
             ]
         ),
@@ -236,8 +276,8 @@ let package = Package(
 )
 
 let withoutSwift: Set = [
-    "CKeeperProtocol", "CLinux", "CPolicyWire", "CSQLite", "CSystemd", "CTOML", "TorporPolicyABI", "torpor-keeper",
-    "torpor-policy-host", "torpor-test-app",
+    "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CPolicyWire", "CSQLite", "CSystemd", "CTOML",
+    "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
 ]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []

@@ -832,8 +832,9 @@ static void put_declined(struct text *call, unsigned declines)
 
 /* Puts an answer into the queue; it is sent at once where that can be. With `lock` held. */
 static int queue_answer(torpor_app *app, int64_t id, const char *result, const char *text, int64_t expected_ms,
-                        unsigned declines)
+                        unsigned declines, torpor_fetched fetched)
 {
+    static const char *const found[] = {NULL, "new-data", "no-data", "failed"};
     if (app->path == NULL)
         return 0;
     struct text call = start_call("Answer");
@@ -852,6 +853,10 @@ static int queue_answer(torpor_app *app, int64_t id, const char *result, const c
     }
     if (declines != 0)
         put_declined(&call, declines);
+    if (fetched > TORPOR_FETCHED_UNKNOWN && fetched <= TORPOR_FETCHED_FAILED) {
+        put(&call, ",\"fetch\":");
+        put_string(&call, found[fetched]);
+    }
     finish_call(&call, false);
     struct answer *answer = calloc(1, sizeof *answer);
     if (answer == NULL || call.broken) {
@@ -899,20 +904,33 @@ static void read_answers(torpor_app *app)
     }
 }
 
-int torpor_app_answer(torpor_app *app, int64_t id, torpor_result result, const char *text, unsigned declines)
+static int answer_later(torpor_app *app, int64_t id, torpor_result result, const char *text, unsigned declines,
+                        torpor_fetched fetched)
 {
     if (result == TORPOR_LATER)
         return fail(app, -EINVAL, "An answer is TORPOR_DONE or TORPOR_FAILED; torpor_app_pending asks for more time.");
     pthread_mutex_lock(&app->lock);
-    int code = queue_answer(app, id, result == TORPOR_DONE ? "done" : "failed", text, -1, declines);
+    int code = queue_answer(app, id, result == TORPOR_DONE ? "done" : "failed", text, -1, declines,
+                            fetched);
     pthread_mutex_unlock(&app->lock);
     return code == 0 ? 0 : no_memory(app);
+}
+
+int torpor_app_answer(torpor_app *app, int64_t id, torpor_result result, const char *text, unsigned declines)
+{
+    return answer_later(app, id, result, text, declines, TORPOR_FETCHED_UNKNOWN);
+}
+
+int torpor_app_answer_fetch(torpor_app *app, int64_t id, torpor_result result, const char *text,
+                            torpor_fetched fetched)
+{
+    return answer_later(app, id, result, text, 0, fetched);
 }
 
 int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const char *text)
 {
     pthread_mutex_lock(&app->lock);
-    int code = queue_answer(app, id, "pending", text, expected_ms, 0);
+    int code = queue_answer(app, id, "pending", text, expected_ms, 0, TORPOR_FETCHED_UNKNOWN);
     pthread_mutex_unlock(&app->lock);
     return code == 0 ? 0 : no_memory(app);
 }
@@ -937,6 +955,7 @@ static torpor_handler *handler_of(const torpor_delegate *delegate, const char *n
         {"taskExpiring", delegate->task_expiring},
         {"didReceiveMemoryWarning", delegate->did_receive_memory_warning},
         {"settingsDidChange", delegate->settings_did_change},
+        {"performFetch", delegate->perform_fetch},
         {"willTerminate", delegate->will_terminate},
     };
     for (size_t index = 0; index < sizeof handlers / sizeof handlers[0]; index++)
@@ -958,7 +977,7 @@ static void deliver(torpor_app *app, torpor_message *message)
     if (result == TORPOR_LATER)
         return;
     const char *name = result == TORPOR_DONE ? "done" : "failed";
-    if (queue_answer(app, message->id, name, message->text, -1, message->declines) != 0)
+    if (queue_answer(app, message->id, name, message->text, -1, message->declines, message->fetched) != 0)
         complain(app, "There was no memory for the answer to %s.", message->name);
 }
 
@@ -969,7 +988,7 @@ static int launch_alone(torpor_app *app)
     torpor_json *parameters = torpor_json_read("{\"options\":{}}", 14);
     app->told_alone = true;
     for (int index = 0; index < 3; index++) {
-        torpor_message message = {index + 1, names[index], -1, parameters, NULL, 0};
+        torpor_message message = {index + 1, names[index], -1, parameters, NULL, 0, TORPOR_FETCHED_UNKNOWN};
         deliver(app, &message);
     }
     torpor_json_free(parameters);

@@ -79,6 +79,14 @@ enum {
     TORPOR_DECLINES_SNAPSHOT = 4     /* In an answer to did_enter_background: that a picture of it is kept. */
 };
 
+/* What an app found that looked for new content; the next time is chosen by it. */
+typedef enum torpor_fetched {
+    TORPOR_FETCHED_UNKNOWN = 0,
+    TORPOR_FETCHED_NEW_DATA = 1,
+    TORPOR_FETCHED_NO_DATA = 2,
+    TORPOR_FETCHED_FAILED = 3 /* It could not look. */
+} torpor_fetched;
+
 /* Something that the app is told; valid until its function returns. */
 typedef struct torpor_message {
     int64_t id;                    /* Counts the messages of this run of the app, from 1. */
@@ -88,6 +96,7 @@ typedef struct torpor_message {
     /* Of the answer, to be set by the function: */
     const char *text;  /* A sentence, for TORPOR_FAILED; copied when the function returns. */
     unsigned declines; /* TORPOR_DECLINES_... */
+    torpor_fetched fetched; /* For perform_fetch: what there was. */
 } torpor_message;
 
 typedef torpor_result torpor_handler(torpor_app *app, torpor_message *message, void *context);
@@ -107,7 +116,11 @@ typedef struct torpor_delegate {
     torpor_handler *did_receive_memory_warning;
     torpor_handler *settings_did_change;
     torpor_handler *will_terminate;             /* parameters: reason */
-    torpor_handler *other;                      /* Every message that has no function above, or NULL there. */
+    torpor_handler *perform_fetch;              /* It is time to look for new content; sets message->fetched. */
+    /* Every message that has no function above, or NULL there. What waited in the app's mailbox (didReceiveEvent,
+     * didReceiveNotification, didReceiveRemoteNotification ...) has the parameters id, topic, key, payload, sender, count,
+     * first_at and last_at. */
+    torpor_handler *other;
     /* Before the first message, and again when the supervisor was replaced: how the app is (app, incarnation, state,
      * transition, options, tasks). Whoever is not launched with ready = "delegate" learns here whether it is in use. */
     void (*attached)(torpor_app *app, const torpor_json *situation, void *context);
@@ -140,6 +153,9 @@ int torpor_app_start(torpor_app *app);
 
 /* The answer to a message whose function returned TORPOR_LATER; does not wait. text may be NULL. */
 int torpor_app_answer(torpor_app *app, int64_t id, torpor_result result, const char *text, unsigned declines);
+/* The answer to performFetch, as above; with TORPOR_FETCHED_FAILED it may be TORPOR_DONE all the same. */
+int torpor_app_answer_fetch(torpor_app *app, int64_t id, torpor_result result, const char *text,
+                            torpor_fetched fetched);
 /* Says that the answer to a message takes about so long from now, for a longer deadline, where the app's
  * extension_limit allows it; that of did_enter_background is never longer. */
 int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const char *text);

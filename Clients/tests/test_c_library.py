@@ -111,6 +111,14 @@ class CLibraryTests(SupervisedTestCase):
         self.assertEqual(probe.seen.count("attached inactive"), 1)
         probe.finish()
 
+    def test_what_a_fetch_found_is_part_of_the_answer(self) -> None:
+        probe = self.probe()
+        self.assertEqual(self.supervisor.told("performFetch"), {"result": "done"})
+        for number, name in enumerate(["new-data", "no-data", "failed"], 1):
+            probe.do(f"fetched {number}")
+            self.assertEqual(self.supervisor.told("performFetch"), {"result": "done", "fetch": name})
+        probe.finish()
+
     def test_failed_declined_and_later_answers(self) -> None:
         probe = self.probe()
         probe.do("fails openURL")

@@ -32,7 +32,7 @@ class Recorder(torpor.Delegate):
         return await result if asyncio.iscoroutine(result) else result
 
     will_finish_launching = did_finish_launching = open_url = did_become_active = hear
-    will_resign_active = did_enter_background = task_expiring = other = hear
+    will_resign_active = did_enter_background = task_expiring = perform_fetch = other = hear
 
     def restore_state(self, message: torpor.Message) -> None:
         self.heard.append(message)
@@ -78,7 +78,9 @@ class AsyncioTests(SupervisedTestCase):
                 "willFinishLaunching": lambda message: message.decline("url"),
                 "openURL": fails,
                 "didEnterBackground": lambda message: torpor.LATER,
+                "performFetch": lambda message: message.fetched("no-data"),
             }
+            self.assertEqual(await self.told("performFetch"), {"result": "done", "fetch": "no-data"})
             self.assertEqual(await self.told("willFinishLaunching"), {"result": "done", "declines": ["url"]})
             self.assertEqual(await self.told("openURL"), {"result": "failed", "text": "RuntimeError"})
             number = self.supervisor.tell("didEnterBackground")

@@ -40,7 +40,7 @@ class Recorder(torpor.Delegate):
 
     will_finish_launching = restore_state = did_finish_launching = open_url = did_become_active = hear
     will_resign_active = did_enter_background = will_enter_foreground = resumed = task_expiring = hear
-    did_receive_memory_warning = settings_did_change = will_terminate = other = hear
+    did_receive_memory_warning = settings_did_change = perform_fetch = will_terminate = other = hear
 
     @property
     def names(self) -> List[str]:
@@ -85,7 +85,9 @@ class ThreadsTests(SupervisedTestCase):
             "willFinishLaunching": lambda message: message.decline("restoration", "url"),
             "openURL": fails,
             "didEnterBackground": lambda message: torpor.LATER,
+            "performFetch": lambda message: message.fetched("new-data"),
         }
+        self.assertEqual(self.supervisor.told("performFetch"), {"result": "done", "fetch": "new-data"})
         self.assertEqual(
             self.supervisor.told("willFinishLaunching"), {"result": "done", "declines": ["restoration", "url"]}
         )

@@ -176,7 +176,9 @@ int tlx_timerfd(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD
 
 int tlx_clock_watch_arm(int fd) {
     struct itimerspec never = {.it_value = {.tv_sec = (time_t)1 << 40}};
-    return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+    int result = timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+    // It says so that the clock was set since the last time, and is armed all the same (timerfd_settime(2), "NOTES").
+    return result < 0 && errno == ECANCELED ? 0 : result;
 }
 
 int tlx_clock_watch(void) {

@@ -9,6 +9,8 @@ struct AppDraft {
     var answers = false
     /// `ready`, read again for each instance, since `%i` may stand in it.
     var ready: (context: Context, node: Node)?
+    /// `sockets`, as `ready`.
+    var sockets: (context: Context, node: Node)?
     /// Where each key that was written stands.
     var origins: [String: Origin] = [:]
     /// Where the app's table stands.
@@ -81,6 +83,13 @@ struct AppDraft {
         {
             error("expiry_warning", "must be shorter than task_time")
         }
+        let location = origins["location"] == nil ? "regions" : "location"
+        if origins[location] != nil, !specification.backgroundModes.contains(.location) {
+            warning(location, "does nothing without background_modes = [\"location\"]")
+        }
+        if !specification.bluetooth.isEmpty, !specification.backgroundModes.contains(.bluetoothCentral) {
+            warning("bluetooth", "does nothing without background_modes = [\"bluetooth-central\"]")
+        }
         if answers, specification.signals.isEmpty {
             warning("answers", "there is nothing to answer without signals")
         }
@@ -111,6 +120,10 @@ struct AppDraft {
 
     private func finish(_ app: inout AppSpecification) {
         if answers { app.rules.answeredMessages = Set(app.signals.keys) }
+        if let sockets {
+            let node = app.instance.map { sockets.node.replacing(String($0)) } ?? sockets.node
+            app.sockets = SocketReader.sockets(sockets.context, node) ?? []
+        }
         guard let ready else { return }
         let node = app.instance.map { ready.node.replacing(String($0)) } ?? ready.node
         guard let value = ReadyReader.ready(ready.context, node) else { return }
@@ -143,6 +156,17 @@ extension AppSettings {
         for index in afterStop.indices { afterStop[index].command = afterStop[index].command.map(put) }
         sharedResources = sharedResources.map(put)
         purgeable = purgeable.map(put)
+        settingsFiles = settingsFiles.map(put)
+        identityFiles = identityFiles.map(put)
+        for index in paths.indices {
+            paths[index].name = put(paths[index].name)
+            paths[index].path = put(paths[index].path)
+        }
+        for index in devices.indices {
+            devices[index].name = put(devices[index].name)
+            devices[index].node = devices[index].node.map(put)
+            devices[index].properties = devices[index].properties.mapValues(put)
+        }
         if case .file(let path) = standardInput { standardInput = .file(put(path)) }
         if case .file(let path) = standardError { standardError = .file(put(path)) }
     }

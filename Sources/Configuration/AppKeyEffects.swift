@@ -5,9 +5,11 @@ import Linux
 enum AppKeyEffects {
     typealias AppKey = ComparedKey<AppSpecification>
 
-    static let all: [AppKey] = (program + start + stop + deadlines + background + memory + output).sorted {
-        $0.name < $1.name
-    }
+    static let all: [AppKey] =
+        (program + start + stop + deadlines + background + events + memory + output + notices + connections + messages)
+        .sorted {
+            $0.name < $1.name
+        }
 
     /// Given to a process at its launch, and its own from then on.
     private static let program: [AppKey] = [
@@ -150,6 +152,50 @@ enum AppKeyEffects {
         .table("state_limit", \.stateLimit, .live, size),
         .value("wake_after_force_quit", \.wakeAfterForceQuit, .live),
         .value("before_first_unlock", \.beforeFirstUnlock, .live),
+        .value("background_modes", \.backgroundModes, .live),
+        .value("bluetooth", \.bluetooth, .live),
+        AppKey(
+            name: "location",
+            effect: { _, _ in .live },
+            isSame: { LocationReader.members($0.location) == LocationReader.members($1.location) },
+            written: { LocationReader.members($0.location) },
+            copy: { specification, new in
+                let regions = specification.location.regions
+                specification.location = new.location
+                specification.location.regions = regions
+            }
+        ),
+        .value("regions", \.location.regions, .live),
+        .value("wake_on_connect", \.wakeOnConnect, .live),
+        .value("keep_alive", \.keepAlive, .live),
+    ]
+
+    private static let events: [AppKey] = [
+        .value("fetch_interval", \.fetchInterval, .live),
+        .table("timers", \.timers, .live) { timers in
+            Dictionary(timers.map { ($0.name, $0.written) }, uniquingKeysWith: { $1 })
+        },
+    ]
+
+    private static let connections: [AppKey] = [
+        AppKey(
+            name: "sockets",
+            // An app has what it was given at its launch; the rest is torpord's.
+            effect: { old, new in
+                let isPassedAlike = old.sockets.elementsEqual(new.sockets) { $0.isPassedLike($1) }
+                return isPassedAlike && old.sockets != new.sockets ? .live : .restart
+            },
+            isSame: { $0.sockets == $1.sockets },
+            written: { specification in
+                Dictionary(
+                    specification.sockets.map {
+                        ($0.name, String(($0.written ?? "").dropFirst($0.name.utf8.count + 2)))
+                    },
+                    uniquingKeysWith: { $1 }
+                )
+            },
+            copy: { $0.sockets = $1.sockets }
+        )
     ]
 
     private static let memory: [AppKey] = [
@@ -161,6 +207,22 @@ enum AppKeyEffects {
         .value("purgeable", \.purgeable, .live),
         .value("last_resort", \.lastResort, .live),
         .table("resources", \.resources, .live, members(of:)),
+    ]
+
+    private static let messages: [AppKey] = [
+        .table("topics", \.topics, .live, TopicRule.members(of:)),
+        .value("accepts_from", \.acceptsFrom, .live),
+        .value("mailbox_limit", \.mailboxLimit, .live),
+        .table("mailbox_size", \.mailboxSize, .live, size),
+        .table("wake_storm", \.wakeStorm, .live, WakeStormReader.members(of:)),
+    ]
+
+    private static let notices: [AppKey] = [
+        .value("paths", \.paths, .live),
+        .value("devices", \.devices, .live),
+        .value("settings_files", \.settingsFiles, .live),
+        .value("identity_files", \.identityFiles, .live),
+        .value("notifications", \.notifications, .live),
     ]
 
     private static let output: [AppKey] = [

@@ -4,9 +4,11 @@ import Lifecycle
 enum AppKeys {
     typealias AppKey = Key<AppDraft>
 
-    static let all: [AppKey] = (program + start + stop + deadlines + background + memory + output).sorted {
-        $0.name < $1.name
-    }
+    static let all: [AppKey] =
+        (program + start + stop + deadlines + background + events + memory + output + notices + connections + messages)
+        .sorted {
+            $0.name < $1.name
+        }
 
     private static let program: [AppKey] = [
         .value("exec", \.specification.exec, Read.command),
@@ -93,6 +95,23 @@ enum AppKeys {
         .value("state_limit", \.specification.stateLimit, Read.size),
         .value("wake_after_force_quit", \.specification.wakeAfterForceQuit, Read.texts),
         .value("before_first_unlock", \.specification.beforeFirstUnlock) { Read.choice($0, $1) },
+        .value("background_modes", \.specification.backgroundModes, EventReaders.modes),
+        .value("bluetooth", \.specification.bluetooth, BluetoothReader.triggers),
+        AppKey("location") { context, node, draft in
+            Read.table(context, node, LocationReader.keys, into: &draft.specification.location)
+        },
+        .value("regions", \.specification.location.regions, LocationReader.regions),
+        .value("wake_on_connect", \.specification.wakeOnConnect, EventReaders.wakeOnConnect),
+        .value("keep_alive", \.specification.keepAlive, Read.deadline),
+    ]
+
+    private static let events: [AppKey] = [
+        .value("fetch_interval", \.specification.fetchInterval, TimerReader.interval),
+        .value("timers", \.specification.timers, TimerReader.timers),
+    ]
+
+    private static let connections: [AppKey] = [
+        AppKey("sockets") { context, node, draft in draft.sockets = (context, node) }
     ]
 
     private static let memory: [AppKey] = [
@@ -106,6 +125,36 @@ enum AppKeys {
         AppKey("resources") { context, node, draft in
             TableReader.resources(context, node, into: &draft.specification.resources)
         },
+    ]
+
+    private static let messages: [AppKey] = [
+        AppKey("topics") { context, node, draft in
+            for (name, rule) in TopicRule.topics(context, node) { draft.specification.topics[name] = rule }
+        },
+        .value("accepts_from", \.specification.acceptsFrom, Read.texts),
+        .value("mailbox_limit", \.specification.mailboxLimit, Read.integer(1...100_000)),
+        .value("mailbox_size", \.specification.mailboxSize, Read.size),
+        AppKey("wake_storm") { context, node, draft in
+            Read.table(context, node, WakeStormReader.keys, into: &draft.specification.wakeStorm)
+        },
+    ]
+
+    private static let notices: [AppKey] = [
+        .value("paths", \.specification.paths) { context, node in
+            let triggers = Read.elements(context, node, of: "tables", PathTrigger.read)
+            return triggers.flatMap { Read.unique(context, node, $0, by: \.name) }
+        },
+        .value("devices", \.specification.devices) { context, node in
+            var index = -1
+            let triggers: [DeviceTrigger]? = Read.elements(context, node, of: "tables") { context, node in
+                index += 1
+                return DeviceTrigger.read(context, node, at: index)
+            }
+            return triggers.flatMap { Read.unique(context, node, $0, by: \.name) }
+        },
+        .value("settings_files", \.specification.settingsFiles, Read.paths),
+        .value("identity_files", \.specification.identityFiles, Read.paths),
+        .value("notifications", \.specification.notifications, Read.choices),
     ]
 
     private static let output: [AppKey] = [

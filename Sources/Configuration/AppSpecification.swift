@@ -14,6 +14,8 @@ public struct AppSpecification: Sendable, Hashable {
     public var instance: Int?
     /// The program and its arguments; never empty.
     public var exec: [String] = []
+    /// The sockets that it is given, in this order.
+    public var sockets: [SocketSpecification] = []
     private static let usual = Shared(AppSettings())
     @usableFromInline var settings: Shared<AppSettings>
 
@@ -124,6 +126,42 @@ public struct AppSettings: Sendable, Hashable {
     public var wakeAfterForceQuit: [String] = ["location"]
     /// Whether events may launch the app before the first unlock of its user's session.
     public var beforeFirstUnlock: UnlockRule = .all
+    /// What it does in the background, each once, in the order of their names.
+    public var backgroundModes: [BackgroundMode] = []
+    /// Bluetooth devices that tell the app, and wake it; needs the mode `bluetooth-central`.
+    public var bluetooth: [BluetoothTrigger] = []
+    /// Which positions it is told, and wakes for; needs the mode `location`.
+    public var location = LocationSpecification()
+    /// How a connection to a socket that it opened itself wakes it.
+    public var wakeOnConnect: WakeManner = .none
+    /// Time asleep after which it is woken to keep its connections open; `nil` for never.
+    public var keepAlive: Duration?
+
+    /// Files and directories that tell the app, and wake it.
+    public var paths: [PathTrigger] = []
+    /// Devices that tell the app, and wake it.
+    public var devices: [DeviceTrigger] = []
+    /// Files of which the app hears as `settingsDidChange`; absolute, patterns as glob(7) has them.
+    public var settingsFiles: [String] = []
+    /// Files of which the app hears as `identityDidChange`; absolute, patterns as glob(7) has them.
+    public var identityFiles: [String] = []
+    /// What of the machine the app is told.
+    public var notifications: [NotificationTopic] = NotificationTopic.usual
+    /// An app with the background mode `fetch` looks for new content no more often.
+    public var fetchInterval: Duration = .seconds(900)
+    /// When it is woken.
+    public var timers: [TimerSpecification] = []
+
+    /// What the app takes of what is posted to it, by topic; a name may be a pattern of `*` and `?`.
+    public var topics: [String: TopicRule] = [:]
+    /// The apps that may post to it: names, patterns or `tag:NAME`.
+    public var acceptsFrom: [String] = []
+    /// How many messages may wait for it.
+    public var mailboxLimit = 1_000
+    /// Bytes of all that waits for it; `nil` for any number.
+    public var mailboxSize: UInt64? = 1 << 20
+    /// How often events may wake it.
+    public var wakeStorm = WakeStormRules()
 
     /// Those of an app of which the configuration says nothing.
     public init() {}

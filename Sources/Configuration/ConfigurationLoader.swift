@@ -63,7 +63,12 @@ public enum ConfigurationLoader {
         )
         reader.read(path)
         checkPolicies(reader)
-        let apps = Resolver(system: system, userID: userID, drafts: reader.drafts).apps()
+        let apps = Resolver(
+            system: system,
+            userID: userID,
+            drafts: reader.drafts,
+            keepAliveMinimum: reader.supervisor.keepAliveMinimum
+        ).apps()
         checkMain(reader, apps)
         guard !sink.hasErrors else { return .failure(DiagnosticList(diagnostics: sink.sorted)) }
         return .success(

@@ -169,6 +169,29 @@ enum Read {
         return nil
     }
 
+    /// Words, each of which stands for one of the cases, and each once.
+    static func choices<T: RawRepresentable & CaseIterable & Hashable>(
+        _ context: Context,
+        _ node: Node
+    ) -> [T]? where T.RawValue == String {
+        let values: [T]? = elements(context, node, of: "strings") { choice($0, $1) }
+        guard let values, Set(values).count == values.count else {
+            if values != nil { context.error("the same word stands there twice", at: node.position) }
+            return nil
+        }
+        return values
+    }
+
+    /// The elements, if no two have the same name.
+    static func unique<T>(_ context: Context, _ node: Node, _ values: [T], by name: (T) -> String) -> [T]? {
+        var seen: Set<String> = []
+        for value in values where !seen.insert(name(value)).inserted {
+            context.error("two are called \(quoted(name(value))): give each a name of its own", at: node.position)
+            return nil
+        }
+        return values
+    }
+
     /// A path; a relative one begins at the file's folder.
     static func path(_ context: Context, _ node: Node) -> String? {
         text(context, node).map { Path.join(context.folder, $0) }

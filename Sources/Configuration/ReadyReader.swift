@@ -90,7 +90,7 @@ enum ReadyReader {
     }
 
     /// `host`, `host:port`, `[::1]:port`; nil where it is none of them.
-    private static func authority(_ text: String) -> (host: String, port: UInt16?)? {
+    static func authority(_ text: String) -> (host: String, port: UInt16?)? {
         let host: Substring
         var rest: Substring
         if text.hasPrefix("[") {

@@ -5,6 +5,7 @@ struct Resolver {
     let system: ConfigurationSystem
     let userID: UInt32
     let drafts: [String: AppDraft]
+    let keepAliveMinimum: Duration
 
     /// The apps sorted by name.
     func apps() -> [AppSpecification] {
@@ -14,6 +15,7 @@ struct Resolver {
             guard let draft = drafts[name] else { continue }
             draft.check()
             checkAccounts(draft)
+            checkKeepAlive(draft)
             expanded[name] = draft.expanded()
         }
         let instances = expanded.mapValues { $0.map(\.name) }
@@ -29,6 +31,7 @@ struct Resolver {
             }
         }
         reportCycles()
+        SocketConflicts.check(apps, self)
         return apps.sorted { ($0.template, $0.instance ?? 0) < ($1.template, $1.instance ?? 0) }
     }
 
@@ -77,6 +80,19 @@ struct Resolver {
         }
         if let group = app.group { checkGroup(draft, "group", group) }
         for group in app.supplementaryGroups ?? [] { checkGroup(draft, "supplementary_groups", group) }
+    }
+
+    private func checkKeepAlive(_ draft: AppDraft) {
+        guard let period = draft.specification.keepAlive else { return }
+        if period < keepAliveMinimum {
+            let least = Quantity.text(keepAliveMinimum)
+            draft.error(
+                "keep_alive",
+                "must be \(least) at least: write \(quoted(least)), or lower keep_alive_minimum of [supervisor]"
+            )
+        } else if !draft.specification.backgroundModes.contains(.voip) {
+            draft.warning("keep_alive", "does nothing without background_modes = [\"voip\"]")
+        }
     }
 
     private func checkGroup(_ draft: AppDraft, _ key: String, _ group: String) {

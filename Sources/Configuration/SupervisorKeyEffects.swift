@@ -3,8 +3,10 @@
 enum SupervisorKeyEffects {
     static let all: [ComparedKey<SupervisorSpecification>] =
         [
+            .value("gpsd", \.gpsd, .live),
             .value("history_max_age", \.historyMaxAge, .live),
             .value("history_max_count", \.historyMaxCount, .live),
+            .value("keep_alive_minimum", \.keepAliveMinimum, .live),
             .value("log_level", \.logLevel, .live),
             .value("main", \.main, .live),
             .table("memory", \.memory, .live, MemorySpecification.members),

@@ -1,8 +1,10 @@
 /// Every key of `[supervisor]` and `[policies.NAME]`.
 enum SupervisorKeys {
     static let all: [Key<SupervisorSpecification>] = [
+        .value("gpsd", \.gpsd, LocationReader.gpsd),
         .value("history_max_age", \.historyMaxAge, Read.deadline),
         .value("history_max_count", \.historyMaxCount, Read.integer(1...10_000_000)),
+        .value("keep_alive_minimum", \.keepAliveMinimum, Read.positiveDuration),
         .value("log_directory", \.logDirectory, Read.path),
         .value("log_level", \.logLevel) { Read.choice($0, $1) },
         .optional("main", \.main, Read.text),

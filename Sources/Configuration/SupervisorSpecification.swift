@@ -30,6 +30,10 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var historyMaxAge: Duration? = .seconds(30 * 86_400)
     /// How many events are kept.
     public var historyMaxCount = 100_000
+    /// Where gpsd is, of which positions are heard.
+    public var gpsd = GPSAddress.usual
+    /// The shortest `keep_alive` that apps may have.
+    public var keepAliveMinimum: Duration = .seconds(600)
     /// The least severe messages that the supervisor logs.
     public var logLevel: LogLevel = .info
 

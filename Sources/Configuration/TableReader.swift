@@ -96,6 +96,9 @@ enum TableReader {
         return value
     }
 
+    /// The mode of a file.
+    static func mode(_ context: Context, _ node: Node) -> UInt32? { umask(context, node) }
+
     static func signals(_ context: Context, _ node: Node) -> [(Message, Int32)] {
         var signals: [(Message, Int32)] = []
         let read = Read.signal(orKill: false)

@@ -58,6 +58,7 @@ extension SuspendMethod: Written {}
 extension LogTarget: Written {}
 extension LockRule: Written {}
 extension UnlockRule: Written {}
+extension BackgroundMode: Written {}
 extension ExitRule: Written {}
 extension OrphanRule: Written {}
 extension LogLevel: Written {}

@@ -51,8 +51,8 @@ public final class EventLoop {
     /// if nothing comes.
     public var wakesSoon = false
 
-    /// The loop of sd-event.
-    let event: OpaquePointer
+    /// The loop of sd-event, for what libsystemd adds to it by itself.
+    package let event: OpaquePointer
     /// The I/O watches of normal priority.
     let watches: WatchTable
     /// Those of the last.

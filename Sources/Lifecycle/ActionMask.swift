@@ -27,17 +27,22 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         case .continueProcesses: self = .continueProcesses
         case .endRemains: self = .endRemains
         case .ended: self = .ended
-        case .tell(let message): self.init(rawValue: 1 << (16 + UInt32(message.recordCode)))
-        case .warn: self.init(rawValue: 1 << (16 + UInt32(Message.taskExpiring.recordCode)))
+        case .tell(let message): self.init(message)
+        case .warn: self.init(.taskExpiring)
         case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission,
             .askForMemory:
             self = []
         }
     }
 
+    /// What the core never tells by itself waits in a mailbox, and has no bit.
+    private init(_ message: Message) {
+        self.init(rawValue: message.recordCode < 16 ? 1 << (16 + UInt32(message.recordCode)) : 0)
+    }
+
     /// The messages in the mask.
     public var messages: [Message] {
-        Message.allCases.filter { contains(ActionMask(.tell($0))) }
+        Message.allCases.filter { !ActionMask($0).isEmpty && contains(ActionMask($0)) }
     }
 }
 

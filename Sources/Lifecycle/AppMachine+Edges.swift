@@ -136,7 +136,7 @@ extension AppMachine {
         if running.state == .background, edge.transition == .enteringBackground || edge.transition == .resuming {
             // Launched for an event, the app gets the event's time.
             let forEvent = launchReason == .event && edge.steps == Self.launchedIntoBackground
-            let time = forEvent ? rules.eventTime : rules.backgroundTime
+            let time = forEvent ? wokenFor ?? rules.eventTime : rules.backgroundTime
             if grant == nil {
                 grantIsOver = false
                 grant = Deadline(.backgroundTime, time, now: now)

@@ -142,7 +142,9 @@ extension AppMachine {
         case .restoreState: .didFinishLaunching
         case .didFinishLaunching, .openURL, .didBecomeActive, .willResignActive, .didEnterBackground,
             .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning, .taskExpiring, .settingsDidChange,
-            .identityDidChange, .significantTimeChange, .refresh:
+            .identityDidChange, .significantTimeChange, .refresh, .performFetch, .didReceiveEvent,
+            .didReceiveNotification, .didReceiveRemoteNotification, .didReceiveLocalNotification,
+            .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
             nil
         }
     }
@@ -256,7 +258,7 @@ extension AppMachine {
         }
         if let deadline = grant, deadline.at <= now {
             grant = nil
-            if isHeld { grantIsOver = true } else { actions.append(.report(.backgroundTimeUsed)) }
+            if isHeld { grantIsOver = true } else { backgroundTimeIsOver(into: &actions, now: now) }
         }
         if backgroundTime != nil { backgroundDeadline(into: &actions, now: now) }
     }

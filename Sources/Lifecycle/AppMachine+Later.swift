@@ -55,7 +55,38 @@ extension AppMachine {
     }
 }
 
+/// What records got with events that wake.
+extension AppMachine {
+    /// The bytes that it takes.
+    public static let wakeBytes = 11
+
+    /// Writes it.
+    public func encodeWake(into record: inout RecordWriter) {
+        record.put(sleepsAgain)
+        record.put(wokenFor)
+        record.put(modes.rawValue)
+    }
+
+    /// Takes it back.
+    public mutating func restoreWake(from record: inout RecordReader) {
+        sleepsAgain = record.takeFlag()
+        wokenFor = record.takeOptionalTime()
+        let modes = BackgroundModes(rawValue: record.take(UInt16.self))
+        if !modes.isEmpty { changeBackgroundTime { $0.modes = modes } }
+    }
+}
+
 extension Coordinator {
+    /// Writes what the machine's record got with events that wake.
+    public func encodeWake(_ app: AppID, into record: inout RecordWriter) {
+        nodes[app].machine.encodeWake(into: &record)
+    }
+
+    /// Takes it back.
+    public mutating func restoreWake(_ app: AppID, from record: inout RecordReader) {
+        nodes[app].machine.restoreWake(from: &record)
+    }
+
     /// Writes what the machine's record got later.
     public func encodeLater(_ app: AppID, into record: inout RecordWriter) {
         nodes[app].machine.encodeLater(into: &record)

@@ -4,7 +4,7 @@ extension AppMachine {
     public static let recordedLedger = 32
 
     /// What must be left for the fields that follow the ledger.
-    private static let reservedBytes = 184 + laterBytes + 30
+    private static let reservedBytes = 184 + laterBytes + wakeBytes + 30
 
     /// Writes the machine.
     public func encode(into record: inout RecordWriter) {

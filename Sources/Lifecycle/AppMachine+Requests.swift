@@ -34,6 +34,8 @@ extension AppMachine {
             try hold(reason, until: until, into: &actions, now: now)
         case .release:
             try releaseHolds(into: &actions, now: now)
+        case .mode(let mode, let isTrue):
+            setMode(mode, isTrue: isTrue, into: &actions, now: now)
         case .cover(let begin):
             isCovered = begin
             walk(into: &actions, now: now)
@@ -45,8 +47,8 @@ extension AppMachine {
             forceQuit(into: &actions, now: now)
         case .evict:
             try evict(into: &actions, now: now)
-        case .wake:
-            try wake(into: &actions, now: now)
+        case .wake(let order):
+            try wake(order, into: &actions, now: now)
         case .reset:
             failed = false
             restarts = 0
@@ -98,7 +100,7 @@ extension AppMachine {
         }
     }
 
-    private mutating func start(foreground: Bool, reason: LaunchReason, into actions: inout [Action], now: Duration) {
+    mutating func start(foreground: Bool, reason: LaunchReason, into actions: inout [Action], now: Duration) {
         // An app that opts out of the background would be ended as soon as it was there.
         let foreground = foreground || rules.exitsOnSuspend
         switch phase {
@@ -122,6 +124,7 @@ extension AppMachine {
     mutating func requestLaunch(_ relaunch: Relaunch, into actions: inout [Action]) {
         launchInForeground = relaunch.foreground || rules.exitsOnSuspend
         launchReason = relaunch.reason
+        if relaunch.reason != .event { wokenFor = nil }
         edgeDeadline = nil
         phase = .notRunning(.waiting)
         actions.append(.requestLaunch)
@@ -242,42 +245,5 @@ extension AppMachine {
             terminate(.evicted, politely: running.state != .suspended, isHurried: true, into: &actions, now: now)
         }
         setGoal(.notRunning)
-    }
-
-    private mutating func wake(into actions: inout [Action], now: Duration) throws(RequestError) {
-        switch phase {
-        case .notRunning(.resting):
-            guard allowsLaunchByEvent else {
-                throw RequestError("is not launched by events until somebody starts it")
-            }
-            try requireBackground()
-            start(foreground: false, reason: .event, into: &actions, now: now)
-        case .terminating(var terminating):
-            guard terminating.relaunch == nil else { return }
-            guard (terminating.stoppedBy ?? terminating.reason)?.allowsLaunchByEvent ?? true, !failed else {
-                throw RequestError("is ending and is not launched by events until somebody starts it")
-            }
-            try requireBackground()
-            terminating.relaunch = Relaunch(foreground: false, reason: .event)
-            phase = .terminating(terminating)
-            setGoal(.background)
-        case .running(let running):
-            if goal == .suspended {
-                setGoal(.background)
-                walk(into: &actions, now: now)
-            }
-            if grant != nil || running.state == .suspended {
-                grant = Deadline(.backgroundTime, rules.eventTime, now: now)
-            }
-        case .notRunning, .launching:
-            // It is launched anyway; the event must find it running.
-            if goal == .suspended { setGoal(.background) }
-        }
-    }
-
-    private func requireBackground() throws(RequestError) {
-        if rules.exitsOnSuspend {
-            throw RequestError("is launched only into the foreground (exits_on_suspend): the event waits")
-        }
     }
 }

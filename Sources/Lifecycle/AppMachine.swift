@@ -45,6 +45,10 @@ public struct AppMachine: Sendable {
     public internal(set) var isPrepared = false
     /// Its grant of background time is over, and something holds it.
     var grantIsOver = false
+    /// Only an event woke it: it is suspended again when its time is over.
+    var sleepsAgain = false
+    /// Background time that it has after a launch for an event; nil for `event_time`.
+    var wokenFor: Duration?
     /// It is suspended whatever holds it.
     public internal(set) var isForced = false
     /// A URL waits to be opened.
@@ -290,6 +294,7 @@ public struct AppMachine: Sendable {
         goal = new
         goalGeneration += 1
         isForced = false
+        sleepsAgain = false
         if new != .suspended { forgetLocks() }
     }
 }

@@ -36,6 +36,8 @@ public struct Hold: Sendable, Hashable {
 struct BackgroundTime: Sendable, Hashable {
     var tasks: [BackgroundTask] = []
     var holds: [Hold] = []
+    /// The background modes whose condition is true.
+    var modes: BackgroundModes = []
     var lastToken: UInt32 = 0
     /// Tasks that were there when the app began to end.
     var leaked: [String] = []
@@ -60,7 +62,7 @@ struct BackgroundTime: Sendable, Hashable {
 
     /// Whether it says nothing any more.
     var isEmpty: Bool {
-        tasks.isEmpty && holds.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
+        tasks.isEmpty && holds.isEmpty && modes.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
             && lockRetry == nil && used == .zero && clock == nil && lastToken == 0
     }
 
@@ -106,11 +108,14 @@ extension AppMachine {
     public var leakedTasks: [String] { backgroundTime?.value.leaked ?? [] }
 
     /// Whether something keeps it in the background.
-    public var isHeld: Bool { backgroundTime.map { !$0.value.tasks.isEmpty || !$0.value.holds.isEmpty } ?? false }
+    public var isHeld: Bool {
+        guard let time = backgroundTime?.value else { return false }
+        return !time.tasks.isEmpty || !time.holds.isEmpty || !time.modes.isEmpty
+    }
 
     /// What holds it, in words: `the task upload`.
     public var holders: [String] {
-        tasks.map { "the task \($0.name)" }
+        tasks.map { "the task \($0.name)" } + modes.modes.map { "the mode \($0.rawValue)" }
             + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
     }
 
@@ -193,7 +198,7 @@ extension AppMachine {
             return
         }
         grantIsOver = false
-        actions.append(.report(.backgroundTimeUsed))
+        backgroundTimeIsOver(into: &actions, now: now)
     }
 
     // MARK: Holds
@@ -323,12 +328,13 @@ extension AppMachine {
         changeBackgroundTime { $0.leaked = $0.tasks.map(\.name) }
     }
 
-    /// The incarnation is over: its tasks are; holds and the day's budget stay.
+    /// The incarnation is over: its tasks and modes are; holds and the day's budget stay.
     mutating func endTasks(now: Duration) {
         guard backgroundTime != nil else { return }
         changeBackgroundTime { time in
             time.stopClock(now: now)
             time.tasks = []
+            time.modes = []
             time.lastToken = 0
             time.leaked = []
             time.used = .zero

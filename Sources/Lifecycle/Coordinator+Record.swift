@@ -82,12 +82,12 @@ extension Coordinator {
         case .interrupt(let begin): record.put(UInt8(begin ? 9 : 10))
         case .forceQuit: record.put(UInt8(11))
         case .evict: record.put(UInt8(12))
-        case .wake: record.put(UInt8(13))
+        case .wake(let wake): record.put(UInt8(wake.foreground ? 17 : 13))
         case .reset: record.put(UInt8(14))
         case .openURL: record.put(UInt8(15))
         case .forceSuspend: record.put(UInt8(16))
         // Those never wait for other apps.
-        case .hold, .release, .cover: record.put(UInt8(0))
+        case .hold, .release, .mode, .cover: record.put(UInt8(0))
         }
     }
 
@@ -106,10 +106,11 @@ extension Coordinator {
         case 10: return .interrupt(begin: false)
         case 11: return .forceQuit
         case 12: return .evict
-        case 13: return .wake
+        case 13: return .wake(Wake())
         case 14: return .reset
         case 15: return .openURL
         case 16: return .forceSuspend
+        case 17: return .wake(Wake(foreground: true))
         default:
             record.refuse()
             return nil

@@ -205,10 +205,10 @@ public struct Coordinator: Sendable {
             if isShuttingDown { throw RequestError("is not started: the supervisor is shutting down") }
         case .background, .suspend, .forceSuspend, .resume, .interrupt:
             if isShuttingDown { throw RequestError("is being ended: the supervisor is shutting down") }
-        case .stop, .forceQuit, .evict, .reset, .hold, .release, .cover: break
+        case .stop, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover: break
         }
         switch request {
-        case .wake, .interrupt, .reset, .hold, .release, .cover: break
+        case .wake, .interrupt, .reset, .hold, .release, .mode, .cover: break
         case .start, .foreground, .openURL, .restart, .background, .suspend, .forceSuspend, .resume, .stop, .forceQuit,
             .evict:
             nodes[app].machine.comesBack = false
@@ -234,7 +234,7 @@ public struct Coordinator: Sendable {
             nodes[app].machine.comesBack = false
             let machine = nodes[app].machine
             if machine.isAlive || machine.isWaitingToLaunch, !isShuttingDown { try bring(app, .foreground, now: now) }
-        case .interrupt, .reset, .hold, .release:
+        case .interrupt, .reset, .hold, .release, .mode:
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         }
         return finish(now: now)
@@ -410,7 +410,7 @@ public struct Coordinator: Sendable {
         switch request {
         case .start, .foreground, .openURL: startsAgain = true
         case .background, .suspend, .forceSuspend, .resume, .interrupt, .wake: break
-        case .stop, .restart, .forceQuit, .evict, .reset, .hold, .release, .cover: return false
+        case .stop, .restart, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover: return false
         }
         guard startsAgain else { throw RequestError("is about to end and will not run: start it first") }
         absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)

@@ -77,6 +77,8 @@ public enum Request: Sendable, Hashable {
     case hold(reason: String, until: Duration?)
     /// End all holds.
     case release
+    /// The condition of a background mode is true, or is no more: while it is, it holds the app in the background.
+    case mode(BackgroundMode, isTrue: Bool)
     /// Nobody sees it, since the session is locked or the machine is about to sleep (`true`), or somebody does again: a
     /// goal of active means the background meanwhile.
     case cover(begin: Bool)
@@ -87,7 +89,7 @@ public enum Request: Sendable, Hashable {
     /// End an app to make room: others wait for its memory.
     case evict
     /// Something happened that the app should be awake for.
-    case wake
+    case wake(Wake)
     /// Forget restarts and the failed mark.
     case reset
 }
@@ -204,6 +206,10 @@ public enum Notice: Sendable, Hashable {
     case keepsRunning
     /// The time of an operator's hold is over.
     case holdEnded
+    /// The condition of a background mode is true: it holds the app.
+    case modeBegan(BackgroundMode)
+    /// It is true no more.
+    case modeEnded(BackgroundMode)
     /// Background time is used up: a policy may suspend the app.
     case backgroundTimeUsed
     /// The grace is over and SIGKILL was sent.

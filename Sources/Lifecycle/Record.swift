@@ -189,7 +189,9 @@ extension Message: RecordCoded {
     static let recordOrder: [Message] = [
         .willFinishLaunching, .restoreState, .didFinishLaunching, .openURL, .didBecomeActive, .willResignActive,
         .didEnterBackground, .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning, .taskExpiring,
-        .settingsDidChange, .identityDidChange, .significantTimeChange, .refresh,
+        .settingsDidChange, .identityDidChange, .significantTimeChange, .refresh, .performFetch,
+        .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification, .didReceiveLocalNotification,
+        .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable,
     ]
 }
 

@@ -53,6 +53,13 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case identityDidChange
     case significantTimeChange
     case refresh
+    case performFetch
+    case didReceiveEvent
+    case didReceiveNotification
+    case didReceiveRemoteNotification
+    case didReceiveLocalNotification
+    case protectedDataWillBecomeUnavailable
+    case protectedDataDidBecomeAvailable
 }
 
 /// Why an incarnation ended. Codes, and what follows from each, are the table at the end of docs/lifecycle.md.

@@ -141,6 +141,16 @@ public final class Descriptor {
         return (done, nil)
     }
 
+    /// What of these is the case at this moment: readable, room to write, the other side gone. Nothing for a descriptor that
+    /// cannot be asked.
+    public static func readiness(_ raw: Int32) -> IOEvents {
+        // poll(2) and epoll(7) have the same bits; POLLRDHUP needs _GNU_SOURCE.
+        let wanted: IOEvents = [.readable, .writable, .peerClosed]
+        var entry = pollfd(fd: raw, events: Int16(truncatingIfNeeded: wanted.rawValue), revents: 0)
+        guard poll(&entry, 1, 0) > 0 else { return [] }
+        return IOEvents(rawValue: UInt32(UInt16(bitPattern: entry.revents)))
+    }
+
     /// Waits until `raw` is readable (or `writable`), at most `timeout`. For programs without a loop.
     public static func wait(_ raw: Int32, writable: Bool = false, timeout: Duration?) throws(Errno) -> Bool {
         let deadline = timeout.map { Clock.monotonic() + $0 }

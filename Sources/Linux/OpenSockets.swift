@@ -36,7 +36,7 @@ public final class SocketReading {
     }
 
     /// The number in `socket:[4242]`; nil for what is no socket, or closed by now.
-    private static func socket(_ folder: Int32, _ name: UnsafePointer<CChar>) -> UInt32? {
+    static func socket(_ folder: Int32, _ name: UnsafePointer<CChar>) -> UInt32? {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { buffer -> UInt32? in
             let count = buffer.withMemoryRebound(to: CChar.self) {
                 readlinkat(folder, name, $0.baseAddress!, $0.count)

@@ -1,5 +1,6 @@
 public import EventLoop
 import Linux
+import SystemBus
 
 /// What the login manager (systemd-logind, org.freedesktop.login1(5)) tells of the machine and of one of its sessions: that
 /// the machine is about to sleep, that it woke, that the session was locked or unlocked.

@@ -1,5 +1,6 @@
 import EventLoop
 import Linux
+import SystemBus
 
 /// Finds the session that is meant, again whenever sessions come and go, and follows whether it is locked: by its
 /// `LockedHint`, which whoever draws the lock sets, and by the signals with which logind asks for locking.

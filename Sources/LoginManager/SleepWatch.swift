@@ -1,5 +1,6 @@
 import EventLoop
 import Linux
+import SystemBus
 
 /// Whether the machine sleeps, and the lock that makes it wait for us before it does (inhibitor locks of the kind `delay`,
 /// https://systemd.io/INHIBITOR_LOCKS).

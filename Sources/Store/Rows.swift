@@ -165,6 +165,12 @@ public struct StoreContents: Sendable, Hashable {
 
     /// What is known of each app, by name.
     public var apps: [String: AppRow] = [:]
+    /// What waits to be told to apps, by its number.
+    public var mail: [Int64: StoredMail] = [:]
+    /// When things happened to apps last.
+    public var schedules: [StoredSchedule.Key: StoredSchedule] = [:]
+    /// The topics that apps asked for when they ran.
+    public var subscriptions: [StoredSubscription.Key: StoredSubscription] = [:]
     /// Who wrote it last.
     public var origin = Origin.nobody
     /// The greatest sequence of its events; 0 without any.
@@ -172,6 +178,17 @@ public struct StoreContents: Sendable, Hashable {
 
     /// What an empty database holds.
     public init() {}
+
+    /// Whether nothing is known of any app.
+    var holdsNothing: Bool { apps.isEmpty && mail.isEmpty && schedules.isEmpty && subscriptions.isEmpty }
+
+    /// Keeps no longer what was given away.
+    mutating func letGo() {
+        apps = [:]
+        mail = [:]
+        schedules = [:]
+        subscriptions = [:]
+    }
 
     /// Takes away what does not count in this boot, or on this machine. What persons asked for always counts.
     mutating func forgetWhatIsOver() {

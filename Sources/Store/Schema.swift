@@ -4,9 +4,10 @@
 /// |---|---|
 /// | 1 | meta, apps, events |
 /// | 2 | reports: termination reports are there after a restart of the supervisor too |
+/// | 3 | mail: what waits for apps; schedules: when things happened to them last; subscriptions: topics that they asked for |
 enum Schema {
     /// What this program writes: `PRAGMA user_version`.
-    static let version: Int64 = 2
+    static let version: Int64 = 3
     /// `PRAGMA application_id` of every version: "Torp".
     static let applicationID: Int64 = 0x546f_7270
 
@@ -52,6 +53,36 @@ enum Schema {
             json TEXT NOT NULL
         );
         CREATE INDEX reports_of_app ON reports (app, id);
+        """,
+        """
+        CREATE TABLE mail (
+            id INTEGER PRIMARY KEY,
+            app TEXT NOT NULL,
+            topic TEXT NOT NULL,
+            message TEXT NOT NULL,
+            payload TEXT NOT NULL,
+            coalescing TEXT NOT NULL,
+            key TEXT,
+            sender TEXT NOT NULL,
+            count INTEGER NOT NULL,
+            first_at INTEGER NOT NULL,
+            last_at INTEGER NOT NULL,
+            wake TEXT
+        );
+        CREATE INDEX mail_of_app ON mail (app, id);
+        CREATE TABLE schedules (
+            app TEXT NOT NULL,
+            name TEXT NOT NULL,
+            last_fired INTEGER,
+            learned TEXT,
+            PRIMARY KEY (app, name)
+        ) WITHOUT ROWID;
+        CREATE TABLE subscriptions (
+            app TEXT NOT NULL,
+            topic TEXT NOT NULL,
+            rule TEXT NOT NULL,
+            PRIMARY KEY (app, topic)
+        ) WITHOUT ROWID;
         """,
     ]
 

@@ -21,12 +21,16 @@ public final class Store {
 
     /// How many events, reports and removals came from the journal of a torpord that was killed.
     public private(set) var replayed = 0
-    /// The apps that it had removed; the file may still have them when it is opened.
-    private var replayedRemovals: Set<String> = []
+    /// What changed before the file was read, by that torpord or this one: what the file held is older.
+    var beforeLoad: [StoreJournal.Item] = []
+    private(set) var isLoaded = false
+    /// Who waits for what is saved to be on the disk, and whether some are being served.
+    var waitingForSync: [(deadline: Duration, completion: (Unavailable?) -> Void)] = []
+    var isSyncing = false
 
     private let place: StorePlace
-    private let journal: StoreJournal?
-    private let loop: EventLoop
+    let journal: StoreJournal?
+    let loop: EventLoop
     private let queue: Monitor<StoreQueue>
     private var doorbell: EventCounter?
     private var source: IOSource?
@@ -114,10 +118,16 @@ public final class Store {
                 case .event(let event): queue.append(event, mark: mark, now: now)
                 case .report(let report): queue.append(report, mark: mark, now: now)
                 case .removal(let app): queue.remove(app: app, mark: mark, now: now)
+                case .change(let change): queue.take(change, mark: mark, now: now)
                 }
             }
         }
-        for case .removal(let app) in items { replayedRemovals.insert(app) }
+        beforeLoad = items.filter { item in
+            switch item {
+            case .removal, .change: true
+            case .event, .report: false
+            }
+        }
         for case .event(let event) in items { lastSequence = max(lastSequence, event.sequence) }
     }
 
@@ -129,11 +139,12 @@ public final class Store {
         push { $0.save(row, now: now) }
     }
 
-    /// Forgets an app's row and reports, not its events.
+    /// Forgets an app's row, reports, mail and schedules, not its events.
     public func remove(app: String) {
         let now = loop.now
         journal?.appendRemoval(of: app)
         let mark = journal?.end
+        if !isLoaded { beforeLoad.append(.removal(app: app)) }
         push { $0.remove(app: app, mark: mark, now: now) }
     }
 
@@ -170,7 +181,7 @@ public final class Store {
     /// From now on the file may be changed.
     public func releaseWrites() { push { $0.holds = false } }
 
-    private func push(_ change: (inout StoreQueue) -> Void) {
+    func push(_ change: (inout StoreQueue) -> Void) {
         guard doorbell != nil, !isClosed else { return }
         let now = loop.now
         let (busySince, stored, wakes) = queue.withLock { queue in
@@ -217,11 +228,19 @@ public final class Store {
     /// - Parameter limit: when the disk takes longer, the completion gets what an empty file holds.
     public func load(within limit: Duration = .seconds(10), _ completion: @escaping (StoreContents) -> Void) {
         ask(.load, within: limit) { [weak self] answer in
-            guard case .contents(var contents) = answer else { return completion(StoreContents()) }
+            var contents = StoreContents()
+            if case .contents(let found) = answer { contents = found }
             if let self {
                 self.lastSequence = max(self.lastSequence, contents.lastSequence)
-                for app in self.replayedRemovals { contents.apps[app] = nil }
-                self.replayedRemovals = []
+                for item in self.beforeLoad {
+                    switch item {
+                    case .removal(let app): contents.forget(app: app)
+                    case .change(let change): contents.apply(change)
+                    case .event, .report: break
+                    }
+                }
+                self.beforeLoad = []
+                self.isLoaded = true
             }
             completion(contents)
         }
@@ -265,7 +284,7 @@ public final class Store {
         }
     }
 
-    private func ask(_ request: StoreRequest, within limit: Duration, _ completion: @escaping (StoreAnswer) -> Void) {
+    func ask(_ request: StoreRequest, within limit: Duration, _ completion: @escaping (StoreAnswer) -> Void) {
         nextTicket += 1
         let ticket = nextTicket
         let isTaken = doorbell != nil && !isClosed && queue.withLock { $0.ask(request, ticket: ticket) }

@@ -107,6 +107,8 @@ final class StoreFile {
         var apps: [String: AppRow] = [:]
         try database.apps { apps[$0.name] = $0 }
         contents.apps = apps
+        // One of an earlier version that may not be changed yet has none.
+        if try database.integer("PRAGMA user_version") ?? 0 >= 3 { try readMail() }
         let machine = try database.meta("machine")
         contents.origin =
             if let machine, machine != place.machine, !machine.isEmpty, !place.machine.isEmpty {
@@ -123,19 +125,28 @@ final class StoreFile {
         eventCount = try database.integer("SELECT count(*) FROM events") ?? 0
     }
 
+    private func readMail() throws(DatabaseError) {
+        try database.mail { contents.mail[$0.id] = $0 }
+        try database.schedules { contents.schedules[$0.key] = $0 }
+        try database.subscriptions { contents.subscriptions[$0.key] = $0 }
+    }
+
     /// Gives what was read, and keeps it no longer.
     func takeContents() -> StoreContents {
-        defer { contents.apps = [:] }
+        defer { contents.letGo() }
         return contents
     }
 
     /// What can be read of the apps in a file that is not sound.
-    static func salvage(_ place: StorePlace) -> [String: AppRow] {
-        var apps: [String: AppRow] = [:]
-        guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return [:] }
+    static func salvage(_ place: StorePlace) -> StoreContents {
+        var contents = StoreContents()
+        guard let database = try? Database(path: place.path, mode: .readWrite, vfs: place.vfs) else { return contents }
         try? database.run("PRAGMA locking_mode = EXCLUSIVE")
-        try? database.apps { apps[$0.name] = $0 }
-        return apps
+        try? database.apps { contents.apps[$0.name] = $0 }
+        try? database.mail { contents.mail[$0.id] = $0 }
+        try? database.schedules { contents.schedules[$0.key] = $0 }
+        try? database.subscriptions { contents.subscriptions[$0.key] = $0 }
+        return contents
     }
 
     /// Whether the file at the path is still the one that is open.
@@ -148,9 +159,13 @@ final class StoreFile {
         if isReadOnly { throw DatabaseError(kind: .refused, "it can only be read") }
         var last = lastSequence
         var added: Int64 = 0
+        // A commit in the log is not waited for, except where somebody relies on it.
+        if work.mail.isSynced { try database.run("PRAGMA synchronous = FULL") }
+        defer { if work.mail.isSynced { try? database.run("PRAGMA synchronous = NORMAL") } }
         try database.transaction { () throws(DatabaseError) in
             for app in work.removed { try database.remove(app: app) }
             for row in work.rows.values { try database.save(row) }
+            try database.save(work.mail)
             for var event in work.events {
                 if event.sequence <= lastSequence, try database.has(event) { continue }
                 // The clock was set back before the last sequence was known.
@@ -160,7 +175,8 @@ final class StoreFile {
                 added += 1
             }
             for report in work.reports where try !database.has(report) { try database.append(report) }
-            if !work.events.isEmpty { try database.setMeta("last_sequence", String(last)) }
+            // A transaction that changes nothing would not be waited for.
+            if !work.events.isEmpty || work.mail.isSynced { try database.setMeta("last_sequence", String(last)) }
         }
         lastSequence = last
         eventCount += added

@@ -1,7 +1,7 @@
 public import Linux
 
-/// The events and reports that are not in the database yet, and the apps that are not out of it yet, in a mapped file: a
-/// torpord that is killed loses nothing of what it has seen. The next one takes them from here.
+/// The events, reports, mail and schedules that are not in the database yet, and the apps that are not out of it yet, in a
+/// mapped file: a torpord that is killed loses nothing of what it has seen. The next one takes them from here.
 ///
 /// Layout, in the machine's own byte order. A head:
 ///
@@ -30,6 +30,7 @@ public final class StoreJournal {
         case report(StoredReport)
         /// An app's row and reports went.
         case removal(app: String)
+        case change(MailChange)
     }
 
     /// Makes a new file in place of whatever is at `path`. Errors: ENOSPC when there is no room for it.
@@ -92,6 +93,23 @@ public final class StoreJournal {
     }
 
     func appendRemoval(of app: String) { append(kind: 3, [], [app]) }
+
+    func append(_ change: MailChange) {
+        switch change {
+        case .mail(let mail):
+            let texts = [
+                mail.app, mail.topic, mail.message, mail.payload, mail.coalescing, mail.key, mail.sender, mail.wake,
+            ]
+            append(kind: 4, [mail.id, mail.count, mail.firstAt, mail.lastAt], texts)
+        case .mailRemoval(let id, let app): append(kind: 5, [id], [app])
+        case .schedule(let schedule):
+            let texts = [schedule.key.app, schedule.key.name, schedule.learned]
+            append(kind: 6, [schedule.lastFired ?? .min], texts)
+        case .scheduleRemoval(let key): append(kind: 7, [], [key.app, key.name])
+        case .subscription(let new): append(kind: 8, [], [new.key.app, new.key.topic, new.rule])
+        case .subscriptionRemoval(let key): append(kind: 9, [], [key.app, key.topic])
+        }
+    }
 
     private func append(kind: UInt8, _ numbers: [Int64], _ texts: [String?]) {
         let length = texts.reduce(numbers.count * 8) { $0 + 4 + ($1?.utf8.count ?? 0) }
@@ -186,7 +204,60 @@ public final class StoreJournal {
         case 3:
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .removal(app: app)
+        case 4...9: return change(kind: kind, &reader).map { .change($0) }
         default: return nil
+        }
+    }
+
+    private static func change(kind: UInt8, _ reader: inout Reader) -> MailChange? {
+        switch kind {
+        case 4:
+            let numbers = (0..<4).map { _ in reader.number() }
+            let texts = (0..<8).map { _ in reader.text() }
+            guard !reader.isShort, let app = texts[0], let topic = texts[1], let message = texts[2],
+                let payload = texts[3], let coalescing = texts[4], let sender = texts[6]
+            else { return nil }
+            var mail = StoredMail(
+                id: numbers[0],
+                app: app,
+                topic: topic,
+                message: message,
+                payload: payload,
+                coalescing: coalescing,
+                sender: sender,
+                at: numbers[2]
+            )
+            mail.key = texts[5]
+            mail.count = numbers[1]
+            mail.lastAt = numbers[3]
+            mail.wake = texts[7]
+            return .mail(mail)
+        case 5:
+            let id = reader.number()
+            guard let app = reader.text(), !reader.isShort else { return nil }
+            return .mailRemoval(id, app: app)
+        case 6:
+            let lastFired = reader.number()
+            guard let app = reader.text(), let name = reader.text() else { return nil }
+            let learned = reader.text()
+            guard !reader.isShort else { return nil }
+            let schedule = StoredSchedule(
+                app: app,
+                name: name,
+                lastFired: lastFired == .min ? nil : lastFired,
+                learned: learned
+            )
+            return .schedule(schedule)
+        case 8:
+            guard let app = reader.text(), let topic = reader.text(), let rule = reader.text(), !reader.isShort else {
+                return nil
+            }
+            return .subscription(StoredSubscription(app: app, topic: topic, rule: rule))
+        default:
+            guard let app = reader.text(), let name = reader.text(), !reader.isShort else { return nil }
+            return kind == 7
+                ? .scheduleRemoval(StoredSchedule.Key(app: app, name: name))
+                : .subscriptionRemoval(StoredSubscription.Key(app: app, topic: name))
         }
     }
 

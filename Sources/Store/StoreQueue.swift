@@ -7,11 +7,13 @@ struct StoreWork: Sendable {
     var removed: Set<String> = []
     var events: [StoredEvent] = []
     var reports: [StoredReport] = []
+    /// What waits for apps, and schedules.
+    var mail = MailWork()
 
     /// The journal's frames before it are in here, or were before.
     var mark: UInt32?
 
-    var isEmpty: Bool { rows.isEmpty && removed.isEmpty && events.isEmpty && reports.isEmpty }
+    var isEmpty: Bool { rows.isEmpty && removed.isEmpty && events.isEmpty && reports.isEmpty && mail.isEmpty }
 }
 
 /// A question to the writer, answered after everything that was queued before it.
@@ -20,6 +22,8 @@ enum StoreRequest: Sendable {
     case events(EventQuery)
     case reports(app: String?)
     case flush
+    /// As flush, once writing is allowed at all.
+    case sync
 }
 
 /// What the writer answers.
@@ -46,7 +50,7 @@ struct StoreQueue: Sendable {
     static let delay = Duration.milliseconds(10)
 
     let limits: Limits
-    private(set) var work = StoreWork()
+    var work = StoreWork()
     private var eventBytes = 0
     private var reportBytes = 0
     /// Events and reports that had to go.
@@ -94,6 +98,13 @@ struct StoreQueue: Sendable {
         work.rows[app] = nil
         work.removed.insert(app)
         work.reports.removeAll { $0.app == app }
+        work.mail.remove(app: app)
+        since = since ?? now
+    }
+
+    mutating func take(_ change: MailChange, isFresh: Bool = false, mark: UInt32? = nil, now: Duration) {
+        work.mark = mark ?? work.mark
+        work.mail.take(change, isFresh: isFresh)
         since = since ?? now
     }
 
@@ -157,20 +168,22 @@ struct StoreQueue: Sendable {
         let writes = !work.isEmpty && !holds
         let due = max((since ?? now) + Self.delay, notBefore ?? .zero)
         let tidies = isUntidy && isDue(notBefore) && !holds
-        guard isClosing || !requests.isEmpty || (writes && due <= now) || tidies else {
+        // Nobody is told that something is on the disk before it may be put there.
+        let asked = requests.filter { !holds || isClosing || !$0.request.isSync }
+        guard isClosing || !asked.isEmpty || (writes && due <= now) || tidies else {
             deadline = writes ? due : isUntidy && !holds ? notBefore : nil
             return nil
         }
         var turn = Turn(retention: retention, tidies: tidies, holds: holds, isLast: isClosing)
-        if writes, isDue(notBefore) || isClosing || requests.contains(where: \.request.isFlush) {
+        if writes, isDue(notBefore) || isClosing || asked.contains(where: \.request.isFlush) {
             turn.work = work
             work = StoreWork()
             eventBytes = 0
             reportBytes = 0
             since = nil
         }
-        turn.requests = requests
-        requests = []
+        turn.requests = asked
+        requests = holds && !isClosing ? requests.filter { $0.request.isSync } : []
         busySince = now
         return turn
     }
@@ -183,6 +196,7 @@ struct StoreQueue: Sendable {
         }
         work.removed.formUnion(older.removed.filter { work.rows[$0] == nil })
         work.mark = work.mark ?? older.mark
+        work.mail.putBack(older.mail, removed: work.removed)
         work.events = older.events + work.events
         work.reports = older.reports.filter { !work.removed.contains($0.app) } + work.reports
         eventBytes = work.events.reduce(0) { $0 + $1.size }
@@ -200,9 +214,13 @@ struct StoreQueue: Sendable {
 
 extension StoreRequest {
     var isFlush: Bool {
-        if case .flush = self { return true }
-        return false
+        switch self {
+        case .flush, .sync: true
+        case .load, .events, .reports: false
+        }
     }
+
+    var isSync: Bool { if case .sync = self { true } else { false } }
 }
 
 /// Something that a person should know of the database.

@@ -9,7 +9,7 @@ final class StoreWriter {
     private var file: StoreFile?
     private var isHeld = true
     /// Rows of a damaged database, until the new one has them.
-    private var salvaged: [String: AppRow] = [:]
+    private var salvaged = StoreContents()
     /// What the first database that could be read held; its apps only until they are asked for.
     private var contents: StoreContents?
     private var trouble: String?
@@ -54,7 +54,8 @@ final class StoreWriter {
             retryAt = nil
             isHeld = false
         }
-        for app in turn.work.removed { salvaged[app] = nil }
+        for app in turn.work.removed { salvaged.forget(app: app) }
+        for id in turn.work.mail.removedMail { salvaged.mail[id] = nil }
         let isLoading = turn.requests.contains { if case .load = $0.request { true } else { false } }
         let mustWrite = !turn.work.isEmpty || turn.tidies
         if mustWrite || isLoading || !turn.requests.isEmpty { write(turn, isLoading: isLoading) }
@@ -105,11 +106,14 @@ final class StoreWriter {
         let origin = took(opened)
         guard !isHeld, origin == .nobody else { return opened }
         // In the place of one that was lost, it begins with what could be read of that, and then with what is known.
-        if !salvaged.isEmpty {
+        if !salvaged.holdsNothing {
             var known = StoreWork()
-            known.rows = salvaged
+            known.rows = salvaged.apps
+            known.mail.mail = salvaged.mail
+            known.mail.schedules = salvaged.schedules
+            known.mail.subscriptions = salvaged.subscriptions
             try opened.write(known)
-            salvaged = [:]
+            salvaged = StoreContents()
         }
         if isAnother {
             queue.withLock { $0.wantsRows = true }
@@ -191,12 +195,11 @@ final class StoreWriter {
         let now = Clock.monotonic()
         if let setAsideAt, now - setAsideAt < .seconds(60) { return false }
         if suffix == "corrupt" {
-            var saved = StoreContents()
+            var saved = StoreFile.salvage(place)
             saved.origin = .earlierBoot
-            saved.apps = StoreFile.salvage(place)
             saved.forgetWhatIsOver()
             saved.origin = .nobody
-            salvaged = saved.apps
+            salvaged = saved
             if contents == nil { contents = saved }
         }
         guard let name = try? Aside.move(place.path, suffix: suffix) else { return false }
@@ -207,7 +210,7 @@ final class StoreWriter {
         case .foreign: what = "is not torpord's: \(error.description)"
         default: what = "is damaged: \(error.description)"
         }
-        let taken = salvaged.count
+        let taken = salvaged.apps.count
         let rest = taken == 0 ? "" : "; what it knew of \(taken) apps could be read and goes on"
         tell(
             suffix.hasPrefix("newer") ? .setAsideNewer : .setAside,
@@ -230,10 +233,10 @@ final class StoreWriter {
             if let readable = try? StoreFile(place, mode: .immutable, holds: true) { took(readable) }
         }
         if case .load = request {
-            defer { contents?.apps = [:] }
+            defer { contents?.letGo() }
             return .contents(contents ?? StoreContents())
         }
-        if case .flush = request, let trouble { return .failed(trouble) }
+        if request.isFlush, let trouble { return .failed(trouble) }
         guard let file else { return .failed(trouble ?? "it cannot be read") }
         if file.isBehind { return .failed("its version is changed first") }
         do throws(DatabaseError) {
@@ -250,7 +253,7 @@ final class StoreWriter {
         case .load: .contents(contents ?? StoreContents())
         case .events(let query): .events(try file.database.events(query))
         case .reports(let app): .reports(try file.database.reports(app: app))
-        case .flush: .flushed
+        case .flush, .sync: .flushed
         }
     }
 }

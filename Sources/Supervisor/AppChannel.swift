@@ -19,6 +19,8 @@ final class AppChannel {
         var task: UInt32?
         /// Of openURL.
         var url: String?
+        /// What of its mailbox it is.
+        var mail: Int64?
         /// Others were to be answered first.
         var hasWaited = false
     }
@@ -57,12 +59,19 @@ final class AppChannel {
     init() {}
 
     /// Appends a message, and gives it its number.
-    func add(_ message: Message, isAwaited: Bool, task: UInt32? = nil, url: String? = nil) {
+    func add(
+        _ message: Message,
+        isAwaited: Bool,
+        task: UInt32? = nil,
+        url: String? = nil,
+        mail: Int64? = nil
+    ) {
         lastID &+= 1
-        let hasWaited = !queue.isEmpty
-        queue.append(
-            Outgoing(id: lastID, message: message, isAwaited: isAwaited, task: task, url: url, hasWaited: hasWaited)
-        )
+        var outgoing = Outgoing(id: lastID, message: message, isAwaited: isAwaited, hasWaited: !queue.isEmpty)
+        outgoing.task = task
+        outgoing.url = url
+        outgoing.mail = mail
+        queue.append(outgoing)
     }
 
     /// The number of the message that the edge in flight waits for; 0 for none.

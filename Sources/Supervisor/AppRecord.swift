@@ -32,7 +32,8 @@ struct AppRecord {
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
-        399 + AppMachine.laterBytes + ChannelRecord.bytes + StateTimes.recordBytes + LaunchMoments.recordBytes
+        399 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
+            + LaunchMoments.recordBytes
             + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
@@ -124,7 +125,8 @@ struct AppRecord {
 
     /// What comes behind the text that may be cut.
     private static let bytesBehindStatus =
-        StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2 + AppMachine.laterBytes + ChannelRecord.bytes
+        StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2 + AppMachine.laterBytes + AppMachine.wakeBytes
+        + ChannelRecord.bytes
 
     /// Messages are only ever added at the end.
     private static func code(of message: Message?) -> UInt8 {

@@ -158,6 +158,12 @@ struct AppExtras {
     var channel: AppChannel?
     /// What it shall open.
     var url: String?
+    /// What it was woken by, until it runs.
+    var pendingWake: PendingWake?
+    /// When events woke it.
+    var wakes: WakeLedger?
+    /// The topics that it asked for when it ran.
+    var subscriptions: [String: TopicRule]?
     /// What was last kept of its tasks, holds and messages.
     var ledger: [UInt8]?
 }

@@ -37,11 +37,12 @@ extension ManagerRequest {
     var onlyLooks: Bool {
         switch self {
         case .list, .listOf, .status, .logs, .events, .reports, .doctor, .policies, .evictionOrder, .memory,
-            .recordPolicies,
+            .recordPolicies, .timers,
             .describe:
             true
         case .verb(let request): request.verb == .wait
-        case .signal, .apply, .reloadPolicy, .upgrade: false
+        case .mailbox(let request): !request.take && request.drop.isEmpty
+        case .signal, .post, .apply, .reloadPolicy, .upgrade: false
         }
     }
 }

@@ -81,6 +81,7 @@ extension Supervisor {
                     [
                         "id": .int(Int64(message.id)), "name": .string(message.message.rawValue),
                         "task": .optional(message.task.map(Int64.init)), "url": .optional(message.url),
+                        "mail": .optional(message.mail),
                     ]
                 }
             ),
@@ -138,9 +139,11 @@ extension Supervisor {
                     message: name,
                     isAwaited: false,
                     task: message["task"]?.intValue.flatMap { UInt32(exactly: $0) },
-                    url: message["url"]?.stringValue
+                    url: message["url"]?.stringValue,
+                    mail: message["mail"]?.intValue
                 )
             )
+            if let mail = message["mail"]?.intValue { mailboxes.isUnderWay(mail, to: app) }
         }
         if let awaited = machine.awaitedMessage, record.awaitedID > record.answeredID {
             channel.queue.append(

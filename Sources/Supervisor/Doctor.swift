@@ -14,8 +14,11 @@ struct Doctor {
     func checks() -> [DoctorCheck] {
         let freezes = supervisor.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
         return [
-            cgroups, runtimeDirectory, store, stacks, supervisor.interruptions.check, MachineChecks.freezer(freezes),
-        ] + controllers + [shortMemory, ownMemory] + policies + MachineChecks(apps: supervisor.apps.count).all
+            cgroups, runtimeDirectory, store, stacks, supervisor.interruptions.check, connections,
+            MachineChecks.freezer(freezes),
+        ] + [supervisor.locationMode.check, supervisor.bluetoothMode.check].compactMap { $0 } + controllers + [
+            shortMemory, ownMemory,
+        ] + policies + MachineChecks(apps: supervisor.apps.count).all
     }
 
     private var controllers: [DoctorCheck] {
@@ -71,6 +74,21 @@ struct Doctor {
             message: tool == nil
                 ? "eu-stack is not on the PATH: reports of apps that got stuck say where they stood in the kernel, and not "
                     + "where in their programs; install elfutils" : nil
+        )
+    }
+
+    /// Apps stand to the keeper, and so to torpord, as it does: what may not be done to it may not be done to them.
+    private var connections: DoctorCheck {
+        let obstacle = Pidfd.copyObstacle(ThisProcess.parent)
+        return DoctorCheck(
+            name: "sockets of apps",
+            ok: obstacle == nil,
+            value: obstacle == nil ? "pidfd_getfd" : nil,
+            message: obstacle.map {
+                "sockets that apps open themselves cannot be copied (\($0)): with wake_on_connect or the background mode voip "
+                    + "they are looked at twice a second while such an app is suspended; set the sysctl "
+                    + "kernel.yama.ptrace_scope to 0, or give torpord CAP_SYS_PTRACE"
+            }
         )
     }
 

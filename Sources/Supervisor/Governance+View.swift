@@ -44,7 +44,7 @@ extension Governance {
         view[app.id].last_use = app.times.lastUse
         view[app.id].launched_at = app.tree == nil ? never : app.launchedAt?.microseconds ?? never
         view[app.id].tasks = UInt32(clamping: machine.tasks.count)
-        view[app.id].holds = UInt32(clamping: machine.holds.count)
+        view[app.id].holds = UInt32(clamping: machine.holds.count + machine.modes.count)
         view[app.id].grant_ends = never
         view[app.id].next_restart = never
         for deadline in machine.deadlines {

@@ -39,6 +39,21 @@ enum Happening: String, CaseIterable {
     case nearLimit = "aa4a56dd8fd04fdaa7191c1a497e8b59"
     case waitsForMemory = "bbf7378c9cfb4639a0d60b2387b8f675"
 
+    // Events wake it.
+    case woken = "4b45f490a75247a2afb5a5e77ba43a30"
+    case notWoken = "1ad39696ce8e443eaf00ca6e48464b67"
+    case wakeStorm = "a92b2064d826445c9f471eebac9024fd"
+    case fetched = "7f321efbe8564f3fb8c4629de7e9094b"
+    case fetchPutOff = "77f72db4b742462cab2164ce08dcc9e2"
+
+    // Its sockets.
+    case socketNotBound = "cf39894f0de143cfb59517c6fc2c0ae6"
+    case socketBound = "185c90dd0a3d4972beee9ed1313470f5"
+    case backlogNearlyFull = "583d6a1846ae43cbb65f99a0c26586cf"
+
+    // Others tell it something.
+    case posted = "6ac98f0e17414a1cb760157393c8decb"
+
     // It speaks.
     case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
     case mainChanged = "b8351d67c573494692beff9111953557"
@@ -51,6 +66,8 @@ enum Happening: String, CaseIterable {
     case taskBegan = "9b2eafb9ba1349b2874839f4e87beb7a"
     case taskEnded = "a62fbd74f0314c868ef9d928055e7de1"
     case holdEnded = "cbb922d7e52d4ccfadcaddc09ebb89b0"
+    case modeBegan = "a7398abc0a3d4e449f9a6e16371131d4"
+    case modeEnded = "44b4398169ee47a982d989386bb1d626"
     case stateKept = "1515b2b079e842d187af33a54558f59d"
 
     // Somebody wants something of it.
@@ -81,6 +98,7 @@ enum Happening: String, CaseIterable {
     case machineWoke = "e255e76978e748b79329a8ec4228605f"
     case memoryShort = "887e0d9225ba4b54bc8e55cbc64be187"
     case memoryEnough = "90e3fedba1084ded8edc16cb5505ec92"
+    case clockChanged = "8398d3fbd802461880b530f513d2f80c"
     case sessionLocked = "a89196c1c976459fbb3d3b7b95ef6ded"
     case sessionUnlocked = "5b9c3054f67744aeb0bb94724da0f8d0"
 
@@ -90,14 +108,14 @@ enum Happening: String, CaseIterable {
         case .launched: "launch"
         case .entered: "state"
         case .changing: "transition"
-        case .told, .answered, .answerFailed: "message"
-        case .taskBegan, .taskEnded, .holdEnded: "task"
+        case .told, .posted, .answered, .answerFailed: "message"
+        case .taskBegan, .taskEnded, .holdEnded, .modeBegan, .modeEnded: "task"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld,
             .noStateDirectory,
             .stateKept, .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .attached,
-            .chatty:
+            .chatty, .socketNotBound, .socketBound, .backlogNearlyFull:
             "notice"
         case .asked, .refused: "request"
         case .keptDown: "goal"
@@ -105,26 +123,28 @@ enum Happening: String, CaseIterable {
         case .reconfigured, .removed, .configurationRead, .configurationInvalid: "configuration"
         case .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged: "supervisor"
         case .storeChanged: "store"
+        case .woken, .notWoken, .fetched, .fetchPutOff, .wakeStorm: "wake"
         case .memoryShort, .memoryEnough, .madeRoom, .pagedOut, .nearLimit, .waitsForMemory: "memory"
-        case .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked: "supervisor"
+        case .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked: "supervisor"
         }
     }
 
     /// How loud it is where the event does not say otherwise.
     var level: LogLevel {
         switch self {
-        case .changing, .told, .signalled, .attached, .answered, .taskBegan, .taskEnded, .stateKept,
+        case .changing, .told, .posted, .signalled, .attached, .answered, .taskBegan, .taskEnded, .stateKept,
             .pagedOut:
             .debug
         case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .advised, .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
-            .storeChanged, .holdEnded, .memoryEnough, .madeRoom, .waitsForMemory, .machineSleeps, .machineWoke,
-            .sessionLocked, .sessionUnlocked:
+            .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
+            .memoryEnough, .madeRoom, .waitsForMemory,
+            .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound:
             .info
-        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit: .notice
+        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken: .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
-            .stateSetAside, .memoryShort:
+            .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .backlogNearlyFull:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -138,12 +158,16 @@ enum Happening: String, CaseIterable {
             .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .advised,
             .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
-            .madeRoom, .pagedOut, .nearLimit, .waitsForMemory:
+            .modeBegan, .modeEnded,
+            .madeRoom, .pagedOut, .nearLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched, .fetchPutOff,
+            .socketNotBound, .socketBound,
+            .backlogNearlyFull:
             " "
-        case .launched, .told, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused, .adviceNotTaken,
+        case .launched, .woken, .told, .posted, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused,
+            .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
             .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,
-            .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked:
+            .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked:
             ": "
         }
     }
@@ -180,6 +204,8 @@ enum Happening: String, CaseIterable {
         case .stoppedAgain, .keepsRunning: self = .continuedByOthers
         case .killed: self = .outlivedGrace
         case .holdEnded: self = .holdEnded
+        case .modeBegan: self = .modeBegan
+        case .modeEnded: self = .modeEnded
         case .backgroundTimeUsed: return nil
         }
     }

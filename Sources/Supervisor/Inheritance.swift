@@ -48,6 +48,12 @@ enum HeldName {
     static let journal = "journal"
     static let configuration = "configuration"
     static let control = "control"
+    static let paths = "paths"
+    static let devices = "devices"
+    /// A terminal, or a FIFO, whose data is waited for.
+    static func node(_ path: String) -> String { "node" + path }
+    /// The node that goes by that name.
+    static func node(of name: String) -> String? { name.hasPrefix("node/") ? String(name.dropFirst(4)) : nil }
     static func notify(_ app: String) -> String { "app/\(app)/notify" }
     static func channel(_ app: String) -> String { "app/\(app)/app" }
     static func output(_ app: String) -> String { "app/\(app)/output" }

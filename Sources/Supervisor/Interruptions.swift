@@ -34,11 +34,13 @@ final class Interruptions {
         timer?.disarm()
         guard !subject.isNothing else {
             told = LoginManager.State(isKnown: true)
+            lookForFirstUnlock(nil)
             return cover(false)
         }
         let made = LoginManager(supervisor.loop, subject)
         made.onChange = { [weak self] in self?.changed() }
         login = made
+        lookForFirstUnlock(made)
         changed()
     }
 
@@ -57,9 +59,13 @@ final class Interruptions {
         guard let login, login.state.isKnown else { return }
         let (before, now) = (told, login.state)
         told = now
+        lookForFirstUnlock(login)
         let isSleeping = now.isAsleep && !before.isAsleep
         let seen = supervisor.apps.count { supervisor.coordinator.machine($0.id).state == .active }
-        if now.isLocked != before.isLocked { tellLock(now, session: now.session ?? before.session, seen) }
+        if now.isLocked != before.isLocked {
+            tellLock(now, session: now.session ?? before.session, seen)
+            supervisor.notifications.tellLock(now.isLocked, isFirst: !isKnown)
+        }
         if isSleeping {
             supervisor.note(.machineSleeps, text: "the machine is about to sleep: " + Self.leaving(seen))
         } else if before.isAsleep, !now.isAsleep {
@@ -68,6 +74,24 @@ final class Interruptions {
         }
         cover(now.isAsleep || now.isLocked)
         if isSleeping { waitForApps() } else if !now.isAsleep { awaited = nil }
+    }
+
+    /// Whether the session that is followed was not unlocked since the machine was booted.
+    private(set) var isBeforeFirstUnlock = false
+
+    /// Where no session is followed, or nobody says how it is, nothing is protected by its lock.
+    private func lookForFirstUnlock(_ login: LoginManager?) {
+        let wasBefore = isBeforeFirstUnlock
+        if let login, login.subject.session != nil, !login.state.isKnown || login.isThere {
+            if login.state.isKnown, login.state.session != nil, !login.state.isLocked {
+                supervisor.recovery.wasUnlocked = true
+            }
+            isBeforeFirstUnlock = !supervisor.recovery.wasUnlocked
+        } else {
+            isBeforeFirstUnlock = false
+        }
+        guard wasBefore, !isBeforeFirstUnlock else { return }
+        supervisor.loop.later { [weak supervisor] in supervisor?.wakes.lookAgain() }
     }
 
     private func tellLock(_ now: LoginManager.State, session: String?, _ seen: Int) {

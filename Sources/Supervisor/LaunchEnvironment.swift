@@ -1,5 +1,6 @@
 import Lifecycle
 import Linux
+import Mailbox
 import Processes
 import Varlink
 
@@ -43,17 +44,27 @@ struct LaunchEnvironment {
     }
 
     /// `TORPOR_LAUNCH_OPTIONS`.
-    static func options(_ order: LaunchOrder, url: String?, restoredState: String?) -> JSON {
+    static func options(_ order: LaunchOrder, event: WakeEvent?, url: String?, restoredState: String?) -> JSON {
         [
             "reason": .string(order.reason.rawValue),
             "foreground": .bool(order.foreground),
             "incarnation": .int(Int64(order.incarnation)),
             "previous_termination": .optional(order.previousEnding?.rawValue),
-            "event": .null,
-            "payload": .null,
+            "event": event?.json ?? .null,
+            "payload": payload(of: event),
             "url": .optional(url),
             "restored_state": .optional(restoredState),
         ]
+    }
+}
+
+extension LaunchEnvironment {
+    /// Of what is larger only the mailbox tells: a variable has its limit (128 KiB, execve(2)).
+    private static let longestPayload = 32 << 10
+
+    private static func payload(of event: WakeEvent?) -> JSON {
+        guard let payload = event?.mail?.payload, payload.serialised().count <= longestPayload else { return .null }
+        return payload
     }
 }
 

@@ -129,7 +129,8 @@ final class RuntimeDirectory {
     func remove(apps directories: [String]) {
         for directory in directories { try? File.removeTree(directory) }
         try? File.removeDirectory(apps)
-        for file in [recovery, batch, journal, configuration, policyMarks, path + "/lock"] { try? File.remove(file) }
+        let files = [recovery, batch, journal, configuration, policyMarks, path + "/lock", path + "/regions.json"]
+        for file in files { try? File.remove(file) }
         // Drafts of a torpord that was killed while it wrote one.
         for name in (try? File.list(path)) ?? [] where name == "recovery.new" || name.hasPrefix("configuration.tmp") {
             try? File.remove(path + "/" + name)

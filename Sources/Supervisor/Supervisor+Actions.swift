@@ -39,7 +39,7 @@ extension Supervisor {
         case .signalWatchdog:
             guard !waitsForLook(app, action) else { break }
             signal(app, app.specification.watchdogSignal, toAll: false)
-        case .stopProcesses: stopUnlessLocked(app)
+        case .stopProcesses: stopUnlessSounding(app)
         case .continueProcesses:
             raiseProfile(app)
             continueProcesses(app)
@@ -243,6 +243,8 @@ extension Supervisor {
         case .keepsRunning: text = "is continued by somebody else again and again: it is left running in the background"
         case .killed: text = "did not end within its grace: sent SIGKILL"
         case .holdEnded: text = "is held no longer: the time of an operator's hold is over"
+        case .modeBegan(let mode): text = "may stay in the background while it has use for it (mode \(mode.rawValue))"
+        case .modeEnded(let mode): text = "has no use for the background any more (mode \(mode.rawValue))"
         case .backgroundTimeUsed:
             // Without a policy it is left running.
             governance?.timeUsed(app)

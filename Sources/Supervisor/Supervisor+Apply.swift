@@ -139,6 +139,7 @@ extension Supervisor {
         govern()
         interruptions.follow(kept.supervisor)
         memoryWatch.configure()
+        wakes.configure()
         interruptions.coverAll()
         let entries = entries(applied, chosen, ending: ending, living: living)
         tell(applied, entries, by: name)

@@ -2,7 +2,9 @@ import Configuration
 import EventLoop
 import Lifecycle
 import Linux
+import Mailbox
 import Processes
+import Schedules
 import SystemPackage
 import TorporAPI
 import Varlink
@@ -95,9 +97,53 @@ extension Supervisor {
             case .saveState(let data, let file): saveState(data, file, peer, reply, app)
             case .discardState: discardState(of: app) { outcome in Self.tell(outcome, reply, app) }
             case .state: reply.send(situation(of: app).json)
+            case .post(let request): post(request, reply, app)
+            case .take(let request):
+                mailboxes.whenLoaded { [self] in
+                    reply.send(["mail": .array(take(request, app).map(\.json))])
+                }
+            case .subscribe(let request):
+                try subscribe(request, app)
+                reply.send()
             }
         } catch {
             reply.fail(error)
+        }
+    }
+
+    private func post(_ request: PostRequest, _ reply: Reply, _ app: AppRuntime) {
+        let target: AppRuntime
+        do throws(Selection.Unknown) {
+            target = try selection.one(request.app)
+        } catch {
+            return reply.fail(
+                AppInterface.ErrorName.unknownApp,
+                ["name": .string(error.name), "nearest": .optional(error.nearest)]
+            )
+        }
+        if let sentence = refusal(ofPostsFrom: app, to: target) {
+            return reply.fail(AppInterface.ErrorName.notPermitted, ["message": .string(sentence)])
+        }
+        // Only who may ask the supervisor speaks for others, or for the world outside.
+        var request = request
+        request.remote = false
+        post(request, from: app.name, to: target) { outcome in
+            switch outcome {
+            case .success(let result): reply.send(result.json)
+            case .failure(.notSubscribed(let sentence)):
+                reply.fail(
+                    AppInterface.ErrorName.notSubscribed,
+                    ["app": .string(target.name), "topic": .string(request.topic), "message": .string(sentence)]
+                )
+            case .failure(.full(let sentence)):
+                reply.fail(
+                    AppInterface.ErrorName.mailboxFull,
+                    ["app": .string(target.name), "message": .string(sentence)]
+                )
+            case .failure(.invalid(let error)): reply.fail(error)
+            case .failure(.failed(let sentence)):
+                reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+            }
         }
     }
 
@@ -126,6 +172,7 @@ extension Supervisor {
     private func launchOptions(of app: AppRuntime) -> JSON {
         LaunchEnvironment.options(
             coordinator.machine(app.id).launchOrder,
+            event: app.pendingWake?.event,
             url: app.url,
             restoredState: stateOffered(to: app)?.path
         )
@@ -216,7 +263,10 @@ extension Supervisor {
         note(app, .attached, text: "has no delegate any more: its connection was closed")
         // A launch waits for the next delegate, which is told what this one was.
         let isLaunching = coordinator.machine(app.id).transition == .launching
-        if !isLaunching { channel.queue = [] }
+        if !isLaunching {
+            channel.queue = []
+            mailboxes.incarnationEnded(app)
+        }
         deliver(.delegate(attached: false), to: app.id)
         record(app)
     }
@@ -243,6 +293,7 @@ extension Supervisor {
     /// The incarnation is over.
     func closeChannel(_ app: AppRuntime) {
         app.channel = nil
+        mailboxes.incarnationEnded(app)
         app.server?.closeConnections()
     }
 
@@ -259,11 +310,15 @@ extension Supervisor {
                 guard hearsByChannel(output.app) else { continue }
                 let isAwaited = coordinator.machine(output.app).awaitedMessage == message
                 channel(of: app).add(message, isAwaited: isAwaited, url: url)
+                // Before anything else that it is told on its way.
+                if message == .resumed { mailboxes.enqueue(app) }
             case .warn(let token):
                 if hearsByChannel(output.app) {
                     channel(of: apps[output.app]).add(.taskExpiring, isAwaited: false, task: token)
                 }
-            case .launch: apps[output.app].channel = nil
+            case .launch:
+                apps[output.app].channel = nil
+                mailboxes.incarnationEnded(apps[output.app])
             case .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses, .endRemains,
                 .entered, .ended, .report, .requestLaunch, .askForAdmission, .askForMemory:
                 break
@@ -282,6 +337,8 @@ extension Supervisor {
         guard let channel = app.channel, let delegate = channel.delegate, let next = channel.queue.first,
             delegate.sent < next.id, !delegate.reply.isClosed
         else { return }
+        // What it says is not read yet.
+        if next.mail != nil, !mailboxes.isLoaded { return }
         guard let parameters = parameters(of: next, app) else {
             // There is nothing to tell: the number is the next message's.
             channel.queue.removeFirst()
@@ -300,7 +357,9 @@ extension Supervisor {
             parameters: parameters
         )
         trace(app, .told(next.message))
-        note(app, .told, text: "told \(next.message.rawValue)")
+        if let mail = next.mail { mailboxes.sent(mail, to: app) }
+        let topic = next.mail.flatMap { mailboxes.mail($0, of: app)?.draft.topic }.map { " (\($0))" } ?? ""
+        note(app, .told, text: "told \(next.message.rawValue)\(topic)")
         delegate.reply.send(["message": message.json], continues: true)
     }
 
@@ -315,6 +374,7 @@ extension Supervisor {
 
     /// What a message says beside its name; nil when it is not told after all.
     private func parameters(of outgoing: AppChannel.Outgoing, _ app: AppRuntime) -> JSON? {
+        if let mail = outgoing.mail { return mailboxes.mail(mail, of: app)?.parameters }
         let machine = coordinator.machine(app.id)
         switch outgoing.message {
         case .willFinishLaunching, .didFinishLaunching:
@@ -337,7 +397,9 @@ extension Supervisor {
         case .didReceiveMemoryWarning:
             return ["level": .string(app.memoryWarning ?? MemoryLevel.warning.rawValue)]
         case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground, .settingsDidChange,
-            .identityDidChange, .significantTimeChange, .refresh:
+            .identityDidChange, .significantTimeChange, .refresh, .performFetch, .didReceiveEvent,
+            .didReceiveNotification, .didReceiveRemoteNotification, .didReceiveLocalNotification,
+            .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
             return .emptyObject
         }
     }
@@ -346,7 +408,8 @@ extension Supervisor {
         guard let channel = app.channel, let first = channel.queue.first, Int64(first.id) == answer.id,
             channel.delegate.map({ $0.sent >= first.id }) ?? true
         else { return refuse(answer, reply, app) }
-        reply.send()
+        // That of mail is confirmed when it is recorded: whoever has heard it does not answer again.
+        if first.mail == nil { reply.send() }
         let message = first.message
         // An edge that went on without this answer may wait for another one to the same message by now.
         let isAwaited = first.isAwaited && channel.awaitedID == first.id
@@ -358,6 +421,7 @@ extension Supervisor {
             if isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
                 deliver(.extendTimeout(.milliseconds(time)), to: app.id)
             }
+            if first.mail != nil { reply.send() }
             return
         }
         traceAnswer(app, message, answer.result == .failed ? .failed : .done)
@@ -374,13 +438,21 @@ extension Supervisor {
             app.url = nil
             deliver(.declinedURL, to: app.id)
         }
+        if message == .performFetch {
+            timers.fetched(app, answer.fetch.map { FetchResult($0) } ?? (answer.result == .failed ? .failed : nil))
+        }
         if message == .restoreState, answer.result == .failed { restorationFailed(app, answer.text) }
+        if let mail = first.mail {
+            mailboxes.acknowledged(mail, by: app)
+            mailboxes.enqueue(app)
+        }
         if isAwaited {
             deliver(.answered(message), to: app.id)
             if message == .didEnterBackground, answer.result == .failed { deliver(.failedToPrepare, to: app.id) }
         } else {
             record(app)
         }
+        if first.mail != nil { reply.send() }
         pump(app)
     }
 

@@ -28,6 +28,7 @@ extension Supervisor {
         endWaiting(for: app)
         apps.remove(app)
         governance?.forget(app.id)
+        wakes.forget(app)
         lastEndings[app.id] = nil
         app.deadlineTimer?.cancel()
         app.passTimer?.cancel()

@@ -37,6 +37,7 @@ extension Supervisor {
         if let journal { all.append((HeldName.journal, [journal.descriptor.raw])) }
         if let server { all.append((HeldName.control, [server.listener.raw])) }
         if let configurationFile { all.append((HeldName.configuration, [configurationFile.raw])) }
+        for source in wakes.sources { all += source.held }
         for app in apps {
             if let socket = app.notifySocket { all.append((HeldName.notify(app.name), [socket.descriptor.raw])) }
             if let output = app.capture?.descriptorToHold { all.append((HeldName.output(app.name), [output])) }

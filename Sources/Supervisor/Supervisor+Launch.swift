@@ -38,15 +38,16 @@ extension Supervisor {
         let user = identity(of: app)
         do throws(LaunchTrouble) {
             try prepare(app, user)
-            let environment = try environment(of: app, order, user)
+            let given = try sockets.passed(to: app)
+            let environment = try environment(of: app, order, user, given.map(\.name))
             var plan = try plan(app, order, environment, user)
             let output = try outputs(of: app)
             plan.standardInput = output.input?.raw ?? -1
             plan.standardOutput = output.output?.raw ?? -1
             plan.standardError = output.error?.raw ?? -1
             let stored = app.store.entries
-            plan.passed = stored.map(\.descriptor.raw)
-            plan.setListenPid = !stored.isEmpty
+            plan.passed = given.map(\.descriptor) + stored.map(\.descriptor.raw)
+            plan.setListenPid = !plan.passed.isEmpty
             plan.setWatchdogPid = app.specification.rules.watchdog != nil
             var cgroup: (path: String, directory: Descriptor, isFresh: Bool)?
             if cgroups != nil {
@@ -205,7 +206,8 @@ extension Supervisor {
     private func environment(
         of app: AppRuntime,
         _ order: LaunchOrder,
-        _ user: User?
+        _ user: User?,
+        _ sockets: [String]
     ) throws(LaunchTrouble) -> [String] {
         let specification = app.specification
         var variables: [String: String] = [:]
@@ -228,9 +230,10 @@ extension Supervisor {
         for (key, value) in specification.environment { variables[key] = value }
         variables["NOTIFY_SOCKET"] = app.notifySocket?.path
         if let watchdog = specification.rules.watchdog { variables["WATCHDOG_USEC"] = "\(watchdog.microseconds)" }
-        if !app.store.entries.isEmpty {
-            variables["LISTEN_FDS"] = "\(app.store.entries.count)"
-            variables["LISTEN_FDNAMES"] = app.store.names
+        if !app.store.entries.isEmpty || !sockets.isEmpty {
+            variables["LISTEN_FDS"] = "\(sockets.count + app.store.entries.count)"
+            let stored = app.store.entries.isEmpty ? [] : [app.store.names]
+            variables["LISTEN_FDNAMES"] = (sockets + stored).joined(separator: ":")
         }
         variables["TORPOR_MANAGER_SOCKET"] = runtime.socket
         variables["TORPOR_APP"] = app.name
@@ -238,6 +241,7 @@ extension Supervisor {
         variables["TORPOR_LAUNCH_REASON"] = order.reason.rawValue
         let options = LaunchEnvironment.options(
             order,
+            event: app.pendingWake?.event,
             url: app.url,
             restoredState: archiveToRestore(app, order)?.path
         )

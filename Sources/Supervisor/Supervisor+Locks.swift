@@ -7,6 +7,16 @@ import TorporAPI
 
 /// File locks of apps that are suspended (docs/lifecycle.md, "Background time", Locks).
 extension Supervisor {
+    /// Stops an app's processes, unless it plays or records sound and may do so in the background (mode `audio`).
+    func stopUnlessSounding(_ app: AppRuntime) {
+        let (id, tree) = (app.id, app.tree)
+        guard coordinator.machine(id).transition == .suspending else { return stopUnlessLocked(app) }
+        audioMode.look(before: app) { [weak self] in
+            guard let self, app.tree === tree, self.coordinator.machine(id).transition == .suspending else { return }
+            self.stopUnlessLocked(app)
+        }
+    }
+
     /// Stops an app's processes, unless a lock that one of them has is in the way: then the core says what becomes of it.
     func stopUnlessLocked(_ app: AppRuntime) {
         app.lockLook = nil

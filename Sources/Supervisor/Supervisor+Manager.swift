@@ -45,6 +45,16 @@ extension Supervisor {
                 carryOut(verb, try selection.resolve(verb.apps), for: peer, reply)
             case .apply(let request): apply(request, by: Self.name(of: peer), reply)
             case .signal(let name, let signal, let token): send(signal, to: try selection.one(name), token, reply)
+            case .post(let request):
+                let app = try selection.one(request.app)
+                post(request, from: request.sender ?? Self.name(of: peer), to: app) { [weak self] outcome in
+                    self?.tell(outcome, of: request, reply)
+                }
+            case .mailbox(let request):
+                let app = try selection.one(request.app)
+                mailboxes.whenLoaded { [self] in
+                    reply.send(mailbox(request, of: app, by: Self.name(of: peer)).json)
+                }
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
                 History(self, request, reply).begin()
@@ -57,6 +67,7 @@ extension Supervisor {
             case .reloadPolicy(let name): reloadPolicy(name, reply)
             case .evictionOrder: evictionOrder(reply)
             case .memory: memoryWatch.report { reply.send(Replies.memory($0)) }
+            case .timers(let patterns): try timers(patterns.isEmpty ? nil : patterns, reply)
             case .recordPolicies(let request): recordPolicies(request, reply)
             case .describe: reply.send(info.json)
             case .upgrade: upgrade(reply)
@@ -75,6 +86,24 @@ extension Supervisor {
 
     func fail(_ reply: Reply, _ sentence: String) {
         reply.fail(ManagerInterface.ErrorName.failed, ["message": .string(sentence)])
+    }
+
+    private func tell(_ outcome: Result<PostResult, PostRefusal>, of request: PostRequest, _ reply: Reply) {
+        switch outcome {
+        case .success(let result): reply.send(result.json)
+        case .failure(.notSubscribed(let sentence)):
+            reply.fail(
+                ManagerInterface.ErrorName.notSubscribed,
+                ["app": .string(request.app), "topic": .string(request.topic), "message": .string(sentence)]
+            )
+        case .failure(.full(let sentence)):
+            reply.fail(
+                ManagerInterface.ErrorName.mailboxFull,
+                ["app": .string(request.app), "message": .string(sentence)]
+            )
+        case .failure(.invalid(let error)): reply.fail(error)
+        case .failure(.failed(let sentence)): fail(reply, sentence)
+        }
     }
 
     private func send(_ signal: String, to app: AppRuntime, _ token: RequestToken?, _ reply: Reply) {
@@ -170,6 +199,7 @@ extension Supervisor {
         status.requires = specification.requires
         status.after = specification.after
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
+        status.mailbox = Int64(mailboxes.waiting(for: app).count)
         status.heldBack = coordinator.machine(app.id).isWaitingForPermission ? app.heldBack : nil
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in
@@ -184,6 +214,7 @@ extension Supervisor {
         let archives = archives(of: app)
         status.archive = archives.found.map(ArchiveInfo.init)
         status.archiveAside = archives.foundAside.map(ArchiveInfo.init)
+        status.sockets = sockets.sockets(of: app).map(\.info)
         status.cgroup = app.tree?.cgroupPath
         let profile = profileText(app)
         status.profile = profile.state?.rawValue

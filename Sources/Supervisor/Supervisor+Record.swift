@@ -41,6 +41,7 @@ extension Supervisor {
             fields.encode(into: &writer)
             coordinator.encodeLater(app.id, into: &writer)
             ChannelRecord(of: app).encode(into: &writer)
+            coordinator.encodeWake(app.id, into: &writer)
             return writer.count
         }
     }

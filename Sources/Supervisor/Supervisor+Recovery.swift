@@ -73,7 +73,9 @@ extension Supervisor {
             if coordinator.machine(app.id).isAlive, !known.contains(tag) { seekStrays() }
             let fields = AppRecord(from: &reader)
             coordinator.restoreLater(app.id, from: &reader)
-            restoreChannel(of: app, ChannelRecord(from: &reader))
+            let channel = ChannelRecord(from: &reader)
+            coordinator.restoreWake(app.id, from: &reader)
+            restoreChannel(of: app, channel)
             let rest = restore(app, fields, &left, &strays, waiting)
             // Its torpord ended before it had launched anything.
             let machine = coordinator.machine(app.id)
@@ -352,6 +354,12 @@ extension RecoveryFile {
     var readsConfiguration: Bool {
         get { flags & 8 != 0 }
         set { flags = newValue ? flags | 8 : flags & ~8 }
+    }
+
+    /// Whether the session was unlocked in this boot.
+    var wasUnlocked: Bool {
+        get { flags & 16 != 0 }
+        set { flags = newValue ? flags | 16 : flags & ~16 }
     }
 
     /// Whether processes of apps that are found running were being ended by a supervisor that is gone.

@@ -82,6 +82,9 @@ extension Supervisor {
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
+            self.timers.remember(contents.schedules)
+            self.rememberSubscriptions(contents)
+            self.mailboxes.load(contents)
             completion()
         }
         store.reports { [weak self] in self?.takeReports($0) }
@@ -161,6 +164,10 @@ extension Supervisor {
     /// once counts later.
     func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
         switch request.verb {
+        case .start, .foreground, .background, .resume, .restart, .reset: wakes.startedByPerson(app)
+        case .suspend, .stop, .kill, .interrupt, .hold, .wait: break
+        }
+        switch request.verb {
         case .start: app.kept.goalOfPerson = request.background ? (goal == .notRunning ? .background : goal) : .active
         case .foreground: app.kept.goalOfPerson = .active
         case .background, .resume: app.kept.goalOfPerson = .background
@@ -239,6 +246,7 @@ extension Supervisor {
     }
 
     private func keepAll() {
+        mailboxes.keepAll()
         for app in apps {
             app.kept.forget()
             keep(app)

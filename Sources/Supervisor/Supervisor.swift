@@ -80,6 +80,24 @@ public final class Supervisor {
     var memoryTimer: TimerSource?
     /// Sees to it that there is memory.
     private(set) lazy var memoryWatch = MemoryWatch(self)
+    /// What waits to be told to apps.
+    private(set) lazy var mailboxes = Mailboxes(self)
+    /// What apps are told of the machine.
+    var notifications: Notifications { Notifications(supervisor: self) }
+    /// Events that wake apps.
+    private(set) lazy var wakes = Wakes(self)
+    /// Looks which apps play or record sound in the background.
+    private(set) lazy var audioMode = AudioMode(self)
+    /// Times that wake apps.
+    private(set) lazy var timers = Timers(self)
+    /// Sockets that apps are given.
+    private(set) lazy var sockets = ListeningSockets(self)
+    /// Hears where the machine is.
+    private(set) lazy var locationMode = LocationMode(self)
+    /// Hears what Bluetooth devices do.
+    private(set) lazy var bluetoothMode = BluetoothMode(self)
+    /// Whether the clock is set, and what day it is.
+    private(set) lazy var wallClock = WallClock(self, timers)
     /// Looks for file locks of apps that are suspended.
     private(set) lazy var lockWatch = LockWatch(self)
     /// What a torpord before this one left running, until it is gone.
@@ -129,7 +147,8 @@ public final class Supervisor {
         loop = startup.loop
         keeper = startup.keeper
         // Before the store has a thread.
-        ThisProcess.reserveDescriptors(configuration.apps.count * Self.descriptorsAnApp + 512)
+        let sockets = configuration.apps.reduce(0) { $0 + $1.sockets.count }
+        ThisProcess.reserveDescriptors(configuration.apps.count * Self.descriptorsAnApp + sockets + 512)
         inheritance = startup.inheritance
         arguments = startup.arguments
         program = startup.program
@@ -222,6 +241,11 @@ public final class Supervisor {
         if let cgroupTrouble { log.info(cgroupTrouble) }
         for warning in configuration.warnings { log.warning(warning.description) }
         holdOwnFiles()
+        sockets.takeOver()
+        // Before what nobody has taken of the keeper is let go.
+        wakes.add(PathSource(self))
+        wakes.add(DeviceSource(self))
+        wakes.add(MachineNotices(self))
         let fresh = recover()
         for app in apps { record(app) }
         forgetDirectories()
@@ -238,6 +262,15 @@ public final class Supervisor {
         govern()
         interruptions.follow(configuration.supervisor)
         memoryWatch.configure()
+        wakes.add(audioMode)
+        wakes.add(wallClock)
+        wakes.add(timers)
+        wakes.add(sockets)
+        wakes.add(locationMode)
+        wakes.add(bluetoothMode)
+        wakes.add(ConnectionWatch(self))
+        wakes.add(KeepAlive(self))
+        wakes.configure()
         remember(fresh) { [weak self] in
             self?.whenLeftOverIsGone {
                 self?.whenGoverned { self?.launchAtStart(fresh) }
@@ -276,8 +309,10 @@ public final class Supervisor {
             apply(ApplyRequest(), by: "the start after a stop that left the apps", nil)
             recovery.readsConfiguration = false
         }
+        timers.begin()
         for work in afterStart { work() }
         afterStart = []
+        wakes.lookAgain()
         followMain()
         restSoon()
     }
@@ -349,6 +384,7 @@ public final class Supervisor {
         if let governance, !touched.isEmpty { governance.touched(touched) }
         if !touched.isEmpty { service.touched() }
         if !touched.isEmpty { interruptions.touched(touched) }
+        if !touched.isEmpty { wakes.touched(touched) }
         if !touched.isEmpty, !waiters.isEmpty { checkWaiters(touched) }
         if coordinator.isHoldingLaunches { armPace() }
         forgetRemoved()
@@ -476,6 +512,7 @@ public final class Supervisor {
             app.notifySocket?.close()
             app.server?.close()
         }
+        sockets.closeAll()
         cgroups?.removeAll()
         scope?.release()
         runtime.remove(apps: apps.map(runtime.directory))

@@ -16,6 +16,12 @@ public enum AppInterface {
         public static let alreadyAnswered = name + ".AlreadyAnswered"
         /// There is no such task, or it has ended.
         public static let unknownTask = name + ".UnknownTask"
+        /// There is no app of that name.
+        public static let unknownApp = name + ".UnknownApp"
+        /// The app that was posted to takes nothing of the topic.
+        public static let notSubscribed = name + ".NotSubscribed"
+        /// The mailbox of the app that was posted to is full.
+        public static let mailboxFull = name + ".MailboxFull"
         /// The archive is larger than the app's `state_limit`.
         public static let tooLarge = name + ".TooLarge"
         /// It failed; the message says why.
@@ -36,7 +42,9 @@ public enum AppInterface {
         # parameters by name: willFinishLaunching and didFinishLaunching have options (the launch options), restoreState
         # path (a file that the app can read) and bytes, openURL url, resumed gap_s, willTerminate reason, taskExpiring
         # token, name and remaining_ms, didReceiveMemoryWarning level (warning or critical, of the machine, or limit, when
-        # the app comes near its own).
+        # the app comes near its own). didReceiveEvent, didReceiveNotification and didReceiveRemoteNotification, and others
+        # that waited in the app's mailbox, have id (the number of the mail), topic, key, payload, sender, count, first_at and
+        # last_at (microseconds since 1970).
         type Message (id: int, name: string, deadline_ms: ?int, parameters: object)
 
         # What an answer can say. pending: the answer proper comes later.
@@ -44,6 +52,21 @@ public enum AppInterface {
 
         # A background task of the app.
         type Task (token: int, name: string)
+
+        # Something that waits to be told to the app, or is being told (in_flight). count: how many became one in it.
+        type Mail (
+          id: int,
+          topic: string,
+          name: string,
+          key: ?string,
+          payload: ?object,
+          sender: string,
+          count: int,
+          first_at: int,
+          last_at: int,
+          wake: ?string,
+          in_flight: bool
+        )
 
         # Makes the caller the app's delegate, and streams messages to it, each as soon as the one before is answered.
         # The first reply has no message but says how the app is. A delegate that comes back, since the supervisor was
@@ -63,7 +86,8 @@ public enum AppInterface {
         # with pending, how long it takes from now; the deadline is extended as far as extension_limit allows, that of
         # didEnterBackground never. declines: what the app does not want of what it was offered: "url" and "restoration"
         # in an answer to a launch message, "snapshot" in one to didEnterBackground.
-        method Answer(id: int, result: Result, text: ?string, expected_ms: ?int, declines: ?[]string) -> ()
+        # fetch, in the answer to performFetch: "new-data", "no-data" or "failed", by which the next time is chosen.
+        method Answer(id: int, result: Result, text: ?string, expected_ms: ?int, declines: ?[]string, fetch: ?string) -> ()
 
         # Begins a background task: while the app is in the background, it is not suspended before it is ended or the time
         # is up. remaining_ms is as that of BackgroundTime. The task ends with the connection that began it.
@@ -96,6 +120,26 @@ public enum AppInterface {
           tasks: []Task
         )
 
+        # Tells another app something that accepts it of this one (accepts_from), as Post of io.torpor.Manager does. Replies
+        # when it is on the disk.
+        method Post(
+          app: string,
+          topic: string,
+          payload: ?object,
+          coalesce: ?string,
+          key: ?string,
+          urgent: ?bool,
+          token: ?string
+        ) -> (id: ?int, change: string, outcome: string, message: ?string)
+
+        # Takes what waits for the app, the first first, at most max: for programs without a delegate. With keep it waits
+        # on until its id is among done of a later call: then nothing is lost when the program ends in between.
+        method Take(max: ?int, keep: ?bool, done: ?[]int) -> (mail: []Mail)
+
+        # From now on the app takes what is posted to it of a topic, which may be a pattern of * and ?, as an entry of topics
+        # in its configuration says it; with end, no longer. It outlives the app, the supervisor and the machine's boot.
+        method Subscribe(topic: string, coalesce: ?string, urgent: ?bool, wake: ?string, keep: ?bool, end: ?bool) -> ()
+
         # The caller may not do that; message says why.
         error NotPermitted (message: string)
 
@@ -110,6 +154,15 @@ public enum AppInterface {
 
         # There is no such task, or it has ended.
         error UnknownTask (token: int, message: string)
+
+        # There is no such app; nearest is a name that comes close.
+        error UnknownApp (name: string, nearest: ?string)
+
+        # The app takes nothing of the topic.
+        error NotSubscribed (app: string, topic: string, message: string)
+
+        # As much waits for the app as may.
+        error MailboxFull (app: string, message: string)
 
         # The archive has more bytes than the app may keep.
         error TooLarge (limit: int, message: string)

@@ -59,6 +59,16 @@ public struct AppAnswer: Hashable, Sendable {
         case snapshot
     }
 
+    /// What an app found that was told to look for new content.
+    public enum Fetched: String, Hashable, Sendable, CaseIterable {
+        /// Something new.
+        case newData = "new-data"
+        /// Nothing new.
+        case noData = "no-data"
+        /// It could not look.
+        case failed
+    }
+
     /// The message's number.
     public var id: Int64
     /// Whether it is done.
@@ -69,6 +79,8 @@ public struct AppAnswer: Hashable, Sendable {
     public var expectedMilliseconds: Int64?
     /// What the app does not want.
     public var declines: [Declined] = []
+    /// What it found, in the answer to performFetch.
+    public var fetch: Fetched?
 
     /// Makes one from its parts.
     public init(id: Int64, result: Result = .done, text: String? = nil) {
@@ -92,6 +104,12 @@ public struct AppAnswer: Hashable, Sendable {
             }
             declines.append(declined)
         }
+        if let name = try fields.optionalString("fetch") {
+            guard let found = Fetched(rawValue: name) else {
+                throw FieldError(field: "fetch", problem: "must be new-data, no-data or failed")
+            }
+            fetch = found
+        }
     }
 
     /// A sentence, and no more: it is kept in histories.
@@ -105,6 +123,7 @@ public struct AppAnswer: Hashable, Sendable {
         [
             "id": .int(id), "result": .string(result.rawValue), "text": .optional(text),
             "expected_ms": .optional(expectedMilliseconds), "declines": .strings(declines.map(\.rawValue)),
+            "fetch": .optional(fetch?.rawValue),
         ]
     }
 }

@@ -12,6 +12,12 @@ public enum AppRequest: Hashable, Sendable {
     case saveState(data: String?, file: String?)
     case discardState
     case state
+    /// Tell another app something.
+    case post(PostRequest)
+    /// What waits for it, for who has no delegate.
+    case take(TakeRequest)
+    /// It wants to hear of a topic.
+    case subscribe(SubscribeRequest)
 
     /// Reads a call; nil when the interface has no such method.
     ///
@@ -30,6 +36,9 @@ public enum AppRequest: Hashable, Sendable {
             self = .saveState(data: try fields.optionalString("data"), file: try fields.optionalString("file"))
         case "DiscardState": self = .discardState
         case "State": self = .state
+        case "Post": self = .post(try PostRequest(fields: fields))
+        case "Take": self = .take(try TakeRequest(fields: fields))
+        case "Subscribe": self = .subscribe(try SubscribeRequest(fields: fields))
         default: return nil
         }
     }
@@ -48,6 +57,9 @@ public enum AppRequest: Hashable, Sendable {
                 ("SaveState", ["data": .optional(data), "file": .optional(file)])
             case .discardState: ("DiscardState", .emptyObject)
             case .state: ("State", .emptyObject)
+            case .post(let request): ("Post", request.parameters)
+            case .take(let request): ("Take", request.parameters)
+            case .subscribe(let request): ("Subscribe", request.parameters)
             }
         return VarlinkCall(
             method: "\(AppInterface.name).\(member)",

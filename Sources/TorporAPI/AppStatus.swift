@@ -168,6 +168,8 @@ public struct AppStatus: Hashable, Sendable {
     public var watchdogMilliseconds: Int64?
     /// Why its launch waits, in words: for memory, or for a policy.
     public var heldBack: String?
+    /// How many messages wait to be told to it.
+    public var mailbox: Int64 = 0
     /// The deadlines that are armed.
     public var deadlines: [DeadlineInfo] = []
     /// It stopped itself, or somebody else stopped it.
@@ -180,6 +182,8 @@ public struct AppStatus: Hashable, Sendable {
     public var archive: ArchiveInfo?
     /// One with which a launch did not come up.
     public var archiveAside: ArchiveInfo?
+    /// The sockets that are held for it.
+    public var sockets: [SocketInfo] = []
     /// The path of its cgroup.
     public var cgroup: String?
     /// The state whose share of the machine it has.
@@ -216,12 +220,14 @@ public struct AppStatus: Hashable, Sendable {
         requiredBy = try fields.strings("required_by")
         watchdogMilliseconds = try fields.optionalInt("watchdog_ms")
         heldBack = try fields.optionalString("held_back")
+        mailbox = try fields.optionalInt("mailbox") ?? 0
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
         stopped = try fields.optionalBool("stopped") ?? false
         traced = try fields.optionalBool("traced") ?? false
         outdated = try fields.optionalBool("outdated") ?? false
         archive = try ArchiveInfo.optional(fields, "state_archive")
         archiveAside = try ArchiveInfo.optional(fields, "state_set_aside")
+        sockets = try fields.list("sockets") { json throws(FieldError) in try SocketInfo(json: json) }
         cgroup = try fields.optionalString("cgroup")
         profile = try fields.optionalString("profile")
         profileDone = try fields.strings("profile_done")
@@ -246,12 +252,14 @@ public struct AppStatus: Hashable, Sendable {
         object["required_by"] = .strings(requiredBy)
         object["watchdog_ms"] = .optional(watchdogMilliseconds)
         object["held_back"] = .optional(heldBack)
+        object["mailbox"] = .int(mailbox)
         object["deadlines"] = .array(deadlines.map(\.json))
         object["stopped"] = .bool(stopped)
         object["traced"] = .bool(traced)
         object["outdated"] = .bool(outdated)
         object["state_archive"] = archive?.json ?? .null
         object["state_set_aside"] = archiveAside?.json ?? .null
+        object["sockets"] = .array(sockets.map(\.json))
         object["cgroup"] = .optional(cgroup)
         object["profile"] = .optional(profile)
         object["profile_done"] = .strings(profileDone)

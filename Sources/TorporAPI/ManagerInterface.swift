@@ -67,6 +67,19 @@ public enum ManagerInterface {
           user_stack: []string
         )
 
+        # A socket that is held for an app. kind is stream, datagram or seqpacket. waiting, of at most limit: connections that
+        # nobody has accepted; of datagrams bytes of the kernel's memory. dropped: datagrams that found no room. trouble:
+        # why it is not bound.
+        type Socket (
+          name: string,
+          kind: string,
+          address: string,
+          waiting: ?int,
+          limit: ?int,
+          dropped: ?int,
+          trouble: ?string
+        )
+
         # How long the parts of a launch took, since it began: until its process was made, its program ran, it gave a sign
         # of life, it was told something, it was ready.
         type LaunchTimes (fork_ms: ?float, exec_ms: ?float, contact_ms: ?float, message_ms: ?float, ready_ms: ?float)
@@ -116,7 +129,8 @@ public enum ManagerInterface {
           timeline: []TimelineEntry
         )
 
-        # Everything about one app: the fields of App, and more. With journal, its output is there, and log is empty.
+        # Everything about one app: the fields of App, and more. mailbox: how many messages wait for it. With journal,
+        # its output is there, and log is empty.
         type AppStatus (
           name: string,
           state: string,
@@ -143,12 +157,14 @@ public enum ManagerInterface {
           required_by: []string,
           watchdog_ms: ?int,
           held_back: ?string,
+          mailbox: int,
           deadlines: []Deadline,
           stopped: bool,
           traced: bool,
           outdated: bool,
           state_archive: ?Archive,
           state_set_aside: ?Archive,
+          sockets: []Socket,
           cgroup: ?string,
           profile: ?string,
           profile_done: []string,
@@ -247,6 +263,19 @@ public enum ManagerInterface {
         # What would be done: rung is tell, purge, page-out, evict, end-background, end-inactive or end-active.
         type MemoryStep (rung: string, apps: []string, bytes: ?int, why: string)
 
+        # A timer of an app: when the configuration says that it comes, when it comes next and came last. kind is timer, or
+        # fetch for the fetch mode, whose interval is what was learned; wake is background, foreground or none.
+        type Timer (
+          app: string,
+          name: string,
+          kind: string,
+          when: string,
+          next: ?int,
+          last: ?int,
+          wake: ?string,
+          persistent: bool
+        )
+
         # A key of the configuration whose value is another one now. effect says when it counts: live (at once),
         # next-launch (it only matters then), restart (the app runs with the old value until it is launched again) or
         # supervisor-start.
@@ -263,6 +292,22 @@ public enum ManagerInterface {
           pid: ?int,
           message: string,
           error: ?string
+        )
+
+        # Something that waits to be told to an app, or is being told (in_flight). name is the message of its delegate; count:
+        # how many became one in it; wake: background or foreground, where the app is woken for it.
+        type Mail (
+          id: int,
+          topic: string,
+          name: string,
+          key: ?string,
+          payload: ?object,
+          sender: string,
+          count: int,
+          first_at: int,
+          last_at: int,
+          wake: ?string,
+          in_flight: bool
         )
 
         # What is wrong in a configuration; severity is error or warning.
@@ -370,11 +415,37 @@ public enum ManagerInterface {
         # Who has how much memory, and what would be done, step by step, if it were short.
         method Memory() -> (memory: MemoryStatus)
 
+        # When timers wake apps, what comes first before others; of all apps, or those that "apps" names.
+        method Timers(apps: ?[]string) -> (timers: []Timer)
+
         # What policies are asked, what they are shown then, and what becomes of their advice, from now on: a recording.
         # Called with "more", each reply has a line of it, the first one its header; without, there is only that. Every
         # every_ms there is a line without events, with fresh measurements. The last reply, after for_ms, has no line. A
         # client that does not read is cut off.
         method RecordPolicies(every_ms: ?int, for_ms: ?int) -> (line: ?object)
+
+        # Tells an app something about a topic, now or when it wakes; replies when that is on the disk. payload is anything
+        # that JSON has. coalesce (all, latest, count, merge, net), and urgent, which wakes the app, are as the app's topics
+        # say where they are not given. sender: whom it comes from. remote: pushed from outside, the app is told
+        # didReceiveRemoteNotification, and woken only in the mode remote-notification. change is added, changed (one with what
+        # waited, whose number id is), cancelled or repeated (by its token); outcome is told, woken, waits or held-back, the
+        # last with a message.
+        method Post(
+          app: string,
+          topic: string,
+          payload: ?object,
+          coalesce: ?string,
+          key: ?string,
+          urgent: ?bool,
+          sender: ?string,
+          remote: ?bool,
+          token: ?string
+        ) -> (id: ?int, change: string, outcome: string, message: ?string)
+
+        # What waits to be told to an app, and how much may. With take, what is returned does not wait any more; with drop,
+        # the numbers of mail, only that is returned and does not. What is being told stays.
+        method Mailbox(app: string, take: ?bool, drop: ?[]int) ->
+          (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int)
 
         # Which torpord answers: its version, and how many its keeper has started, this one included; phase
         # is starting until what is launched at the start was launched, then running, in the end ending.
@@ -394,6 +465,12 @@ public enum ManagerInterface {
         # There is no such app; nearest is a name that comes close.
         error UnknownApp (name: string, nearest: ?string)
 
+        # The app takes nothing of the topic; message says what to do.
+        error NotSubscribed (app: string, topic: string, message: string)
+
+        # As much waits for the app as may; it is to be tried again later.
+        error MailboxFull (app: string, message: string)
+
         # The caller may not do that; message says who may.
         error NotPermitted (message: string)
 
@@ -412,6 +489,10 @@ public enum ManagerInterface {
     public enum ErrorName {
         /// Parameters: `name`, `nearest`.
         public static let unknownApp = "io.torpor.Manager.UnknownApp"
+        /// Parameters: `app`, `topic`, `message`.
+        public static let notSubscribed = "io.torpor.Manager.NotSubscribed"
+        /// Parameters: `app`, `message`.
+        public static let mailboxFull = "io.torpor.Manager.MailboxFull"
         /// Parameters: `message`.
         public static let notPermitted = "io.torpor.Manager.NotPermitted"
         /// Parameters: `message`.

@@ -12,6 +12,10 @@ public enum ManagerRequest: Hashable, Sendable {
     case apply(ApplyRequest)
     /// Signal: by name or number, as the user wrote it.
     case signal(app: String, signal: String, token: RequestToken? = nil)
+    /// Tell an app something, now or when it wakes.
+    case post(PostRequest)
+    /// What waits to be told to an app.
+    case mailbox(MailboxRequest)
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
@@ -24,6 +28,8 @@ public enum ManagerRequest: Hashable, Sendable {
     case evictionOrder
     /// Who has how much memory, and what would be done if it were short.
     case memory
+    /// When timers come next; of all apps where none is named.
+    case timers(apps: [String])
     /// What policies are asked and what they advise, as it happens.
     case recordPolicies(RecordRequest)
     /// Which torpord answers.
@@ -51,6 +57,8 @@ public enum ManagerRequest: Hashable, Sendable {
                 signal: try fields.string("signal"),
                 token: try fields.optionalToken("token")
             )
+        case "Post": self = .post(try PostRequest(fields: fields))
+        case "Mailbox": self = .mailbox(try MailboxRequest(fields: fields))
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
@@ -59,6 +67,7 @@ public enum ManagerRequest: Hashable, Sendable {
         case "ReloadPolicy": self = .reloadPolicy(name: try fields.string("name"))
         case "EvictionOrder": self = .evictionOrder
         case "Memory": self = .memory
+        case "Timers": self = .timers(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
         case "RecordPolicies": self = .recordPolicies(try RecordRequest(fields: fields))
         case "Describe": self = .describe
         case "Upgrade": self = .upgrade
@@ -77,6 +86,8 @@ public enum ManagerRequest: Hashable, Sendable {
             case .verb(let request): (request.verb.rawValue, request.parameters, true)
             case .signal(let app, let signal, let token):
                 ("Signal", Self.signalParameters(app, signal, token), false)
+            case .post(let request): ("Post", request.parameters, false)
+            case .mailbox(let request): ("Mailbox", request.parameters, false)
             case .logs(let request): ("Logs", request.parameters, true)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)
@@ -85,6 +96,7 @@ public enum ManagerRequest: Hashable, Sendable {
             case .reloadPolicy(let name): ("ReloadPolicy", ["name": .string(name)], false)
             case .evictionOrder: ("EvictionOrder", .emptyObject, false)
             case .memory: ("Memory", .emptyObject, false)
+            case .timers(let apps): ("Timers", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
             case .recordPolicies(let request): ("RecordPolicies", request.parameters, true)
             case .describe: ("Describe", .emptyObject, false)
             case .upgrade: ("Upgrade", .emptyObject, false)

@@ -46,6 +46,13 @@ public protocol AppDelegate: Sendable {
     /// The app is about to be ended: the last chance to save something. Not told of an eviction, a force quit or a crash.
     func willTerminate(_ app: TorporApp, reason: String) async throws
 
+    /// It is time to look for new content (`background_modes = ["fetch"]`); what it found decides when it is told next.
+    func performFetch(_ app: TorporApp) async throws -> FetchResult?
+
+    /// Something waited for the app: an event, a notification, a message of another app. Without this method
+    /// ``received(_:message:)`` gets it.
+    func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws
+
     /// A message that this version of the library has no method for.
     func received(_ app: TorporApp, message: OtherMessage) async throws
 
@@ -78,6 +85,12 @@ extension AppDelegate {
     public func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws {}
     /// Does nothing.
     public func willTerminate(_ app: TorporApp, reason: String) async throws {}
+    /// Does not look.
+    public func performFetch(_ app: TorporApp) async throws -> FetchResult? { nil }
+    /// Hands it on.
+    public func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws {
+        try await received(app, message: OtherMessage(name: mail.name, parameters: mail.parameters))
+    }
     /// Does nothing.
     public func received(_ app: TorporApp, message: OtherMessage) async throws {}
     /// Does nothing.

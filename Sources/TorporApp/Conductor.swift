@@ -80,11 +80,12 @@ struct Conductor<Delegate: AppDelegate> {
             answer.result = .failed
             answer.text = "\(error)"
         }
-        let declined = app.state.withLock { state in
+        let inFlight = app.state.withLock { state in
             defer { state.inFlight = nil }
-            return state.inFlight?.declined ?? []
+            return state.inFlight
         }
-        answer.declines = declined.compactMap { AppAnswer.Declined(rawValue: $0.name) }
+        answer.declines = (inFlight?.declined ?? []).compactMap { AppAnswer.Declined(rawValue: $0.name) }
+        answer.fetch = (inFlight?.fetched).flatMap { AppAnswer.Fetched(rawValue: $0.name) }
         // An answer that nobody waits for any more came too late, and that is all.
         _ = await app.engine.call(.answer(answer))
     }
@@ -146,6 +147,11 @@ extension AppDelegate {
             }
             try await taskExpiring(app, task: text("name"), remaining: remaining)
         case "willTerminate": try await willTerminate(app, reason: text("reason"))
+        case "performFetch":
+            let found = try await performFetch(app)
+            app.state.withLock { $0.inFlight?.fetched = found }
+        case "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification":
+            try await didReceive(app, mail: ReceivedMail(name: name, parameters: parameters))
         default: try await received(app, message: OtherMessage(name: name, parameters: parameters))
         }
     }

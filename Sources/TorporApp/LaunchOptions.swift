@@ -18,8 +18,10 @@ public struct LaunchOptions: Sendable {
     public var reason: String { json["reason"]?.stringValue ?? "user" }
     /// Whether it is launched into the foreground; false: it gets didEnterBackground next.
     public var isForeground: Bool { json["foreground"]?.boolValue ?? true }
-    /// The event that it was launched for.
-    public var event: String? { json["event"]?.stringValue }
+    /// The name of the event that it was launched for: of a timer, a socket, a topic.
+    public var event: String? { json["event"]?["name"]?.stringValue }
+    /// Where that event comes from: `timer`, `socket`, `message` and so on.
+    public var eventSource: String? { json["event"]?["source"]?.stringValue }
     /// What belongs to the event.
     public var payload: JSON? { json["payload"].flatMap { $0.isNull ? nil : $0 } }
     /// The URL that it was launched for, and is asked to open next.
@@ -47,6 +49,28 @@ public struct SavedState: Hashable, Sendable {
     }
 }
 
+/// Something that waited for the app in its mailbox: what was posted to it, and what timers, files, devices and the system
+/// have for it.
+public struct ReceivedMail: Hashable, Sendable {
+    /// The message that brings it: `didReceiveEvent`, `didReceiveNotification`, `didReceiveRemoteNotification`.
+    public let name: String
+    /// What belongs to the message: an object.
+    public let parameters: JSON
+
+    /// Its number, which no other has: each is told once.
+    public var id: Int64 { parameters["id"]?.intValue ?? 0 }
+    /// What it is about.
+    public var topic: String { parameters["topic"]?.stringValue ?? "" }
+    /// What of the topic it is about.
+    public var key: String? { parameters["key"]?.stringValue }
+    /// What it says.
+    public var payload: JSON { parameters["payload"] ?? .null }
+    /// Whom it comes from.
+    public var sender: String { parameters["sender"]?.stringValue ?? "" }
+    /// How many became one in it.
+    public var count: Int64 { parameters["count"]?.intValue ?? 1 }
+}
+
 /// A message that the library knows nothing of.
 public struct OtherMessage: Hashable, Sendable {
     /// Its name.
@@ -64,4 +88,15 @@ public struct Declined: Hashable, Sendable {
     public static let restoration = Declined(name: "restoration")
     /// That a picture of it is kept.
     public static let snapshot = Declined(name: "snapshot")
+}
+
+/// What an app found that looked for new content.
+public struct FetchResult: Hashable, Sendable {
+    let name: String
+    /// Something new: it looks sooner next time.
+    public static let newData = FetchResult(name: "new-data")
+    /// Nothing new: it looks later next time.
+    public static let noData = FetchResult(name: "no-data")
+    /// It could not look: the next time comes later with each of these.
+    public static let failed = FetchResult(name: "failed")
 }

@@ -37,6 +37,7 @@ public final class TorporApp: Sendable {
         var id: Int64
         var answerBy: Duration?
         var declined: [Declined] = []
+        var fetched: FetchResult?
     }
 
     init(environment: AppEnvironment, isDelegate: Bool, takesSignals: Bool) throws(AppError) {

@@ -196,6 +196,15 @@ struct DiagnosticTests {
                 "line 4 17: apps.web.memory_needed: must not be more than memory_limit"
             ),
             ("expiry_warning = \"30s\"", "18: apps.web.expiry_warning: must be shorter than task_time"),
+            (
+                "background_modes = [\"voip\"]\nkeep_alive = \"9min\"",
+                "line 4 14: apps.web.keep_alive: must be 10min at least: write \"10min\", or lower keep_alive_minimum of "
+                    + "[supervisor]"
+            ),
+            (
+                "keep_alive = \"10min\"",
+                "14: warning: apps.web.keep_alive: does nothing without background_modes = [\"voip\"]"
+            ),
             ("answers = true", "11: warning: apps.web.answers: there is nothing to answer without signals"),
         ]
     )

@@ -55,7 +55,10 @@ struct ManualTests {
             AppKeys.all.map { $0.name == "resources" ? "resources.STATE" : $0.name }
             + TableReader.backoff.map { "restart_backoff." + $0.name }
             + ReadyReader.keys.map { "ready." + $0 }
+            + TopicRule.keys.map { "topics.TOPIC." + $0.name }
+            + WakeStormReader.keys.map { "wake_storm." + $0.name }
             + TableReader.profile.map { "resources.STATE." + $0.name }
+            + SocketReader.names.map { "sockets." + $0 }
         #expect(Self.terms("Keys of an app").keys.sorted() == app.sorted())
     }
 
@@ -64,7 +67,7 @@ struct ManualTests {
         let text = Self.text("Keys of an app")
         let names =
             TableReader.limitNames.map(\.name) + TableReader.states.map(\.rawValue) + Message.allCases.map(\.rawValue)
-            + TableReader.hookKeys.map(\.name)
+            + TableReader.hookKeys.map(\.name) + TimerReader.keys.map(\.name)
         for name in names { #expect(text.contains("`\(name)`"), "\(name)") }
     }
 
@@ -95,6 +98,7 @@ struct ManualTests {
         try check(["$defs", "app"], app)
         try check(["$defs", "app", "properties", "restart_backoff"], app, "restart_backoff.")
         try check(["$defs", "probe"], app, "ready.")
+        try check(["$defs", "socket"], app, "sockets.")
     }
 
     @Test("says of each key of an app when a change counts, as applies do")

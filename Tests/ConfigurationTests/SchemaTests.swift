@@ -38,11 +38,15 @@ struct SchemaTests {
         #expect(try Self.names(["$defs", "policy"]) == SupervisorKeys.policy.map(\.name).sorted())
         #expect(try Self.names(app) == AppKeys.all.map(\.name).sorted())
         #expect(try Self.names(app + ["properties", "restart_backoff"]) == TableReader.backoff.map(\.name).sorted())
+        #expect(try Self.names(app + ["properties", "wake_storm"]) == WakeStormReader.keys.map(\.name).sorted())
+        #expect(try Self.names(["$defs", "topic"]) == TopicRule.keys.map(\.name).sorted())
         #expect(try Self.names(app + ["properties", "limits"]) == TableReader.limitNames.map(\.name).sorted())
         #expect(try Self.names(app + ["properties", "resources"]) == TableReader.states.map(\.rawValue).sorted())
         #expect(try Self.names(app + ["properties", "signals"]) == Message.allCases.map(\.rawValue).sorted())
         #expect(try Self.names(["$defs", "profile"]) == TableReader.profile.map(\.name).sorted())
         #expect(try Self.names(["$defs", "probe"]) == ReadyReader.keys.sorted())
+        #expect(try Self.names(["$defs", "timer"]) == TimerReader.keys.map(\.name).sorted())
+        #expect(try Self.names(["$defs", "socket"]) == SocketReader.names)
         #expect(try Self.names(["$defs", "hook"]) == TableReader.hookKeys.map(\.name).sorted())
     }
 
@@ -84,7 +88,9 @@ struct SchemaTests {
                     print(file, list(error.path), error.message)
             for text in ["restrat = 1", "grace = 5", "grace = 'soon'", "nice = 20", "launch = 'x'", "exec = []",
                          "ready = { tcp = 'a:1', file = 'b' }", "signals.x = 'SIGHUP'", "resources.active.cpu_weight = 0",
-                         "memory_limit = 64", "umask = '999'", "before_start = [{ deadline = '1s' }]"]:
+                         "memory_limit = 64", "umask = '999'", "before_start = [{ deadline = '1s' }]",
+                         "sockets = [{ name = 'x' }]", "sockets = [{ stream = '1', datagram = '1' }]",
+                         "sockets = [{ stream = '1', wake = true }]"]:
                 if validator.is_valid({"apps": {"web": tomllib.loads(text)}}):
                     print("accepted:", text)
             for text in ["settling = 1", "warning_available = 0.1", "warning_available = '51%'", "stall = '1s'"]:

@@ -128,7 +128,7 @@ struct CoordinatorTests {
         // News of another requirement is no reason to try again.
         fleet.tell(.heartbeat, "log")
         #expect(fleet.log.filter { $0 == "web ended dependency-failed" }.count == 1)
-        #expect(throws: RequestError.self) { try fleet.coordinator.request(.wake, of: web, now: fleet.now) }
+        #expect(throws: RequestError.self) { try fleet.coordinator.request(.wake(Wake()), of: web, now: fleet.now) }
         try fleet.ask(.start(background: false), "db")
         #expect(fleet.state("web") == .active)
         #expect(fleet.coordinator.machine(web).incarnation == 1)
@@ -201,7 +201,7 @@ struct CoordinatorTests {
         try fleet.ask(.start(background: false), "web")
         try fleet.ask(.stop(.stopped), "db")
         // api waits for web to end.
-        for request in [Request.background, .suspend, .resume, .wake, .interrupt(begin: true)] {
+        for request in [Request.background, .suspend, .resume, .wake(Wake()), .interrupt(begin: true)] {
             #expect(throws: RequestError.self) { try fleet.ask(request, "api") }
         }
         try fleet.ask(.foreground, "api")
@@ -259,7 +259,8 @@ struct CoordinatorTests {
         fleet.log = []
         fleet.settle(fleet.coordinator.shutDown(now: fleet.now))
         for request in [
-            Request.start(background: false), .start(background: true), .foreground, .restart, .wake, .background,
+            Request.start(background: false), .start(background: true), .foreground, .restart, .wake(Wake()),
+            .background,
             .suspend, .resume, .interrupt(begin: true),
         ] {
             for app in 0..<3 {

@@ -71,7 +71,7 @@ struct EndingTests {
         _ = try bench.ask(.stop(.stopped))
         #expect(try bench.ask(.forceQuit) == [.killProcesses])
         #expect(try bench.end(done).reason == .forceQuit)
-        #expect(bench.refusal(.wake) == "is not launched by events until somebody starts it")
+        #expect(bench.refusal(.wake(Wake())) == "is not launched by events until somebody starts it")
         #expect(try bench.ask(.start(background: false)) == [.requestLaunch])
     }
 
@@ -116,7 +116,7 @@ struct EndingTests {
             #expect(try bench.ask(.evict) == actions)
             let ending = try bench.end(.signaled(9, coreDumped: false))
             #expect(ending.reason == .evicted && ending.next == .rest)
-            #expect(try bench.ask(.wake) == [.requestLaunch])
+            #expect(try bench.ask(.wake(Wake())) == [.requestLaunch])
         }
         var bench = Bench { $0.eviction = .never }
         try bench.launch(background: true)
@@ -197,13 +197,13 @@ struct EndingTests {
         _ = try bench.end(crash)
         _ = try bench.ask(.stop(.stopped))
         #expect(bench.armed.isEmpty)
-        #expect(bench.refusal(.wake) != nil)
+        #expect(bench.refusal(.wake(Wake())) != nil)
         try bench.launch()
         _ = bench.tell(.mainExited(crash))
         _ = try bench.ask(.stop(.stopped))
-        #expect(bench.refusal(.wake) != nil)
+        #expect(bench.refusal(.wake(Wake())) != nil)
         #expect(bench.tell(.allGone).ending?.reason == .exitFailure)
-        #expect(bench.refusal(.wake) != nil)
+        #expect(bench.refusal(.wake(Wake())) != nil)
     }
 
     @Test("delays double up to the cap, each within its jitter, and more than limit in the window fails")
@@ -221,7 +221,7 @@ struct EndingTests {
             _ = bench.tell(.launched)
         }
         #expect(try bench.end(crash).next == .gaveUp)
-        #expect(bench.machine.failed && bench.refusal(.wake) != nil)
+        #expect(bench.machine.failed && bench.refusal(.wake(Wake())) != nil)
         try bench.launch()
         #expect(!bench.machine.failed)
         guard case .restart = try bench.end(crash).next else {
@@ -250,7 +250,7 @@ struct EndingTests {
     @Test("exits_on_suspend: the way into the background is the way out, and events wait")
     func exitsOnSuspend() throws {
         var bench = Bench { $0.exitsOnSuspend = true }
-        #expect(bench.refusal(.wake)?.hasSuffix("the event waits") == true)
+        #expect(bench.refusal(.wake(Wake()))?.hasSuffix("the event waits") == true)
         try bench.launch(background: true)
         #expect(bench.machine.state == .active)
         #expect(
@@ -313,7 +313,7 @@ struct ClockTests {
         var bench = Bench { $0.watchdog = .seconds(10) }
         try bench.launch(background: true)
         _ = try bench.ask(.suspend)
-        #expect(try bench.ask(.wake) == [.continueProcesses])
+        #expect(try bench.ask(.wake(Wake())) == [.continueProcesses])
         #expect(bench.armed == [.watchdog: .seconds(10), .backgroundTime: .seconds(30)])
         #expect(bench.tell(.watchdogTriggered) == [.signalWatchdog])
     }
@@ -375,16 +375,16 @@ struct ClockTests {
     @Test("an event grants event_time, whether it wakes or launches")
     func eventTime() throws {
         var bench = Bench.attentive()
-        _ = try bench.ask(.wake)
+        _ = try bench.ask(.wake(Wake()))
         _ = bench.machine.permitLaunch(now: bench.now)
         _ = bench.tell(.launched)
         _ = bench.tell(.ready)
         #expect(try bench.ask(.suspend).isEmpty)
-        #expect(try bench.ask(.wake).isEmpty)
+        #expect(try bench.ask(.wake(Wake())).isEmpty)
         bench.answerEverything()
         #expect(bench.armed == [.backgroundTime: .seconds(30)])
         try bench.suspend()
-        _ = try bench.ask(.wake)
+        _ = try bench.ask(.wake(Wake()))
         bench.answerEverything()
         #expect(bench.armed == [.backgroundTime: .seconds(30)])
     }

@@ -75,7 +75,7 @@ struct EvictionTests {
         _ = try bench.ask(.evict)
         #expect(try bench.end(.exited(code: 1)).next == .rest)
         #expect(bench.machine.goal == .notRunning && !bench.machine.failed)
-        #expect(try bench.ask(event ? .wake : .foreground) == [.requestLaunch])
+        #expect(try bench.ask(event ? .wake(Wake()) : .foreground) == [.requestLaunch])
         _ = bench.machine.permitLaunch(now: bench.now)
         #expect(bench.machine.launchOrder.previousEnding == .evicted)
         #expect(bench.machine.launchOrder.foreground == !event)
@@ -121,7 +121,7 @@ struct EvictionTests {
         _ = try bench.ask(.evict)
         #expect(try bench.ask(.forceQuit) == [.killProcesses])
         #expect(try bench.end(.signaled(9, coreDumped: false)).reason == .forceQuit)
-        #expect(bench.refusal(.wake) == "is not launched by events until somebody starts it")
+        #expect(bench.refusal(.wake(Wake())) == "is not launched by events until somebody starts it")
     }
 
     @Test("a supervisor that takes over in the middle gives it the ordinary grace, and the reason stays")

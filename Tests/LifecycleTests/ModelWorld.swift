@@ -212,7 +212,7 @@ struct ModelApp {
 /// Things that can be asked of an app or happen to it, at random.
 enum Whim {
     static func request(_ dice: inout Dice) -> Request {
-        switch dice.below(21) {
+        switch dice.below(23) {
         case 0: .start(background: false)
         case 1: .start(background: true)
         case 2: .stop([.stopped, .replaced, .memoryLimit, .exitsOnSuspend][dice.below(4)])
@@ -225,13 +225,15 @@ enum Whim {
         case 10: .interrupt(begin: false)
         case 11: .forceQuit
         case 12: .evict
-        case 13: .wake
+        case 13: .wake(Wake())
         case 14: .cover(begin: true)
         case 15: .cover(begin: false)
         case 16: .hold(reason: "whim", until: nil)
         case 17: .release
         case 18: .openURL
         case 19: .forceSuspend
+        case 20: .mode(.audio, isTrue: true)
+        case 21: .mode(.audio, isTrue: false)
         default: .reset
         }
     }

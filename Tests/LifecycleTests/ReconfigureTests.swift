@@ -116,7 +116,8 @@ struct ReconfigureTests {
         try fleet.reconfigure([Self.app("b")])
         #expect(fleet.id("a") == 0 && fleet.id("b") == 1)
         for request in [
-            Request.start(background: false), .restart, .foreground, .background, .suspend, .resume, .wake, .reset,
+            Request.start(background: false), .restart, .foreground, .background, .suspend, .resume, .wake(Wake()),
+            .reset,
         ] {
             #expect(throws: RequestError.self) { try fleet.coordinator.request(request, of: 0, now: fleet.now) }
         }

@@ -114,6 +114,7 @@ enum Record {
             var writer = RecordWriter(UnsafeMutableRawBufferPointer(buffer))
             machine.encode(into: &writer)
             machine.encodeLater(into: &writer)
+            machine.encodeWake(into: &writer)
             count = writer.count
         }
     }
@@ -125,6 +126,7 @@ enum Record {
             var reader = RecordReader(memory)
             var again = AppMachine(rules: machine.rules, from: &reader)
             again?.restoreLater(from: &reader)
+            again?.restoreWake(from: &reader)
             // Names are kept elsewhere.
             again?.restore(tasks: machine.tasks, holds: machine.holds)
             return again
@@ -140,12 +142,14 @@ enum Record {
                 var writer = RecordWriter(UnsafeMutableRawBufferPointer(buffer))
                 coordinator.encode(place, into: &writer)
                 coordinator.encodeLater(place, into: &writer)
+                coordinator.encodeWake(place, into: &writer)
                 count = writer.count
             }
             let taken = bytes.withUnsafeBytes { memory in
                 var reader = RecordReader(memory)
                 guard fresh.restore(app, from: &reader) else { return false }
                 fresh.restoreLater(app, from: &reader)
+                fresh.restoreWake(app, from: &reader)
                 let machine = coordinator.machine(place)
                 fresh.restore(app, tasks: machine.tasks, holds: machine.holds)
                 return true

@@ -89,7 +89,7 @@ struct RememberedTests {
         var machine = AppMachine(rules: AppRules())
         machine.remember(app)
         #expect(machine.failed && !machine.allowsLaunchByEvent)
-        #expect(throws: RequestError.self) { try machine.request(.wake, now: .zero) }
+        #expect(throws: RequestError.self) { try machine.request(.wake(Wake()), now: .zero) }
         _ = try machine.request(.start(background: true), now: .zero)
         #expect(!machine.failed)
     }

@@ -186,6 +186,7 @@ extension OneAtATime {
                 let contents = try bench.load(store)
                 #expect(contents.apps == ["web": .full] && contents.lastSequence == 7)
                 store.append(StoredReport(app: "web", incarnation: 1, at: 1, json: "{}"))
+                store.save(StoredSchedule(app: "web", name: "nightly"))
                 if holds {
                     // What cannot be told yet is said; nothing is set aside.
                     #expect(throws: Store.Unavailable.self) { try bench.reports(store) }
@@ -196,6 +197,7 @@ extension OneAtATime {
                 #expect(try bench.events(store).map(\.text) == ["old"])
                 #expect(store.close(within: Bench.patience))
                 #expect(try bench.sql("PRAGMA user_version") == Schema.version)
+                #expect(try bench.sql("SELECT count(*) FROM schedules") == 1)
                 #expect(bench.notices == [])
             }
         }

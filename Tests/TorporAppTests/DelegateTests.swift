@@ -40,6 +40,19 @@ import TorporAPI
         #expect(supervisor.answers == [AppAnswer(id: 1, result: .failed, text: "the disk is full")])
     }
 
+    @Test func whatAFetchFoundIsPartOfTheAnswer() async throws {
+        let supervisor = try FakeSupervisor()
+        let delegate = Recorder()
+        try await running(delegate, under: supervisor) {
+            supervisor.tell("performFetch")
+            supervisor.tell("didBecomeActive")
+            try await supervisor.waitForAnswers(2)
+        }
+        var found = AppAnswer(id: 1)
+        found.fetch = .noData
+        #expect(supervisor.answers == [found, AppAnswer(id: 2)])
+    }
+
     @Test func aMessageCanTakeLongerAndThingsCanBeDeclined() async throws {
         let supervisor = try FakeSupervisor()
         let delegate = Recorder([

@@ -175,6 +175,8 @@ final class FakeSupervisor: @unchecked Sendable {
             send(socket.raw, situation.json, continues: true)
             isTold = inFlight.map { $0.id <= attach.after ?? 0 } ?? false
             tellNext()
+        case .post, .take, .subscribe:
+            send(socket.raw, [:], error: VarlinkErrorName.methodNotImplemented)
         case .answer(let answer):
             if answered.contains(where: { $0.id == answer.id && $0.result != .pending }) {
                 send(socket.raw, ["id": .int(answer.id)], error: AppInterface.ErrorName.alreadyAnswered)

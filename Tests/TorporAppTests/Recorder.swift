@@ -49,6 +49,10 @@ actor Recorder: AppDelegate {
         try await note("taskExpiring \(task)", app)
     }
     func willTerminate(_ app: TorporApp, reason: String) async throws { try await note("willTerminate \(reason)", app) }
+    func performFetch(_ app: TorporApp) async throws -> FetchResult? {
+        try await note("performFetch", app)
+        return .noData
+    }
     func received(_ app: TorporApp, message: OtherMessage) async throws {
         try await note("received \(message.name)", app)
     }

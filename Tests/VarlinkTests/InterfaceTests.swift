@@ -11,7 +11,8 @@ import VarlinkServer
         var requests: [ManagerRequest] = [
             .list, .listOf(["a", "tag:b"]), .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil),
             .reports(app: "a"),
-            .doctor, .policies, .reloadPolicy(name: "mobile"), .evictionOrder, .memory, .describe,
+            .doctor, .policies, .reloadPolicy(name: "mobile"), .evictionOrder, .memory, .timers(apps: ["web"]),
+            .describe,
             .upgrade,
         ]
         for verb in Verb.allCases {
@@ -47,6 +48,17 @@ import VarlinkServer
         record.everyMilliseconds = 250
         record.forMilliseconds = 600_000
         requests.append(.recordPolicies(record))
+        var post = PostRequest(app: "a", topic: "t")
+        requests.append(.post(post))
+        post.payload = ["a": [1, "b"]]
+        (post.coalesce, post.key, post.urgent, post.sender, post.remote) = ("net", "k", false, "somebody", true)
+        post.token = .random()
+        requests.append(.post(post))
+        var mailbox = MailboxRequest(app: "a")
+        requests.append(.mailbox(mailbox))
+        mailbox.take = true
+        mailbox.drop = [1, 2]
+        requests.append(.mailbox(mailbox))
         for request in requests {
             #expect(methods.contains(request.call.member))
             #expect(try ManagerRequest(call: VarlinkCall(json: request.call.json)) == request)
@@ -74,6 +86,8 @@ import VarlinkServer
         status.processes = [ProcessInfo(pid: 7, parent: 1, state: "S", command: "c", threads: 2)]
         status.deadlines = [DeadlineInfo(name: "launch", limitMilliseconds: 1, remainingMilliseconds: nil)]
         status.log = [LogLine(at: 1, text: "t")]
+        status.sockets = [SocketInfo(name: "http", kind: "stream", address: "80")]
+        (status.sockets[0].waiting, status.sockets[0].most, status.sockets[0].trouble) = (3, 4096, "t")
         let place = JournalPlace(identifier: "web", units: ["torpor-apps.scope"], user: 1000)
         #expect(try AppStatus(json: JSON.parse(status.json.serialised())) == status)
         status.journal = place
@@ -120,6 +134,7 @@ import VarlinkServer
         #expect(try MemoryStatus(json: JSON.parse(memory.json.serialised())) == memory)
         for (type, json) in [
             ("MemoryStatus", memory.json), ("AppMemory", holder.json), ("MemoryStep", memory.steps[0].json),
+            ("Timer", TimerStatus(app: "a", name: "t", kind: "timer").json),
             ("App", summary.json), ("AppStatus", status.json), ("Report", report.json), ("Event", event.json),
             ("Result", result.json), ("KeyChange", change.json), ("Applied", applied.json),
             ("Diagnostic", diagnostic.json), ("LastExit", summary.lastExit!.json), ("Lock", report.locks[0].json),

@@ -173,13 +173,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|memory|policies|policy|upgrade|delegate|task|state|help)
+    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|events|history|report|check|apply|doctor|health|memory|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt hold kill signal reset wait logs events history report check apply doctor health memory policies policy upgrade delegate task state help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt hold kill signal reset wait post mailbox logs events history report check apply doctor health memory timers policies policy upgrade delegate task state subscribe help' -- "${cur}"))
         ;;
     esac
 }
@@ -583,6 +583,67 @@ _torpor_wait() {
     esac
 }
 
+_torpor_post() {
+    repeating_flags=()
+    non_repeating_flags=(--urgent --no-wake --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--payload --coalesce --key --socket)
+    __torpor_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--payload')
+        return
+        ;;
+    '--coalesce')
+        __torpor_add_completions -W 'all'$'\n''latest'$'\n''count'$'\n''merge'$'\n''net'
+        return
+        ;;
+    '--key')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion post -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_mailbox() {
+    repeating_flags=()
+    non_repeating_flags=(--take --json --verbose -v --version -h --help)
+    repeating_options=(--drop)
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--drop')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion mailbox -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
 _torpor_logs() {
     repeating_flags=()
     non_repeating_flags=(--follow -f -t --times --json --verbose -v --version -h --help)
@@ -855,6 +916,30 @@ _torpor_memory_rehearse() {
     esac
 }
 
+_torpor_timers() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion timers -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
 _torpor_policies() {
     repeating_flags=()
     non_repeating_flags=(--json --verbose -v --version -h --help)
@@ -1039,7 +1124,7 @@ _torpor_delegate() {
     # Offer option value completions
     case "${prev}" in
     '--on')
-        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''refresh='
+        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''refresh='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''didReceiveLocalNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='
         return
         ;;
     esac
@@ -1179,6 +1264,26 @@ _torpor_state_discard() {
     repeating_options=()
     non_repeating_options=()
     __torpor_offer_flags_options 0
+}
+
+_torpor_subscribe() {
+    repeating_flags=()
+    non_repeating_flags=(--urgent --keep --end --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--coalesce --wake)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--coalesce')
+        __torpor_add_completions -W 'all'$'\n''latest'$'\n''count'$'\n''merge'$'\n''net'
+        return
+        ;;
+    '--wake')
+        __torpor_add_completions -W 'background'$'\n''foreground'$'\n''none'
+        return
+        ;;
+    esac
 }
 
 _torpor_help() {

@@ -65,6 +65,8 @@ _torpor() {
             'signal:Sends a signal to the main process of an app.'
             'reset:Clears ‘failed’ and the restart count of apps.'
             'wait:Returns when the apps are in a state.'
+            'post:Tells an app something about a topic, now or when it wakes.'
+            'mailbox:Shows what waits to be told to an app.'
             'logs:Shows what an app wrote.'
             'events:Shows what happened and why.'
             'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
@@ -74,19 +76,21 @@ _torpor() {
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
             'health:Says whether all is well, for probes; 1 if it is not.'
             'memory:Shows who has how much memory, and who would go next if it were short, and why.'
+            'timers:Shows when timers wake apps next, and when they did last.'
             'policies:Shows the lifecycle policies: how they are doing, what they were asked and what they advised.'
             'policy:Makes policies, and finds out what they would do.'
             'upgrade:Puts the programs on disk in charge, in place of the running supervisor.'
             'delegate:Hears the app'\''s lifecycle for a script, or for a program that knows nothing of it.'
             'task:Background tasks, for the scripts of an app.'
             'state:The app'\''s saved state, for the scripts of an app.'
+            'subscribe:Has an app take what is posted to it of a topic, for the scripts of an app.'
             'help:Show subcommand help information.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|logs|events|history|report|check|apply|doctor|health|memory|policies|policy|upgrade|delegate|task|state|help)
+        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|events|history|report|check|apply|doctor|health|memory|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -351,6 +355,45 @@ _torpor_wait() {
     return "${ret}"
 }
 
+_torpor_post() {
+    local -i ret=1
+    local -ar ___coalesce=('all' 'latest' 'count' 'merge' 'net')
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion post -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        ':topic:'
+        '--payload[What it says\: JSON, @FILE with JSON, or - for standard input.]:json:'
+        '--coalesce[How it becomes one with what waits of the topic\: all, latest, count, merge or net; else as the app says.]:how:{__torpor_complete "${___coalesce[@]}"}'
+        '--key[What of the topic it is about\: only what has the same key becomes one.]:key:'
+        '--urgent[Wake the app for it.]'
+        '--no-wake[Wait until the app wakes anyway, also where its configuration says urgent.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_mailbox() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion mailbox -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--take[What is shown does not wait any more.]'
+        '*--drop[Only that of this number, which does not wait any more.]:id:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
 _torpor_logs() {
     local -i ret=1
     local -ar arg_specs=(
@@ -535,6 +578,21 @@ _torpor_memory_rehearse() {
     return "${ret}"
 }
 
+_torpor_timers() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion timers -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
 _torpor_policies() {
     local -i ret=1
     local -ar arg_specs=(
@@ -676,7 +734,7 @@ _torpor_upgrade() {
 
 _torpor_delegate() {
     local -i ret=1
-    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'refresh=')
+    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'refresh=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'didReceiveLocalNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=')
     local -ar arg_specs=(
         '*--on[A command for a message; * for those that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
         '--answers[Read the answers from standard input.]'
@@ -842,6 +900,25 @@ _torpor_state_restore() {
 _torpor_state_discard() {
     local -i ret=1
     local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_subscribe() {
+    local -i ret=1
+    local -ar ___coalesce=('all' 'latest' 'count' 'merge' 'net')
+    local -ar ___wake=('background' 'foreground' 'none')
+    local -ar arg_specs=(
+        ':topic:'
+        '--coalesce[all, latest, count, merge or net.]:how:{__torpor_complete "${___coalesce[@]}"}'
+        '--urgent[Each wakes the app.]'
+        '--wake[How what is urgent wakes it\: background, foreground or none.]:how:{__torpor_complete "${___wake[@]}"}'
+        '--keep[It waits until it is taken, also where a signal tells of it.]'
+        '--end[End it.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )

@@ -1,7 +1,7 @@
 /* An app for tests: does what lines of its standard input say, and writes what it hears on its standard output.
  *
  * probe [--thread] [--worker]. Lines: "later NAME", "fails NAME", "declines NAME BITS" say how messages are answered from
- * now on; "answer ID", "failed ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
+ * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
  * "save-file NAME", "discard", "notify TEXT", "quit" call the function. */
 #define _POSIX_C_SOURCE 200809L
 #include "../torpor_app.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static char later[64], fails[64], declines[64];
-static unsigned declined;
+static unsigned declined, fetched;
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
@@ -50,6 +50,8 @@ static torpor_result hear(torpor_app *app, torpor_message *message, void *contex
         return TORPOR_LATER;
     if (strcmp(message->name, declines) == 0)
         message->declines = declined;
+    if (strcmp(message->name, "performFetch") == 0)
+        message->fetched = (torpor_fetched)fetched;
     if (strcmp(message->name, fails) == 0) {
         message->text = "It \"failed\".";
         return TORPOR_FAILED;
@@ -94,6 +96,8 @@ static bool obey(torpor_app *app, char *line)
         snprintf(fails, sizeof fails, "%s", rest);
     else if (strcmp(line, "declines") == 0)
         sscanf(rest, "%63s %u", declines, &declined);
+    else if (strcmp(line, "fetched") == 0)
+        fetched = (unsigned)atoi(rest);
     else if (strcmp(line, "answer") == 0)
         torpor_app_answer(app, atoll(rest), TORPOR_DONE, NULL, 0);
     else if (strcmp(line, "failed") == 0)

@@ -34,7 +34,7 @@ from ._errors import (
     TorporError,
     UnknownTask,
 )
-from ._messages import Declinable, Message, Situation, launch_options, notify
+from ._messages import Declinable, Fetched, Message, Situation, launch_options, notify
 from .threads import App, BackgroundTask
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "BackgroundTask",
     "Declinable",
     "Delegate",
+    "Fetched",
     "Failed",
     "LATER",
     "Later",

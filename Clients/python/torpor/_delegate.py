@@ -64,6 +64,9 @@ class Delegate:
     def settings_did_change(self, message: Message) -> Any:
         """The app's configuration was changed."""
 
+    def perform_fetch(self, message: Message) -> Any:
+        """It is time to look for new content: message.fetched("new-data"), "no-data" or "failed" says what there was."""
+
     def will_terminate(self, message: Message) -> Any:
         """The app is ended: SIGTERM follows."""
 
@@ -87,6 +90,7 @@ _METHODS: Dict[str, str] = {
     "taskExpiring": "task_expiring",
     "didReceiveMemoryWarning": "did_receive_memory_warning",
     "settingsDidChange": "settings_did_change",
+    "performFetch": "perform_fetch",
     "willTerminate": "will_terminate",
 }
 

@@ -12,6 +12,8 @@ Json = Dict[str, Any]
 #: What an app may decline of what it is offered: "url" and "restoration" in answers to launch messages, "snapshot" in
 #: one to didEnterBackground.
 Declinable = Literal["url", "restoration", "snapshot"]
+#: What an app found that looked for new content.
+Fetched = Literal["new-data", "no-data", "failed"]
 
 
 @dataclass
@@ -28,6 +30,7 @@ class Message:
     #: The torpor.App or torpor.aio.App that it came to.
     app: Any = field(repr=False, compare=False, default=None)
     declined: List[str] = field(default_factory=list, compare=False)
+    found: Optional[str] = field(default=None, compare=False)
 
     @classmethod
     def read(cls, value: Any) -> Message:
@@ -48,6 +51,10 @@ class Message:
     def decline(self, *what: Declinable) -> None:
         """Says with the answer what the app does not want."""
         self.declined += what
+
+    def fetched(self, what: Fetched) -> None:
+        """Says with the answer to performFetch what the app found: the next time is chosen by it."""
+        self.found = what
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -74,6 +81,31 @@ class Message:
     def reason(self) -> Optional[str]:
         """Why the app is ended (willTerminate)."""
         return self.parameters.get("reason")
+
+    @property
+    def topic(self) -> Optional[str]:
+        """What it is about, of what waited in the app's mailbox (didReceiveEvent and the like)."""
+        return self.parameters.get("topic")
+
+    @property
+    def key(self) -> Optional[str]:
+        """What of the topic it is about."""
+        return self.parameters.get("key")
+
+    @property
+    def payload(self) -> Any:
+        """What it says."""
+        return self.parameters.get("payload")
+
+    @property
+    def sender(self) -> Optional[str]:
+        """Whom it comes from."""
+        return self.parameters.get("sender")
+
+    @property
+    def count(self) -> int:
+        """How many became one in it."""
+        return int(self.parameters.get("count") or 1)
 
     def read_state(self) -> bytes:
         """The state archive's bytes (restoreState)."""

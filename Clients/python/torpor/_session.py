@@ -130,6 +130,7 @@ class Session:
             "text": text,
             "expected_ms": None if expected is None else max(0, round(expected * 1000)),
             "declines": None if result == "pending" else declines,
+            "fetch": None if result == "pending" else message.found,
         }
 
 

@@ -88,6 +88,92 @@ int tlx_tcp_ask(int netlink, int version, uint32_t states);
 ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last);
 enum { tlx_tcp_piece = 512 };
 
+// Sockets that apps are given (listening.c).
+enum { tlx_bind_ipv4, tlx_bind_ipv6, tlx_bind_vsock, tlx_bind_unix };
+enum { tlx_stage_make, tlx_stage_option, tlx_stage_bind };
+enum {
+    tlx_option_keep_alive,
+    tlx_option_no_delay,
+    tlx_option_defer_accept,
+    tlx_option_broadcast,
+    tlx_option_pass_credentials,
+    tlx_option_packet_info,
+    tlx_option_priority,
+    tlx_option_receive_buffer,
+    tlx_option_send_buffer,
+};
+typedef struct {
+    int family;
+    int kind;  // as for tlx_unix_socket
+    const char *address;
+    const char *interface;  // of a link-local address
+    uint32_t port;
+    uint32_t cid;
+    int ipv6_only;  // -1: as the machine has it
+    int reuse_port;
+    int free_bind;
+    int transparent;
+    const char *device;
+} tlx_bind_plan;
+/// Swift sees no sockaddr_vm, and setsockopt's names only in part. `stage`: what failed.
+int tlx_bound_socket(const tlx_bind_plan *plan, int *stage);
+/// A copy of another process's descriptor (pidfd_getfd), if it is a socket that is bound there; else ENOENT. For Unix
+/// sockets `address` is the path, or @ and the name.
+int tlx_copy_bound(int pidfd, int fd, const tlx_bind_plan *plan);
+int tlx_set_socket_option(int fd, int option, int value);
+/// The mode that the node of a Unix socket has from its bind on, less the umask.
+int tlx_socket_inode_mode(int fd, unsigned int mode);
+/// A filter through which nothing passes (SO_ATTACH_FILTER), or none.
+int tlx_hold_back(int fd, int on);
+/// How many connections wait to be accepted, and how many may.
+int tlx_tcp_backlog(int fd, uint32_t *waiting, uint32_t *most);
+int tlx_unix_backlog(int netlink, uint32_t inode, uint32_t *waiting, uint32_t *most);
+/// Bytes of the receive buffer that are used, and that it has; how many datagrams were dropped.
+int tlx_receive_memory(int fd, uint32_t *used, uint32_t *most, uint32_t *dropped);
+
+// Sockets of other processes (foreign.c).
+/// pidfd_getfd has no wrapper in older libcs. A copy of another process's descriptor, close-on-exec.
+int tlx_pidfd_getfd(int pidfd, int fd);
+/// What a socket is: its options and addresses are macros, unions and casts that Swift cannot write.
+enum { tlx_address_text = 112 };
+enum { tlx_family_other, tlx_family_internet, tlx_family_unix, tlx_family_vsock };
+typedef struct {
+    /// One of tlx_family_….
+    uint8_t family;
+    /// 0 stream, 1 datagram, 2 seqpacket, 3 another.
+    uint8_t type;
+    uint8_t listens, is_connected;
+    /// Where it is bound, equal for a socket that listens and the connections that came in there: a port, or a number
+    /// made from a name; 0 for none.
+    uint64_t place;
+    /// Its address and its peer's, for people; empty for none.
+    char local[tlx_address_text], remote[tlx_address_text];
+} tlx_socket_facts;
+int tlx_socket_facts_of(int fd, tlx_socket_facts *to);
+typedef struct {
+    /// Bytes that came and were not read, and that were written and have not arrived.
+    uint32_t unread, unsent;
+    /// Since data last moved; UINT32_MAX where the kernel does not say.
+    uint32_t milliseconds;
+} tlx_socket_traffic;
+int tlx_socket_traffic_of(int fd, tlx_socket_traffic *to);
+/// What waits at sockets of this network namespace, by socket diagnostics: asks for one kind, then takes the answer piece by
+/// piece as tlx_tcp_answer does.
+typedef struct {
+    uint32_t inode;
+    /// Connections in the backlog of one that listens, else bytes.
+    uint32_t unread;
+    uint64_t place;
+    /// One of tlx_tcp_…; of datagrams, established where it is connected.
+    uint8_t state;
+    uint8_t family, type;
+} tlx_socket_queue;
+enum { tlx_tcp_close_wait = 8 };
+enum { tlx_queue_tcp4, tlx_queue_tcp6, tlx_queue_udp4, tlx_queue_udp6, tlx_queue_unix };
+enum { tlx_queue_piece = 1024 };
+int tlx_queue_ask(int netlink, int kind);
+ssize_t tlx_queue_answer(int netlink, int kind, tlx_socket_queue *to, int *is_last);
+
 /// splice and tee need _GNU_SOURCE; never block. `offset` is NULL for pipes, else in and out.
 ssize_t tlx_splice(int in, int64_t *in_offset, int out, int64_t *out_offset, size_t size);
 ssize_t tlx_tee(int in, int out, size_t size);

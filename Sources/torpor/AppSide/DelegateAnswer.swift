@@ -3,19 +3,21 @@ import Linux
 import TorporAPI
 
 /// What a script says about the message in flight, a line each: `done`, `failed TEXT`, `pending DURATION TEXT`,
-/// `decline WHAT`.
+/// `decline WHAT`, `fetch WHAT`.
 enum DelegateLine: Equatable {
     case done
     case failed(String)
     case pending(milliseconds: Int64, text: String)
     case decline(AppAnswer.Declined)
+    case fetch(AppAnswer.Fetched)
 
     /// A line that is none of these, with what would be.
     struct NotUnderstood: Error, CustomStringConvertible {
         let line: String
         var description: String {
-            "“\(line)” is no answer: write done, failed TEXT, pending DURATION TEXT, or decline "
-                + AppAnswer.Declined.allCases.map(\.rawValue).joined(separator: "|")
+            "“\(line)” is no answer: write done, failed TEXT, pending DURATION TEXT, decline "
+                + AppAnswer.Declined.allCases.map(\.rawValue).joined(separator: "|") + ", or fetch "
+                + AppAnswer.Fetched.allCases.map(\.rawValue).joined(separator: "|")
         }
     }
 
@@ -37,6 +39,9 @@ enum DelegateLine: Equatable {
         case "decline":
             guard let what = AppAnswer.Declined(rawValue: rest) else { throw NotUnderstood(line: line) }
             self = .decline(what)
+        case "fetch":
+            guard let what = AppAnswer.Fetched(rawValue: rest) else { throw NotUnderstood(line: line) }
+            self = .fetch(what)
         default: throw NotUnderstood(line: line)
         }
     }

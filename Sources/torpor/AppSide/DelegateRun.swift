@@ -211,6 +211,7 @@ final class DelegateRun {
                 pending.expectedMilliseconds = milliseconds
                 send(pending)
             case .decline(let what): current?.answer.declines.append(what)
+            case .fetch(let what): current?.answer.fetch = what
             }
         } catch {
             ThisProcess.complain(Terminal.harmless("torpor: \(error)"))

@@ -73,6 +73,7 @@ struct PlainStatus {
             if let value, !value.isEmpty { facts.append((name, value)) }
         }
         add("waits", status.heldBack)
+        add("mailbox", status.mailbox == 0 ? nil : "\(status.mailbox) waiting")
         add("status", app.status)
         add("pid", app.pid.map { "\($0)" + (app.incarnation.map { ", run \($0)" } ?? "") })
         add("uptime", app.uptime.map { Times.duration(seconds: $0) })
@@ -99,6 +100,7 @@ struct PlainStatus {
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("state saved", status.archive.map(archive))
         add("set aside", status.archiveAside.map { "the state that " + archive($0) + " as \($0.path)" })
+        for socket in status.sockets { add("socket", socket.text) }
         add("cgroup", status.cgroup)
         let given = status.profileDone.joined(separator: ", ")
         add("share", status.profile.map { "that of \($0) apps" + (given.isEmpty ? "" : ": \(given)") })

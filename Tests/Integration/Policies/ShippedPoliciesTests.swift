@@ -68,6 +68,7 @@ import TorporAPI
             exec = ["/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", "\(folder)", "\(port)"]
             ready = { tcp = "127.0.0.1:\(port)" }
             background_time = "500ms"
+            wake_on_connect = "foreground"
             log = "null"
 
             """
@@ -82,6 +83,10 @@ import TorporAPI
                 usleep(500_000)
             }
             #expect(try daemon.policyEvents("web") == [])
+            try daemon.waitFor("web", "suspended")
+            // Who comes now is answered as well, and then it is idle again.
+            try request(port)
+            try daemon.waitFor("web", "active")
             try daemon.waitFor("web", "suspended")
         }
     }

@@ -1,19 +1,19 @@
 import CSystemd
-import EventLoop
+package import EventLoop
 import Linux
 
 /// Why something on the bus failed, in half a sentence.
-struct BusError: Error, CustomStringConvertible {
+package struct BusError: Error, CustomStringConvertible {
     /// The name of a D-Bus error, such as `org.freedesktop.DBus.Error.NameHasNoOwner`; nil for an error of this side.
-    let name: String?
-    let description: String
+    package let name: String?
+    package let description: String
 
-    init(_ description: String, name: String? = nil) {
+    package init(_ description: String, name: String? = nil) {
         self.description = description
         self.name = name
     }
 
-    init(_ what: String, _ result: Int32) {
+    package init(_ what: String, _ result: Int32) {
         self.init("\(what): \(Errno(rawValue: -result))")
     }
 }
@@ -22,9 +22,9 @@ struct BusError: Error, CustomStringConvertible {
 /// neither for the bus to be there, which the connection watches for by itself, nor for an answer.
 ///
 /// It ends with the last reference, or says once that it is lost; it is of no use after that.
-final class BusConnection {
+package final class BusConnection {
     /// The bus has gone, or spoke nonsense.
-    var onLost: ((BusError) -> Void)?
+    package var onLost: ((BusError) -> Void)?
 
     private let loop: EventLoop
     private let bus: OpaquePointer
@@ -39,7 +39,9 @@ final class BusConnection {
     private static let mostMessages = 32
 
     /// Begins to connect. `address`: a D-Bus address of a Unix socket, which need not be there yet.
-    init(_ loop: EventLoop, address: String) throws(BusError) {
+    ///
+    /// - Parameter monitors: whether it is to become a monitor (``BusMonitor``).
+    package init(_ loop: EventLoop, address: String, monitors: Bool = false) throws(BusError) {
         // Others are resolved, or started, while whoever asks for them waits.
         guard address.hasPrefix("unix:") else {
             throw BusError("\(address) is not the address of a Unix socket")
@@ -54,6 +56,7 @@ final class BusConnection {
         try Self.check(sd_bus_set_bus_client(bus, 1), "connecting")
         try Self.check(sd_bus_negotiate_fds(bus, 1), "connecting")
         try Self.check(sd_bus_set_watch_bind(bus, 1), "connecting")
+        if monitors { try Self.check(sd_bus_set_monitor(bus, 1), "connecting") }
         try Self.check(sd_bus_set_method_call_timeout(bus, UInt64(Self.patience.microseconds)), "connecting")
         try Self.check(sd_bus_start(bus), address)
         timer = try? loop.timer { [weak self] in self?.process() }
@@ -67,7 +70,7 @@ final class BusConnection {
     }
 
     /// Whether the bus has greeted.
-    var isReady: Bool { sd_bus_is_ready(bus) > 0 }
+    package var isReady: Bool { sd_bus_is_ready(bus) > 0 }
 
     // MARK: On the loop
 
@@ -141,7 +144,7 @@ final class BusConnection {
     // MARK: Speaking
 
     /// Calls a method; the answer, or the error, is told later, unless the handle is let go before.
-    func call(
+    package func call(
         _ destination: String,
         _ path: String,
         _ interface: String,
@@ -170,7 +173,7 @@ final class BusConnection {
     }
 
     /// Asks for a property.
-    func get(
+    package func get(
         _ destination: String,
         _ path: String,
         _ interface: String,
@@ -189,7 +192,7 @@ final class BusConnection {
 
     /// Hears signals, as long as the handle is kept. Whose a signal is has to be looked at: anybody may send one to this
     /// connection alone, and then no rule is between.
-    func hear(_ rule: String, _ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
+    package func hear(_ rule: String, _ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
         let slot = BusSlot(handler)
         let result = slot.fill { sd_bus_add_match_async(bus, &$0, rule, BusSlot.callback, nil, $1) }
         guard result >= 0 else {
@@ -200,13 +203,24 @@ final class BusConnection {
         return slot
     }
 
+    /// Sees every message that comes to a monitor, as long as the handle is kept.
+    func filter(_ handler: @escaping (BusMessage) -> Void) -> BusSlot? {
+        let slot = BusSlot(handler)
+        let result = slot.fill { sd_bus_add_filter(bus, &$0, BusSlot.lastCallback, $1) }
+        guard result >= 0 else {
+            later(BusError("monitoring", result))
+            return nil
+        }
+        return slot
+    }
+
     private static func check(_ result: Int32, _ what: String) throws(BusError) {
         if result < 0 { throw BusError(what, result) }
     }
 }
 
 /// What is awaited of the bus, an answer or signals; nothing comes any more once it is let go.
-final class BusSlot {
+package final class BusSlot {
     private var slot: OpaquePointer?
     private let handler: (BusMessage) -> Void
 
@@ -223,5 +237,12 @@ final class BusSlot {
         let me = Unmanaged<BusSlot>.fromOpaque(slot).takeUnretainedValue()
         me.handler(BusMessage(message))
         return 0
+    }
+
+    /// Nobody else is asked: sd-bus would answer calls that nobody here takes, and who monitors must not speak.
+    fileprivate static let lastCallback: sd_bus_message_handler_t = { message, slot, _ in
+        guard let message, let slot else { return 1 }
+        Unmanaged<BusSlot>.fromOpaque(slot).takeUnretainedValue().handler(BusMessage(message))
+        return 1
     }
 }

@@ -1,35 +1,50 @@
 import CSystemd
-import Linux
+package import Linux
 
 /// What a method is given.
-enum BusArgument {
+package enum BusArgument {
     case text(String)
     case number(UInt32)
+    case texts([String])
 
     fileprivate static func code(_ character: Unicode.Scalar) -> CChar { CChar(UInt8(ascii: character)) }
+
+    private static func append(_ texts: [String], to message: OpaquePointer?) -> Int32 {
+        var result = sd_bus_message_open_container(message, code("a"), "s")
+        for text in texts where result >= 0 {
+            result = text.withCString { sd_bus_message_append_basic(message, code("s"), $0) }
+        }
+        return result < 0 ? result : sd_bus_message_close_container(message)
+    }
 
     func append(to message: OpaquePointer?) -> Int32 {
         switch self {
         case .text(let text): text.withCString { sd_bus_message_append_basic(message, Self.code("s"), $0) }
         case .number(var number): sd_bus_message_append_basic(message, Self.code("u"), &number)
+        case .texts(let texts): Self.append(texts, to: message)
         }
     }
 }
 
 /// A message that came, to be read from front to back within the handler that it is given to. What is not there, or of
 /// another type than it is asked for, reads as nil.
-struct BusMessage {
-    private let message: OpaquePointer
+package struct BusMessage {
+    let message: OpaquePointer
 
     init(_ message: OpaquePointer) { self.message = message }
 
     /// The unique name of whoever sent it, which the bus vouches for.
-    var sender: String? { sd_bus_message_get_sender(message).map { String(cString: $0) } }
+    package var sender: String? { sd_bus_message_get_sender(message).map { String(cString: $0) } }
     /// What a signal is called.
-    var member: String? { sd_bus_message_get_member(message).map { String(cString: $0) } }
+    package var member: String? { sd_bus_message_get_member(message).map { String(cString: $0) } }
+
+    /// The unique name, or the name, of whoever it is sent to.
+    package var destination: String? { sd_bus_message_get_destination(message).map { String(cString: $0) } }
+    /// The object that it is of, or for.
+    package var object: String? { sd_bus_message_get_path(message).map { String(cString: $0) } }
 
     /// What went wrong, where it is an error.
-    var error: BusError? {
+    package var error: BusError? {
         guard sd_bus_message_is_method_error(message, nil) > 0, let error = sd_bus_message_get_error(message) else {
             return nil
         }
@@ -42,9 +57,9 @@ struct BusMessage {
 
     private static func code(_ character: Unicode.Scalar) -> CChar { BusArgument.code(character) }
 
-    func text() -> String? { string("s") }
+    package func text() -> String? { string("s") }
 
-    func path() -> String? { string("o") }
+    package func path() -> String? { string("o") }
 
     private func string(_ type: Unicode.Scalar) -> String? {
         var value: UnsafePointer<CChar>?
@@ -52,32 +67,32 @@ struct BusMessage {
         return value.map { String(cString: $0) }
     }
 
-    func boolean() -> Bool? {
+    package func boolean() -> Bool? {
         var value: Int32 = 0
         guard sd_bus_message_read_basic(message, Self.code("b"), &value) > 0 else { return nil }
         return value != 0
     }
 
-    func number() -> UInt64? {
+    package func number() -> UInt64? {
         var value: UInt64 = 0
         guard sd_bus_message_read_basic(message, Self.code("t"), &value) > 0 else { return nil }
         return value
     }
 
     /// A descriptor, of this process's own from now on.
-    func descriptor() -> Descriptor? {
+    package func descriptor() -> Descriptor? {
         var value: Int32 = -1
         guard sd_bus_message_read_basic(message, Self.code("h"), &value) > 0, value >= 0 else { return nil }
         return try? Descriptor.duplicate(value)
     }
 
     /// What is in a variant, if it is of that type.
-    func variant<Value>(_ contents: String, _ read: (BusMessage) -> Value?) -> Value? {
+    package func variant<Value>(_ contents: String, _ read: (BusMessage) -> Value?) -> Value? {
         container("v", contents) { read(self) }
     }
 
     /// An identifier and the path of its object, as logind writes both, in a variant; nil when there is none.
-    func reference() -> (id: String, path: String)? {
+    package func reference() -> (id: String, path: String)? {
         variant("(so)") { message in
             message.container("r", "so") {
                 guard let id = message.text(), let path = message.path(), !id.isEmpty else { return nil }
@@ -88,7 +103,7 @@ struct BusMessage {
 
     /// Whether a PropertiesChanged names that property, as changed or as one to be asked for; its value then, if it is
     /// a boolean that stands there.
-    func change(of property: String) -> (isNamed: Bool, value: Bool?) {
+    package func change(of property: String) -> (isNamed: Bool, value: Bool?) {
         guard text() != nil else { return (false, nil) }
         var found: (isNamed: Bool, value: Bool?) = (false, nil)
         container("a", "{sv}") {

@@ -1,0 +1,276 @@
+#define _GNU_SOURCE
+#include "clinux.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <linux/vm_sockets.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
+#ifndef SO_MEMINFO
+#define SO_MEMINFO 55
+#endif
+
+static int number(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof value);
+}
+
+static int family_of(int fd)
+{
+    int family = 0;
+    socklen_t size = sizeof family;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size) < 0 ? -1 : family;
+}
+
+// The address, by kind; 0 for one that is none.
+static socklen_t make_address(const tlx_bind_plan *plan, struct sockaddr_storage *storage)
+{
+    memset(storage, 0, sizeof *storage);
+    if (plan->family == tlx_bind_unix) {
+        struct sockaddr_un *to = (struct sockaddr_un *)storage;
+        size_t length = strlen(plan->address);
+        if (length == 0 || length >= sizeof to->sun_path)
+            return 0;
+        to->sun_family = AF_UNIX;
+        memcpy(to->sun_path, plan->address, length);
+        if (plan->address[0] == '@')
+            to->sun_path[0] = 0;
+        return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (plan->address[0] == '@' ? 0 : 1));
+    }
+    if (plan->family == tlx_bind_ipv4) {
+        struct sockaddr_in *to = (struct sockaddr_in *)storage;
+        to->sin_family = AF_INET;
+        to->sin_port = htons((uint16_t)plan->port);
+        return inet_pton(AF_INET, plan->address, &to->sin_addr) == 1 ? sizeof *to : 0;
+    }
+    if (plan->family == tlx_bind_ipv6) {
+        struct sockaddr_in6 *to = (struct sockaddr_in6 *)storage;
+        to->sin6_family = AF_INET6;
+        to->sin6_port = htons((uint16_t)plan->port);
+        if (plan->interface != NULL) {
+            to->sin6_scope_id = if_nametoindex(plan->interface);
+            if (to->sin6_scope_id == 0)
+                to->sin6_scope_id = (uint32_t)strtoul(plan->interface, NULL, 10);
+            if (to->sin6_scope_id == 0)
+                return 0;
+        }
+        return inet_pton(AF_INET6, plan->address, &to->sin6_addr) == 1 ? sizeof *to : 0;
+    }
+    struct sockaddr_vm *to = (struct sockaddr_vm *)storage;
+    to->svm_family = AF_VSOCK;
+    to->svm_cid = plan->cid;
+    to->svm_port = plan->port;
+    return sizeof *to;
+}
+
+static int set_options(int fd, const tlx_bind_plan *plan)
+{
+    int is_v6 = plan->family == tlx_bind_ipv6;
+    int is_ip = is_v6 || plan->family == tlx_bind_ipv4;
+    if (is_ip && number(fd, SOL_SOCKET, SO_REUSEADDR, 1) < 0)
+        return -1;
+    if (is_v6 && plan->ipv6_only >= 0 && number(fd, IPPROTO_IPV6, IPV6_V6ONLY, plan->ipv6_only) < 0)
+        return -1;
+    if (plan->reuse_port && number(fd, SOL_SOCKET, SO_REUSEPORT, 1) < 0)
+        return -1;
+    // IP_FREEBIND is for sockets of both versions.
+    if (plan->free_bind && is_ip && number(fd, IPPROTO_IP, IP_FREEBIND, 1) < 0)
+        return -1;
+    if (plan->transparent && is_ip &&
+        number(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP, is_v6 ? IPV6_TRANSPARENT : IP_TRANSPARENT, 1) < 0)
+        return -1;
+    if (plan->device != NULL &&
+        setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, plan->device, (socklen_t)strlen(plan->device)) < 0)
+        return -1;
+    return 0;
+}
+
+int tlx_bound_socket(const tlx_bind_plan *plan, int *stage)
+{
+    struct sockaddr_storage address;
+    static const int families[] = {AF_INET, AF_INET6, AF_VSOCK};
+    static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET};
+    *stage = tlx_stage_make;
+    int fd = socket(families[plan->family], types[plan->kind] | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    int error = 0;
+    *stage = tlx_stage_option;
+    if (set_options(fd, plan) < 0) {
+        error = errno;
+    } else {
+        *stage = tlx_stage_bind;
+        socklen_t size = make_address(plan, &address);
+        if (size == 0)
+            error = plan->interface != NULL ? ENODEV : EINVAL;
+        else if (bind(fd, (struct sockaddr *)&address, size) < 0)
+            error = errno;
+    }
+    if (error == 0)
+        return fd;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static int is_bound_there(int fd, const tlx_bind_plan *plan)
+{
+    static const int types[] = {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET};
+    struct sockaddr_storage wanted, found;
+    socklen_t size = make_address(plan, &wanted), found_size = sizeof found;
+    int type = 0;
+    socklen_t type_size = sizeof type;
+    memset(&found, 0, sizeof found);
+    return size != 0 && getsockname(fd, (struct sockaddr *)&found, &found_size) == 0 && found_size == size &&
+           memcmp(&found, &wanted, size) == 0 && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_size) == 0 &&
+           type == types[plan->kind];
+}
+
+static int is_connected(int fd)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    return getpeername(fd, (struct sockaddr *)&peer, &size) == 0;
+}
+
+int tlx_copy_bound(int pidfd, int fd, const tlx_bind_plan *plan)
+{
+    int copy = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+    if (copy < 0)
+        return -1;
+    // Connections that came in there have its address too.
+    if (is_bound_there(copy, plan) && !is_connected(copy))
+        return copy;
+    close(copy);
+    errno = ENOENT;
+    return -1;
+}
+
+int tlx_set_socket_option(int fd, int option, int value)
+{
+    int family = family_of(fd);
+    switch (option) {
+    case tlx_option_keep_alive:
+        return number(fd, SOL_SOCKET, SO_KEEPALIVE, value);
+    case tlx_option_no_delay:
+        return number(fd, IPPROTO_TCP, TCP_NODELAY, value);
+    case tlx_option_defer_accept:
+        return number(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, value);
+    case tlx_option_broadcast:
+        return number(fd, SOL_SOCKET, SO_BROADCAST, value);
+    case tlx_option_pass_credentials:
+        return number(fd, SOL_SOCKET, SO_PASSCRED, value);
+    case tlx_option_packet_info:
+        return family == AF_INET6 ? number(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, value)
+                                  : number(fd, IPPROTO_IP, IP_PKTINFO, value);
+    case tlx_option_priority:
+        return number(fd, SOL_SOCKET, SO_PRIORITY, value);
+    case tlx_option_receive_buffer:
+        // Beyond the limit for everybody only with CAP_NET_ADMIN.
+        if (number(fd, SOL_SOCKET, SO_RCVBUFFORCE, value) == 0)
+            return 0;
+        return number(fd, SOL_SOCKET, SO_RCVBUF, value);
+    case tlx_option_send_buffer:
+        if (number(fd, SOL_SOCKET, SO_SNDBUFFORCE, value) == 0)
+            return 0;
+        return number(fd, SOL_SOCKET, SO_SNDBUF, value);
+    default:
+        errno = ENOPROTOOPT;
+        return -1;
+    }
+}
+
+int tlx_socket_inode_mode(int fd, unsigned int mode) { return fchmod(fd, mode); }
+
+int tlx_hold_back(int fd, int on)
+{
+    struct sock_filter nothing = {.code = BPF_RET | BPF_K, .k = 0};
+    struct sock_fprog program = {.len = 1, .filter = &nothing};
+    int ignored = 0;
+    return on ? setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program)
+              : setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &ignored, sizeof ignored);
+}
+
+// MARK: What waits
+
+int tlx_tcp_backlog(int fd, uint32_t *waiting, uint32_t *most)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    memset(&info, 0, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0)
+        return -1;
+    // Of a socket that listens these say otherwise than their names (tcp_get_info() of the kernel).
+    *waiting = info.tcpi_unacked;
+    *most = info.tcpi_sacked;
+    return 0;
+}
+
+int tlx_receive_memory(int fd, uint32_t *used, uint32_t *most, uint32_t *dropped)
+{
+    uint32_t memory[16] = {0};
+    socklen_t size = sizeof memory;
+    if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &size) < 0)
+        return -1;
+    *used = memory[SK_MEMINFO_RMEM_ALLOC];
+    *most = memory[SK_MEMINFO_RCVBUF];
+    *dropped = size > SK_MEMINFO_DROPS * sizeof *memory ? memory[SK_MEMINFO_DROPS] : 0;
+    return 0;
+}
+
+int tlx_unix_backlog(int netlink, uint32_t inode, uint32_t *waiting, uint32_t *most)
+{
+    struct {
+        struct nlmsghdr header;
+        struct unix_diag_req request;
+    } question = {
+        .header = {.nlmsg_len = sizeof question, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST},
+        .request = {.sdiag_family = AF_UNIX, .udiag_ino = inode, .udiag_show = UDIAG_SHOW_RQLEN,
+                    .udiag_cookie = {~0u, ~0u}, .udiag_states = ~0u},
+    };
+    struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+    if (sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
+        return -1;
+    _Alignas(struct nlmsghdr) char answer[4096];
+    ssize_t size = recv(netlink, answer, sizeof answer, MSG_DONTWAIT);
+    if (size < 0)
+        return -1;
+    const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)answer;
+    size_t left = (size_t)size;
+    if (!NLMSG_OK(message, left) || message->nlmsg_type == NLMSG_ERROR) {
+        const struct nlmsgerr *error = NLMSG_DATA(message);
+        errno = NLMSG_OK(message, left) && error->error < 0 ? -error->error : EPROTO;
+        return -1;
+    }
+    const struct unix_diag_msg *found = NLMSG_DATA(message);
+    int rest = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *found));
+    const struct rtattr *part = (const struct rtattr *)(const void *)(found + 1);
+    for (; RTA_OK(part, rest); part = RTA_NEXT(part, rest)) {
+        struct unix_diag_rqlen length;
+        if (part->rta_type != UNIX_DIAG_RQLEN || RTA_PAYLOAD(part) < sizeof length)
+            continue;
+        memcpy(&length, RTA_DATA(part), sizeof length);
+        *waiting = length.udiag_rqueue;
+        *most = length.udiag_wqueue;
+        return 0;
+    }
+    errno = ENODATA;
+    return -1;
+}

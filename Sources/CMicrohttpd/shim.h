@@ -1,0 +1,20 @@
+#ifndef TORPOR_CMICROHTTPD_H
+#define TORPOR_CMICROHTTPD_H
+
+#include <microhttpd.h>
+
+// What Swift cannot call of microhttpd.h. One reason per shim.
+
+/// MHD_start_daemon is variadic. Serves `socket`, which it closes at its end, on one thread of its own that sleeps in
+/// epoll; requests may be suspended. `timeout` in seconds without anything sent. NULL: errno says why.
+static inline struct MHD_Daemon *torpor_http_start(
+    int socket, unsigned int connections, unsigned int timeout, MHD_AccessHandlerCallback handler,
+    MHD_RequestCompletedCallback completed, void *context) {
+    return MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handler, context,
+        MHD_OPTION_LISTEN_SOCKET, (MHD_socket)socket, MHD_OPTION_CONNECTION_LIMIT, connections,
+        MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed,
+        context, MHD_OPTION_END);
+}
+
+#endif

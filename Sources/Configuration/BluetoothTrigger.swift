@@ -1,0 +1,116 @@
+/// One of `bluetooth`: a Bluetooth device that tells an app, and wakes it.
+public struct BluetoothTrigger: Sendable, Hashable {
+    /// What of it happens.
+    public enum Occasion: String, Sendable, Hashable, CaseIterable {
+        /// It connects.
+        case connect
+        /// It is gone.
+        case disconnect
+        /// A characteristic has another value.
+        case notify
+    }
+
+    /// What events, and the app, know it by.
+    public var name = ""
+    /// Its address, `AA:BB:CC:DD:EE:FF`; `nil` for any.
+    public var device: String?
+    /// A service that it has, as a UUID of 36 characters; `nil` for any.
+    public var service: String?
+    /// The characteristic whose values count, likewise; `nil` for any.
+    public var characteristic: String?
+    /// What tells the app.
+    public var occasions: Set<Occasion> = []
+    /// How it wakes the app.
+    public var wake: WakeManner = .background
+
+    /// A trigger of which nothing is known.
+    public init() {}
+
+    /// Whether a device is meant, which has these services.
+    public func fits(address: String, services: [String]) -> Bool {
+        if let device, device != address.uppercased() { return false }
+        return service.map { wanted in services.contains { $0.lowercased() == wanted } } ?? true
+    }
+}
+
+extension BluetoothTrigger: Written {
+    var written: String? {
+        let of = [device, service.map { "service \($0)" }, characteristic.map { "characteristic \($0)" }]
+        let what = occasions.map(\.rawValue).sorted().joined(separator: ", ")
+        let text = "\(name): \(what) of \(of.compactMap { $0 }.joined(separator: ", "))"
+        return wake == .background ? text : text + ", wake \(wake.rawValue)"
+    }
+}
+
+/// Readers of `bluetooth`.
+enum BluetoothReader {
+    static let keys: [Key<BluetoothTrigger>] = [
+        .value("name", \.name, Read.text),
+        .optional("device", \.device, address),
+        .optional("service", \.service, identifier),
+        .optional("characteristic", \.characteristic, identifier),
+        .value("on", \.occasions) { context, node in
+            let all: [BluetoothTrigger.Occasion]? = Read.elements(context, node, of: "strings") { Read.choice($0, $1) }
+            return all.map { Set($0) }
+        },
+        .value("wake", \.wake) { Read.choice($0, $1) },
+    ]
+
+    static func triggers(_ context: Context, _ node: Node) -> [BluetoothTrigger]? {
+        guard let triggers = Read.elements(context, node, of: "tables", trigger) else { return nil }
+        var seen: Set<String> = []
+        for trigger in triggers where !seen.insert(trigger.name).inserted {
+            context.error(
+                "two of them are called \(quoted(trigger.name)): give each a name of its own",
+                at: node.position
+            )
+            return nil
+        }
+        return triggers
+    }
+
+    private static func trigger(_ context: Context, _ node: Node) -> BluetoothTrigger? {
+        guard case .table = node.value else {
+            return context.expected("a table such as { device = \"AA:BB:CC:DD:EE:FF\" }", node)
+        }
+        var trigger = BluetoothTrigger()
+        let found = Read.table(context, node, keys, into: &trigger)
+        guard let what = trigger.device ?? trigger.service ?? trigger.characteristic else {
+            context.error("needs a device, a service or a characteristic", at: node.position)
+            return nil
+        }
+        if found["name"] == nil { trigger.name = what }
+        if found["on"] == nil { trigger.occasions = trigger.characteristic == nil ? [.connect] : [.notify] }
+        return trigger
+    }
+
+    /// Six bytes in hexadecimal.
+    private static func address(_ context: Context, _ node: Node) -> String? {
+        guard let text = Read.text(context, node) else { return nil }
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 6, parts.allSatisfy({ $0.utf8.count == 2 && UInt8($0, radix: 16) != nil }) else {
+            context.error("\(quoted(text)) is no address: write \"AA:BB:CC:DD:EE:FF\"", at: node.position)
+            return nil
+        }
+        return text.uppercased()
+    }
+
+    /// A UUID, or the 16 or 32 bits of one that the Bluetooth SIG has assigned.
+    private static func identifier(_ context: Context, _ node: Node) -> String? {
+        guard let text = Read.text(context, node) else { return nil }
+        let digits = text.lowercased()
+        let isHexadecimal = digits.utf8.allSatisfy { ($0 >= 0x30 && $0 <= 0x39) || ($0 >= 0x61 && $0 <= 0x66) }
+        if isHexadecimal, digits.utf8.count == 4 || digits.utf8.count == 8 {
+            return (digits.utf8.count == 4 ? "0000" : "") + digits + "-0000-1000-8000-00805f9b34fb"
+        }
+        let parts = digits.split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.map(\.utf8.count) == [8, 4, 4, 4, 12], parts.allSatisfy({ UInt64($0, radix: 16) != nil }) else {
+            context.error(
+                "\(quoted(text)) is no UUID: write \"180d\" or \"0000180d-0000-1000-8000-00805f9b34fb\"",
+                at: node.position
+            )
+            return nil
+        }
+        return digits
+    }
+}

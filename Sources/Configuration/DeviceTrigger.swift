@@ -1,0 +1,82 @@
+/// One entry of `devices`: devices that tell an app, and wake it, when they come and go, or have data for it.
+public struct DeviceTrigger: Sendable, Hashable {
+    /// What happens to a device.
+    public enum Happening: String, Sendable, Hashable, CaseIterable {
+        /// It is there: plugged in, or found when the machine started.
+        case appear
+        /// It is gone.
+        case remove
+        /// Something about it is otherwise, as its driver says.
+        case change
+        /// Something can be read from its node, while the app sleeps.
+        case data
+    }
+
+    /// What events, and the app, know it by.
+    public var name: String
+    /// What the app is told of.
+    public var on: [Happening] = [.appear]
+    /// As udev names it: `tty`, `block`, `usb`.
+    public var subsystem: String?
+    /// The device type within the subsystem, such as `disk` or `usb_device`.
+    public var type: String?
+    /// Its node or one of the links to it, absolute; a pattern as glob(7) has them.
+    public var node: String?
+    /// Properties of udev's, each a pattern that its value fits.
+    public var properties: [String: String] = [:]
+    /// How the app is woken.
+    public var wake: WakeManner = .background
+
+    /// A trigger that fits every device, and is to be told apart from them by what is set.
+    public init(name: String) { self.name = name }
+
+    /// Whether anything says which devices are meant.
+    var isSpecific: Bool { subsystem != nil || node != nil || !properties.isEmpty }
+}
+
+extension DeviceTrigger {
+    static func read(_ context: Context, _ node: Node, at index: Int) -> DeviceTrigger? {
+        guard case .table = node.value else {
+            return context.expected("a table such as { subsystem = \"tty\", node = \"/dev/ttyUSB*\" }", node)
+        }
+        var trigger = DeviceTrigger(name: "")
+        Read.table(context, node, keys, into: &trigger)
+        guard trigger.isSpecific else {
+            context.error("must say which devices are meant: by subsystem, node or properties", at: node.position)
+            return nil
+        }
+        if trigger.on.isEmpty {
+            context.error("on must name at least one of appear, remove, change and data", at: node.position)
+            return nil
+        }
+        if trigger.name.isEmpty { trigger.name = trigger.node ?? trigger.subsystem ?? String(index) }
+        return trigger
+    }
+
+    static let keys: [Key<DeviceTrigger>] = [
+        .value("name", \.name, Read.text),
+        .value("on", \.on, Read.choices),
+        .optional("subsystem", \.subsystem, Read.text),
+        .optional("type", \.type, Read.text),
+        .optional("node", \.node, Read.path),
+        .value("properties", \.properties) { context, node in
+            var properties: [String: String] = [:]
+            for member in Read.members(context, node) ?? [] {
+                if let value = Read.string(context.at(member.key), member.node) { properties[member.key] = value }
+            }
+            return properties
+        },
+        .value("wake", \.wake) { Read.choice($0, $1) },
+    ]
+}
+
+extension DeviceTrigger: Written {
+    var written: String? {
+        var parts = [on.map(\.rawValue).joined(separator: "+")]
+        if let subsystem { parts.append(subsystem + (type.map { "/" + $0 } ?? "")) }
+        if let node { parts.append(node) }
+        parts += properties.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+        if wake != .background { parts.append("wake \(wake.rawValue)") }
+        return "\(name): " + parts.joined(separator: " ")
+    }
+}

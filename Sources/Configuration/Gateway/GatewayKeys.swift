@@ -1,0 +1,90 @@
+/// Every key of `[gateway]` and its tables.
+enum GatewayKeys {
+    static let all: [Key<GatewaySpecification>] = [
+        .value("connections", \.connections, Read.integer(1...32)),
+        Key("http") { context, node, gateway in
+            var endpoint = GatewayEndpoint()
+            Read.table(context, node, http, into: &endpoint)
+            if endpoint.tokens.isEmpty, case .table = node.value {
+                context.error(
+                    "has no tokens, so that nobody could post: write [[gateway.http.tokens]] with name and secret",
+                    at: node.position
+                )
+            }
+            gateway.http = endpoint
+        },
+        .value("log_level", \.logLevel) { Read.choice($0, $1) },
+        .value("max_payload", \.maxPayload, GatewayRead.payload),
+        Key("mqtt") { context, node, gateway in
+            gateway.mqtt = GatewayRead.brokers(context, node, .mqtt)
+        },
+        Key("nats") { context, node, gateway in
+            gateway.nats = GatewayRead.brokers(context, node, .nats)
+        },
+        .value("queue", \.queue, Read.integer(1...65_536)),
+        .value("secrets", \.secrets, Read.path),
+        .value("socket", \.socket, Read.path),
+    ]
+
+    static let http: [Key<GatewayEndpoint>] = [
+        .value("listen", \.address, GatewayRead.address),
+        .value("max_connections", \.maxConnections, Read.integer(1...10_000)),
+        .value("timeout", \.timeout, GatewayRead.timeout),
+        .value("tokens", \.tokens, GatewayRead.tokens),
+    ]
+
+    static let token: [Key<GatewayToken>] = [
+        .value("apps", \.apps, Read.texts),
+        .value("name", \.name, Read.text),
+        .value("secret", \.secret, Read.text),
+        .value("topics", \.topics, Read.texts),
+    ]
+
+    static func broker(_ dialect: SubjectPattern.Dialect) -> [Key<GatewayBroker>] {
+        let both: [Key<GatewayBroker>] = [
+            .optional("ca_file", \.authorities, Read.path),
+            .optional("certificate", \.certificate, Read.path),
+            .optional("key", \.key, Read.text),
+            .value("name", \.name, Read.text),
+            .optional("password", \.password, Read.text),
+            Key("subscriptions") { context, node, broker in
+                broker.subscriptions = GatewayRead.subscriptions(context, node, dialect)
+            },
+            .value("url", \.url, GatewayRead.url(dialect)),
+            .optional("user", \.user, Read.text),
+        ]
+        return both
+            + (dialect == .nats
+                ? [.optional("credentials", \.credentials, Read.path), .optional("token", \.token, Read.text)]
+                : [.optional("client_id", \.client, GatewayRead.client)])
+    }
+
+    static func subscription(_ dialect: SubjectPattern.Dialect) -> [Key<GatewaySubscriptionDraft>] {
+        let both: [Key<GatewaySubscriptionDraft>] = [
+            .optional("app", \.app, Read.text),
+            .optional("coalesce", \.done.coalesce) { Read.choice($0, $1) },
+            .optional("key", \.key, Read.text),
+            .value("on_full", \.done.onFull) { Read.choice($0, $1) },
+            .optional("topic", \.topic, Read.text),
+            .value("wake", \.done.wake) { Read.choice($0, $1) },
+        ]
+        return both
+            + (dialect == .nats
+                ? [
+                    .optional("durable", \.done.durable, GatewayRead.word),
+                    .optional("group", \.done.group, GatewayRead.word),
+                    .optional("stream", \.done.stream, GatewayRead.word),
+                    .optional("subject", \.pattern, Read.text),
+                ]
+                : [.optional("filter", \.pattern, Read.text), .value("qos", \.done.quality, Read.integer(0...1))])
+    }
+}
+
+/// A subscription whose texts are not read yet: which places there are says the subject.
+struct GatewaySubscriptionDraft: Sendable {
+    var done = GatewaySubscription()
+    var pattern: String?
+    var app: String?
+    var topic: String?
+    var key: String?
+}

@@ -1,0 +1,57 @@
+/// Reads torpor-gateway's configuration.
+public enum GatewayLoader {
+    /// Where it is unless somebody says so.
+    public static let defaultPath = "/etc/torpor/gateway.toml"
+
+    /// Reads a file; a failure names everything that is wrong at once.
+    ///
+    /// - Parameters:
+    ///   - path: the file; diagnostics name it as it is written here.
+    ///   - environment: the gateway's own: `TORPOR_MANAGER_SOCKET`, where it is an app itself, is the default socket.
+    ///   - system: the machine.
+    public static func load(
+        path: String = defaultPath,
+        environment: [String: String],
+        system: ConfigurationSystem = .live
+    ) -> Result<GatewaySpecification, DiagnosticList> {
+        let sink = DiagnosticSink()
+        let absolute = Path.join(system.workingDirectory, path)
+        let context = Context(sink: sink, file: path, folder: Path.folder(absolute))
+        var gateway = GatewaySpecification(
+            socket: environment["TORPOR_MANAGER_SOCKET"] ?? "/run/torpor/io.torpor",
+            secrets: Path.join(context.folder, "gateway-secrets")
+        )
+        switch system.read(absolute) {
+        case .success(let bytes): read(context, bytes, into: &gateway)
+        case .failure(.missing): context.error("there is no such file", at: .unknown)
+        case .failure(.unusable(let reason)): context.error(reason, at: .unknown)
+        }
+        gateway.warnings = sink.sorted
+        return sink.hasErrors ? .failure(DiagnosticList(diagnostics: sink.sorted)) : .success(gateway)
+    }
+
+    private static func read(_ context: Context, _ bytes: [UInt8], into gateway: inout GatewaySpecification) {
+        let root: Node
+        do throws(DocumentError) {
+            root = try Document.parse(bytes)
+        } catch {
+            context.error(error.message, at: error.position)
+            return
+        }
+        guard case .table(let members) = root.value else { return }
+        for member in members {
+            let inner = context.at(member.key)
+            guard member.key == "gateway" else {
+                Read.unknown(inner, member, among: ["gateway"])
+                continue
+            }
+            Read.table(inner, member.node, GatewayKeys.all, into: &gateway)
+        }
+        if gateway.http == nil, gateway.nats.isEmpty, gateway.mqtt.isEmpty, !context.sink.hasErrors {
+            context.error(
+                "nothing would come: write [gateway.http], [[gateway.nats]] or [[gateway.mqtt]]",
+                at: .unknown
+            )
+        }
+    }
+}

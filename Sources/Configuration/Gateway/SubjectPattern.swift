@@ -1,0 +1,143 @@
+/// A subject of NATS, or a topic filter of MQTT, with wildcards.
+public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
+    /// How subjects are written.
+    public enum Dialect: Sendable, Hashable {
+        /// `orders.*.created`, `orders.>`: docs.nats.io/nats-concepts/subjects.
+        case nats
+        /// `home/+/state`, `home/#`: MQTT 3.1.1, 4.7.
+        case mqtt
+
+        var separator: Character { self == .nats ? "." : "/" }
+        var one: Substring { self == .nats ? "*" : "+" }
+        var rest: Substring { self == .nats ? ">" : "#" }
+    }
+
+    /// How it is written.
+    public let dialect: Dialect
+    /// The whole text.
+    public let description: String
+    private let parts: [Substring]
+
+    /// One that matches only the empty subject.
+    init(_ dialect: Dialect) {
+        self.dialect = dialect
+        description = ""
+        parts = [""]
+    }
+
+    /// Reads it.
+    ///
+    /// - Throws: ``QuantityError``, whose sentence says what is wrong.
+    public init(_ text: String, _ dialect: Dialect) throws(QuantityError) {
+        self.dialect = dialect
+        description = text
+        parts = text.split(separator: dialect.separator, omittingEmptySubsequences: false)
+        func problem(_ sentence: String) -> QuantityError { QuantityError(description: quoted(text) + sentence) }
+        let kind = dialect == .nats ? "subject" : "topic filter"
+        if text.isEmpty || text.utf8.count > 1024 { throw problem(" is no \(kind): 1 to 1024 bytes are") }
+        if dialect == .nats, parts.contains("") { throw problem(" has an empty part: parts stand between dots") }
+        if dialect == .nats, text.utf8.contains(where: { $0 <= 32 }) { throw problem(" has a space in it") }
+        for (index, part) in parts.enumerated() {
+            if part == dialect.rest, index < parts.count - 1 {
+                throw problem(": \(dialect.rest) stands for the rest, and nothing can follow it")
+            }
+            // NATS takes * and > within a part as they are.
+            if dialect == .mqtt, part.count > 1, part.contains("+") || part.contains("#") {
+                throw problem(": + and # stand for whole parts, alone between slashes")
+            }
+        }
+    }
+
+    /// How many wildcards it has.
+    public var wildcards: Int { parts.count { $0 == dialect.one || $0 == dialect.rest } }
+
+    /// What its wildcards stand for in a subject; nil when it is not one of its subjects.
+    public func match(_ subject: String) -> [String]? {
+        let words = subject.split(separator: dialect.separator, omittingEmptySubsequences: false)
+        var found: [String] = []
+        // Subjects of the server itself.
+        if dialect == .mqtt, subject.hasPrefix("$"), parts[0] == dialect.one || parts[0] == dialect.rest { return nil }
+        for (index, part) in parts.enumerated() {
+            if part == dialect.rest {
+                // home/# is home too.
+                guard index < words.count || (dialect == .mqtt && index == words.count) else { return nil }
+                found.append(words[min(index, words.count)...].joined(separator: String(dialect.separator)))
+                return found
+            }
+            guard index < words.count else { return nil }
+            if part == dialect.one { found.append(String(words[index])) } else if part != words[index] { return nil }
+        }
+        return words.count == parts.count ? found : nil
+    }
+}
+
+/// A text with places for what a subject's wildcards stand for: `{1}` for the first, `{subject}` for all of it.
+public struct SubjectTemplate: Sendable, Hashable, CustomStringConvertible {
+    private enum Part: Sendable, Hashable {
+        case text(String)
+        case wildcard(Int)
+        case subject
+    }
+
+    /// As it is written.
+    public let description: String
+    private let parts: [Part]
+
+    /// A text without places.
+    init(_ text: String) {
+        description = text
+        parts = [.text(text)]
+    }
+
+    /// Reads it, for a subject with so many wildcards.
+    ///
+    /// - Throws: ``QuantityError``, whose sentence says what is wrong.
+    public init(_ text: String, wildcards: Int) throws(QuantityError) {
+        description = text
+        var parts: [Part] = []
+        var rest = Substring(text)
+        while let open = rest.firstIndex(of: "{") {
+            if open > rest.startIndex { parts.append(.text(String(rest[..<open]))) }
+            guard let close = rest[open...].firstIndex(of: "}") else {
+                throw QuantityError(description: "\(quoted(text)) has { without }")
+            }
+            let word = rest[rest.index(after: open)..<close]
+            if word == "subject" {
+                parts.append(.subject)
+            } else if let number = Int(word), number >= 1, number <= wildcards {
+                parts.append(.wildcard(number - 1))
+            } else {
+                let which =
+                    switch wildcards {
+                    case 0: "there is none"
+                    case 1: "there is {1}"
+                    default: "there are {1} to {\(wildcards)}"
+                    }
+                throw QuantityError(
+                    description: "{\(word)} is neither {subject} nor a wildcard of the subject: \(which)"
+                )
+            }
+            rest = rest[rest.index(after: close)...]
+        }
+        if !rest.isEmpty { parts.append(.text(String(rest))) }
+        self.parts = parts
+    }
+
+    /// Whether it is the same for all subjects.
+    public var isConstant: Bool {
+        parts.allSatisfy { if case .text = $0 { true } else { false } }
+    }
+
+    /// It for one subject, of which the wildcards stand for `found`.
+    public func text(_ subject: String, _ found: [String]) -> String {
+        var text = ""
+        for part in parts {
+            switch part {
+            case .text(let some): text += some
+            case .wildcard(let index): text += index < found.count ? found[index] : ""
+            case .subject: text += subject
+            }
+        }
+        return text
+    }
+}

@@ -1,0 +1,152 @@
+import CalendarTime
+
+/// One of `timers`: when the app is woken, and how.
+public struct TimerSpecification: Sendable, Hashable {
+    /// What it is called among the app's timers.
+    public var name = ""
+    /// Times by the calendar, as systemd.time(7) writes them. They are valid.
+    public var calendar: [String] = []
+    /// So long after the last time, or after the supervisor began with it.
+    public var every: Duration?
+    /// So long after the machine was booted.
+    public var afterBoot: Duration?
+    /// So long after the supervisor was started.
+    public var afterStart: Duration?
+    /// How much later it may come, so that timers come together; `nil` for what fits its kind.
+    public var writtenAccuracy: Duration?
+    /// How much later it comes at most, each time by another part of it.
+    public var randomDelay: Duration = .zero
+    /// Whether times that were missed are made up for, once.
+    public var isPersistent = false
+    /// How the app is woken.
+    public var wake: WakeManner = .background
+    /// What the app is told with it.
+    public var payload: ConfigurationValue?
+
+    /// One that never comes.
+    public init() {}
+
+    /// How much later it may come: a minute, and of short intervals a tenth, where nothing else is said.
+    public var accuracy: Duration {
+        if let writtenAccuracy { return writtenAccuracy }
+        let shortest = [every, afterBoot, afterStart].compactMap { $0 }.min()
+        return shortest.map { min(.seconds(60), $0 / 10) } ?? .seconds(60)
+    }
+
+    /// When it comes, as the configuration says it: `Mon..Fri 08:00`, `every 1h`.
+    public var text: String {
+        var parts = calendar
+        if let afterBoot { parts.append("\(Quantity.text(afterBoot)) after boot") }
+        if let afterStart { parts.append("\(Quantity.text(afterStart)) after start") }
+        if let every { parts.append("every \(Quantity.text(every))") }
+        return parts.joined(separator: ", ")
+    }
+}
+
+/// Readers of `timers`.
+enum TimerReader {
+    static let keys: [Key<TimerSpecification>] = [
+        .value("name", \.name, name),
+        .value("calendar", \.calendar, calendars),
+        .optional("every", \.every, interval),
+        .optional("after_boot", \.afterBoot, Read.duration),
+        .optional("after_start", \.afterStart, Read.duration),
+        .optional("accuracy", \.writtenAccuracy, Read.duration),
+        .value("random_delay", \.randomDelay, Read.duration),
+        .value("persistent", \.isPersistent, Read.boolean),
+        .value("wake", \.wake) { Read.choice($0, $1) },
+        .optional("payload", \.payload) { $1.plain },
+    ]
+
+    /// No timer comes more often: a program that needs that has a clock of its own.
+    private static let shortest = Duration.seconds(1)
+
+    static func timers(_ context: Context, _ node: Node) -> [TimerSpecification]? {
+        let timers = Read.elements(context, node, of: "tables", timer)
+        guard var timers else { return nil }
+        for index in timers.indices where timers[index].name.isEmpty { timers[index].name = "\(index + 1)" }
+        var seen: Set<String> = []
+        for timer in timers where !seen.insert(timer.name).inserted {
+            context.error("two timers are called \(quoted(timer.name)): give each a name of its own", at: node.position)
+            return nil
+        }
+        return timers
+    }
+
+    private static func timer(_ context: Context, _ node: Node) -> TimerSpecification? {
+        guard case .table = node.value else { return context.expected("a table", node) }
+        var timer = TimerSpecification()
+        let found = Read.table(context, node, keys, into: &timer)
+        let times = ["calendar", "every", "after_boot", "after_start"]
+        if found.keys.allSatisfy({ !times.contains($0) }) {
+            context.error(
+                "says not when it comes: write calendar = \"daily\", every = \"1h\", after_boot = \"5min\" or "
+                    + "after_start = \"5min\"",
+                at: node.position
+            )
+        }
+        if timer.isPersistent, timer.calendar.isEmpty, timer.every == nil {
+            found["persistent"]?.warning("makes up for nothing without calendar or every")
+        }
+        return timer
+    }
+
+    private static func name(_ context: Context, _ node: Node) -> String? {
+        guard let name = Read.text(context, node) else { return nil }
+        guard name.utf8.count <= AppName.longest, name.utf8.allSatisfy({ $0.isNameByte || $0 == UInt8(ascii: ".") })
+        else {
+            context.error(
+                "a name has from 1 to \(AppName.longest) letters, digits, -, _ and .",
+                at: node.position
+            )
+            return nil
+        }
+        return name
+    }
+
+    static func interval(_ context: Context, _ node: Node) -> Duration? {
+        guard let interval = Read.duration(context, node) else { return nil }
+        guard interval >= shortest else {
+            context.error("must be at least \(quoted(Quantity.text(shortest)))", at: node.position)
+            return nil
+        }
+        return interval
+    }
+
+    private static func calendars(_ context: Context, _ node: Node) -> [String]? {
+        if case .string = node.value { return calendar(context, node).map { [$0] } }
+        guard case .array = node.value else {
+            return context.expected("a calendar expression like \"Mon..Fri 08:00\" or an array of them", node)
+        }
+        guard let texts = Read.elements(context, node, of: "calendar expressions", calendar) else { return nil }
+        guard !texts.isEmpty else {
+            context.error("must not be empty", at: node.position)
+            return nil
+        }
+        return texts
+    }
+
+    private static func calendar(_ context: Context, _ node: Node) -> String? {
+        guard let text = Read.text(context, node) else { return nil }
+        do throws(CalendarError) {
+            _ = try CalendarExpression(text)
+            return text
+        } catch {
+            context.error(error.description, at: node.position)
+            return nil
+        }
+    }
+}
+
+extension TimerSpecification {
+    /// What stands in a line of a diff.
+    var written: String {
+        var words = [text]
+        if let writtenAccuracy { words.append("accuracy \(Quantity.text(writtenAccuracy))") }
+        if randomDelay > .zero { words.append("random_delay \(Quantity.text(randomDelay))") }
+        if isPersistent { words.append("persistent") }
+        if wake != .background { words.append("wake \(wake.rawValue)") }
+        if let payload { words.append("payload \(Write.value(payload))") }
+        return words.joined(separator: ", ")
+    }
+}

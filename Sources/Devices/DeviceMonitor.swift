@@ -1,0 +1,78 @@
+import CSystemd
+public import EventLoop
+public import Linux
+
+/// Tells of devices that come, change and go, as udev tells of them (sd-device(3), udev(7)): when its rules have been
+/// applied, so that nodes and links are there. Wakes the loop for nothing else.
+public final class DeviceMonitor {
+    /// What became of a device.
+    public enum Action: Sendable {
+        /// It is there, or somebody has it announced again (`udevadm trigger`).
+        case add
+        /// It is gone.
+        case remove
+        /// Something about it is otherwise.
+        case change
+    }
+
+    private let loop: EventLoop
+    private let monitor: OpaquePointer
+    private let handler: (Device, Action) -> Void
+
+    /// Enough for all devices of a large machine to be announced at once.
+    private static let bufferBytes = 4 << 20
+
+    /// Begins to listen. Errors: out of descriptors or memory.
+    ///
+    /// - Parameter subsystems: those of which is told; nil for all.
+    public init(
+        _ loop: EventLoop,
+        of subsystems: Set<String>?,
+        _ handler: @escaping (Device, Action) -> Void
+    ) throws(Errno) {
+        self.loop = loop
+        self.handler = handler
+        var made: OpaquePointer?
+        try Self.check(sd_device_monitor_new(&made))
+        guard let made else { throw .noMemory }
+        monitor = made
+        // Where that is not allowed it stays as it is.
+        _ = sd_device_monitor_set_receive_buffer_size(monitor, Self.bufferBytes)
+        for subsystem in subsystems ?? [] {
+            try Self.check(sd_device_monitor_filter_add_match_subsystem_devtype(monitor, subsystem, nil))
+        }
+        try Self.check(sd_device_monitor_attach_event(monitor, loop.event))
+        try Self.check(
+            sd_device_monitor_start(
+                monitor,
+                { _, device, me in
+                    guard let device, let me else { return 0 }
+                    Unmanaged<DeviceMonitor>.fromOpaque(me).takeUnretainedValue().heard(device)
+                    return 0
+                },
+                Unmanaged.passUnretained(self).toOpaque()
+            )
+        )
+    }
+
+    deinit {
+        sd_device_monitor_stop(monitor)
+        sd_device_monitor_detach_event(monitor)
+        sd_device_monitor_unref(monitor)
+    }
+
+    private func heard(_ raw: OpaquePointer) {
+        var code = SD_DEVICE_ADD
+        guard sd_device_get_action(raw, &code) >= 0, let device = Device(raw) else { return }
+        switch code {
+        case SD_DEVICE_ADD, SD_DEVICE_ONLINE: handler(device, .add)
+        case SD_DEVICE_REMOVE, SD_DEVICE_OFFLINE: handler(device, .remove)
+        case SD_DEVICE_CHANGE, SD_DEVICE_BIND, SD_DEVICE_UNBIND: handler(device, .change)
+        default: break
+        }
+    }
+
+    private static func check(_ result: Int32) throws(Errno) {
+        if result < 0 { throw Errno(rawValue: -result) }
+    }
+}

@@ -1,0 +1,53 @@
+public import Configuration
+import Varlink
+
+extension GatewaySubscription {
+    /// The message that something is which came to this subscription; nil when its subject is none of it.
+    ///
+    /// - Parameters:
+    ///   - header: a header of the message by its name, where the protocol has them.
+    ///   - sender: what the app is told that it comes from.
+    /// - Throws: ``NoMessage``, whose sentence says why it cannot be one.
+    public func push(
+        subject: String,
+        bytes: [UInt8],
+        maxPayload: Int,
+        sender: String,
+        header: (String) -> String? = { _ in nil }
+    ) throws(NoMessage) -> Push? {
+        guard let found = pattern.match(subject) else { return nil }
+        guard bytes.count <= maxPayload else {
+            throw NoMessage(description: "it has \(bytes.count) bytes, more than max_payload = \(maxPayload)")
+        }
+        let app = app.text(subject, found)
+        let topic = topic?.text(subject, found) ?? subject
+        if let problem = GatewayNames.problem(app: app) ?? GatewayNames.problem(topic: topic) {
+            throw NoMessage(description: problem)
+        }
+        let payload = (try? Payload.read(bytes, as: .unknown)) ?? .null
+        let coalesce = header("Torpor-Coalesce").flatMap { Coalesce(rawValue: $0.lowercased()) } ?? coalesce
+        let wakes =
+            switch wake {
+            case .always: true
+            case .never: false
+            case .payload:
+                Payload.saysContentAvailable(header: header("Content-Available"))
+                    ?? Payload.saysContentAvailable(payload)
+            }
+        return Push(
+            app: app,
+            topic: topic,
+            payload: payload,
+            coalesce: coalesce?.rawValue,
+            key: header("Torpor-Key") ?? key?.text(subject, found),
+            wakes: wakes,
+            sender: sender
+        )
+    }
+}
+
+/// Why something that came is no message for an app.
+public struct NoMessage: Error, Sendable, CustomStringConvertible {
+    /// The sentence.
+    public let description: String
+}

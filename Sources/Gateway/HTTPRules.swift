@@ -1,0 +1,163 @@
+public import Configuration
+public import Varlink
+
+/// What the endpoint answers.
+public struct HTTPAnswer: Sendable, Hashable {
+    /// The status code.
+    public var status: UInt32
+    /// The body.
+    public var body: JSON
+    /// Further headers.
+    public var headers: [String: String]
+
+    /// An answer that says what is wrong.
+    public init(_ status: UInt32, _ sentence: String, headers: [String: String] = [:]) {
+        self.init(status: status, body: ["error": .string(sentence)], headers: headers)
+    }
+
+    private init(status: UInt32, body: JSON, headers: [String: String] = [:]) {
+        self.status = status
+        self.body = body
+        self.headers = headers
+    }
+
+    /// The answer to whoever asks whether anybody is there.
+    public static var healthy: HTTPAnswer { HTTPAnswer(status: 200, body: ["status": "ok"]) }
+
+    /// The answer for what became of a message.
+    public init(_ outcome: PostOutcome) {
+        switch outcome {
+        case .taken(let reply): self.init(status: 202, body: reply)
+        case .unknownApp(let text): self.init(404, text)
+        case .refused(let text): self.init(422, text)
+        case .full(let text): self.init(429, text, headers: ["Retry-After": "30"])
+        case .unavailable(let text): self.init(503, text, headers: ["Retry-After": "5"])
+        }
+    }
+
+    /// The answer where too many messages wait for the supervisor.
+    public static var busy: HTTPAnswer {
+        HTTPAnswer(503, "too many messages wait for the supervisor: try again", headers: ["Retry-After": "1"])
+    }
+
+    /// The answer for a body that is too large.
+    public static func tooLarge(_ limit: Int) -> HTTPAnswer {
+        HTTPAnswer(413, "a message has at most \(limit) bytes: send a reference, and have the app fetch it")
+    }
+
+    /// The answer for nobody that is known.
+    public static var unauthorized: HTTPAnswer {
+        HTTPAnswer(
+            401,
+            "send a token: Authorization: Bearer TOKEN",
+            headers: ["WWW-Authenticate": "Bearer realm=\"torpor\""]
+        )
+    }
+}
+
+/// A request without its body: `POST /apps/NAME/TOPIC`.
+public struct HTTPTarget: Sendable, Hashable {
+    /// The app.
+    public let app: String
+    /// The topic; it may contain slashes.
+    public let topic: String
+
+    /// Reads a path, percent signs resolved; nil when it is no app's.
+    public init?(path: String) {
+        let parts = path.split(separator: "/", maxSplits: 2, omittingEmptySubsequences: true)
+        guard parts.count == 3, parts[0] == "apps" else { return nil }
+        app = String(parts[1])
+        topic = String(parts[2])
+    }
+}
+
+/// Who may do what at the endpoint.
+public struct HTTPRules: Sendable {
+    private let tokens: TokenTable
+    private let maxPayload: Int
+
+    /// Rules for these tokens.
+    public init(tokens: TokenTable, maxPayload: Int) {
+        self.tokens = tokens
+        self.maxPayload = maxPayload
+    }
+
+    /// What a request is before its body has come.
+    public enum Verdict: Sendable {
+        /// It is answered at once.
+        case answer(HTTPAnswer)
+        /// Its body is a message for that app, by the holder of that token.
+        case post(HTTPTarget, GatewayToken)
+    }
+
+    /// Looks at method, path and headers.
+    public func judge(
+        method: String,
+        path: String,
+        authorization: String?,
+        contentLength: String?
+    ) -> Verdict {
+        if path == "/health" {
+            guard method == "GET" || method == "HEAD" else { return .answer(Self.wrongMethod("GET, HEAD")) }
+            return .answer(.healthy)
+        }
+        // Before anything that tells what there is.
+        guard let token = tokens.find(authorization: authorization) else { return .answer(.unauthorized) }
+        guard let target = HTTPTarget(path: path) else {
+            return .answer(HTTPAnswer(404, "there is nothing here: POST /apps/NAME/TOPIC"))
+        }
+        guard method == "POST" else { return .answer(Self.wrongMethod("POST")) }
+        if let problem = GatewayNames.problem(app: target.app) ?? GatewayNames.problem(topic: target.topic) {
+            return .answer(HTTPAnswer(400, problem))
+        }
+        guard token.allows(app: target.app, topic: target.topic) else {
+            return .answer(HTTPAnswer(403, "this token is not for \(target.app) and \(target.topic)"))
+        }
+        if let contentLength, let length = UInt64(contentLength), length > UInt64(maxPayload) {
+            return .answer(.tooLarge(maxPayload))
+        }
+        return .post(target, token)
+    }
+
+    private static func wrongMethod(_ allowed: String) -> HTTPAnswer {
+        HTTPAnswer(405, "the method is \(allowed) here", headers: ["Allow": allowed])
+    }
+
+    /// The message that a request is, once its body is there.
+    ///
+    /// - Throws: the answer, where it is none.
+    public func push(
+        _ target: HTTPTarget,
+        _ token: GatewayToken,
+        body: [UInt8],
+        header: (String) -> String?
+    ) throws(HTTPRefusal) -> Push {
+        let payload: JSON
+        do throws(JSONError) {
+            payload = try Payload.read(body, as: Payload.Kind(contentType: header("Content-Type")))
+        } catch {
+            throw HTTPRefusal(answer: HTTPAnswer(400, "the body is \(error)"))
+        }
+        let coalesce = header("Torpor-Coalesce")?.lowercased()
+        if let coalesce, GatewaySubscription.Coalesce(rawValue: coalesce) == nil {
+            let names = GatewaySubscription.Coalesce.allCases.map(\.rawValue).joined(separator: ", ")
+            throw HTTPRefusal(answer: HTTPAnswer(400, "Torpor-Coalesce is one of \(names)"))
+        }
+        return Push(
+            app: target.app,
+            topic: target.topic,
+            payload: payload,
+            coalesce: coalesce,
+            key: header("Torpor-Key"),
+            wakes: Payload.saysContentAvailable(header: header("Content-Available"))
+                ?? Payload.saysContentAvailable(payload),
+            sender: "http:\(token.name)"
+        )
+    }
+}
+
+/// Why a request is no message.
+public struct HTTPRefusal: Error {
+    /// What is answered.
+    public let answer: HTTPAnswer
+}

@@ -1,0 +1,52 @@
+import Linux
+
+/// Passwords and tokens, each in a file of its own, so that the configuration can be read by everybody.
+public struct Secrets: Sendable {
+    /// Why a secret cannot be had.
+    public struct Problem: Error, Sendable, CustomStringConvertible {
+        /// A sentence that says what to do.
+        public let description: String
+
+        init(description: String) { self.description = description }
+    }
+
+    private let folder: String
+    private let credentials: String?
+
+    /// - Parameters:
+    ///   - folder: where they are.
+    ///   - credentials: `CREDENTIALS_DIRECTORY`, where systemd puts those of a unit with
+    ///     `LoadCredential=secret:FOLDER`: under `secret_NAME`.
+    public init(folder: String, credentials: String?) {
+        self.folder = folder
+        self.credentials = credentials
+    }
+
+    /// Where one is.
+    public func path(_ name: String) -> String {
+        if name.hasPrefix("/") { return name }
+        if let credentials {
+            let path = credentials + "/secret_" + name
+            if File.exists(path) { return path }
+        }
+        return folder + "/" + name
+    }
+
+    /// Reads one: the file's first line.
+    public func read(_ name: String) throws(Problem) -> [UInt8] {
+        let path = path(name)
+        let bytes: [UInt8]
+        do throws(Errno) {
+            bytes = try File.read(path, limit: 1 << 16)
+        } catch {
+            throw Problem(description: "the secret \(name) cannot be read: \(path): \(error)")
+        }
+        var line = bytes.prefix { $0 != UInt8(ascii: "\n") }
+        while let last = line.last, last <= 32 { line.removeLast() }
+        guard !line.isEmpty else { throw Problem(description: "the secret \(name) is empty: write it into \(path)") }
+        return Array(line)
+    }
+
+    /// The same as text.
+    public func text(_ name: String) throws(Problem) -> String { String(decoding: try read(name), as: UTF8.self) }
+}

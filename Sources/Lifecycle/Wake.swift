@@ -1,0 +1,87 @@
+/// How an event wakes an app that sleeps or is not running.
+public struct Wake: Sendable, Hashable {
+    /// Into the foreground; else into the background, from which a sleeping app goes back to sleep when its time is up.
+    public var foreground: Bool
+    /// Background time that it grants; `nil` for the app's `event_time`.
+    public var time: Duration?
+    /// It also launches an app that a person force-quit (`wake_after_force_quit` names its mode).
+    public var overridesForceQuit: Bool
+
+    /// A wake into the background for the app's `event_time`, where nothing else is said.
+    public init(foreground: Bool = false, time: Duration? = nil, overridesForceQuit: Bool = false) {
+        self.foreground = foreground
+        self.time = time
+        self.overridesForceQuit = overridesForceQuit
+    }
+}
+
+extension AppMachine {
+    /// Something happened that the app should be awake for.
+    mutating func wake(_ wake: Wake, into actions: inout [Action], now: Duration) throws(RequestError) {
+        switch phase {
+        case .notRunning(.resting):
+            let isAllowed = allowsLaunchByEvent || (wake.overridesForceQuit && lastEnding == .forceQuit && !failed)
+            guard isAllowed else { throw RequestError("is not launched by events until somebody starts it") }
+            try requireBackground(for: wake)
+            start(foreground: wake.foreground, reason: .event, into: &actions, now: now)
+            wokenFor = wake.time
+        case .terminating(var terminating):
+            if terminating.relaunch == nil {
+                let reason = terminating.stoppedBy ?? terminating.reason
+                let isAllowed =
+                    (reason?.allowsLaunchByEvent ?? true) || (wake.overridesForceQuit && reason == .forceQuit)
+                guard isAllowed, !failed else {
+                    throw RequestError("is ending and is not launched by events until somebody starts it")
+                }
+                try requireBackground(for: wake)
+                terminating.relaunch = Relaunch(foreground: wake.foreground, reason: .event)
+                phase = .terminating(terminating)
+                setGoal(wake.foreground ? .active : .background)
+                wokenFor = wake.time
+            } else if wake.foreground {
+                terminating.relaunch?.foreground = true
+                phase = .terminating(terminating)
+                setGoal(.active)
+            }
+        case .running(let running):
+            if wake.foreground {
+                start(foreground: true, reason: .event, into: &actions, now: now)
+                return
+            }
+            if goal == .suspended {
+                setGoal(.background)
+                sleepsAgain = true
+                walk(into: &actions, now: now)
+            }
+            if grant != nil || running.state == .suspended {
+                let time = wake.time ?? rules.eventTime
+                // Nobody is given less than it has.
+                if running.state != .suspended, let left = grant?.at, let time, left > now + time { return }
+                grant = Deadline(.backgroundTime, time, now: now)
+            }
+        case .notRunning, .launching:
+            // It is launched anyway; the event must find it running.
+            if wake.foreground {
+                start(foreground: true, reason: .event, into: &actions, now: now)
+            } else if goal == .suspended {
+                setGoal(.background)
+                sleepsAgain = true
+                wokenFor = wake.time
+            }
+        }
+    }
+
+    private func requireBackground(for wake: Wake) throws(RequestError) {
+        if rules.exitsOnSuspend, !wake.foreground {
+            throw RequestError("is launched only into the foreground (exits_on_suspend): the event waits")
+        }
+    }
+
+    /// The time of a grant is over and nothing holds the app: one that only an event had woken sleeps again.
+    mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
+        guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background
+        else { return actions.append(.report(.backgroundTimeUsed)) }
+        setGoal(.suspended)
+        walk(into: &actions, now: now)
+    }
+}

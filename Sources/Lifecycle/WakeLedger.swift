@@ -1,0 +1,55 @@
+/// `wake_storm`: how often events may wake an app, and what becomes of one that is woken too often.
+public struct WakeStormRules: Sendable, Hashable {
+    /// More wakes than this within `window` are a storm; 0 for no limit.
+    public var limit = 300
+    /// The window of `limit`, in monotonic time.
+    public var window: Duration = .seconds(300)
+    /// For so long no event wakes it after that; what comes meanwhile waits.
+    public var hold: Duration = .seconds(60)
+    /// Whether it is ended as well, with the reason `wake-storm`.
+    public var ends = false
+
+    /// The rules of an app whose configuration says nothing.
+    public init() {}
+}
+
+/// When events woke an app, in the last while: only what took it out of its sleep, or launched it, counts.
+public struct WakeLedger: Sendable, Hashable {
+    private var times: [Duration] = []
+    /// Until when no event wakes it.
+    public private(set) var heldUntil: Duration?
+
+    /// What follows from one more event.
+    public enum Verdict: Sendable, Hashable {
+        /// It may be woken.
+        case allowed
+        /// It was woken so often within the window that it is held back from now on.
+        case storm(count: Int, until: Duration)
+        /// It is held back.
+        case heldBack(until: Duration)
+    }
+
+    /// An app that was never woken.
+    public init() {}
+
+    /// Whether one more wake is allowed now; one that is, counts.
+    public mutating func wake(_ rules: WakeStormRules, now: Duration) -> Verdict {
+        if let heldUntil {
+            if now < heldUntil { return .heldBack(until: heldUntil) }
+            self.heldUntil = nil
+            times = []
+        }
+        guard rules.limit > 0 else { return .allowed }
+        times.removeAll { $0 + rules.window <= now }
+        guard times.count < rules.limit else {
+            let until = now + rules.hold
+            heldUntil = until
+            return .storm(count: times.count, until: until)
+        }
+        times.append(now)
+        return .allowed
+    }
+
+    /// A person started the app: what was is forgotten.
+    public mutating func forget() { self = WakeLedger() }
+}

@@ -1,0 +1,239 @@
+import CLinux
+import Glibc
+
+/// Why a socket could not be bound.
+public struct BindFailure: Error, Hashable {
+    /// What was being done.
+    public enum Stage: Hashable, Sendable {
+        /// The folders of its path were being made.
+        case folder(String)
+        /// The socket was being made: the kernel may not know the family.
+        case socket
+        /// What must be set before the bind.
+        case option
+        /// The bind itself.
+        case bind
+        /// Its path is there and is no socket.
+        case occupied
+        /// Owner and mode of its path.
+        case owner
+        /// The backlog.
+        case listen
+    }
+
+    /// What was being done.
+    public var stage: Stage
+    /// What the kernel said.
+    public var errno: Errno
+}
+
+/// The node of a Unix socket in the file system.
+public struct SocketNode: Hashable, Sendable {
+    /// The mode of the node.
+    public var mode: UInt32 = 0o666
+    /// Its owner; `nil` for this process's.
+    public var uid: UInt32?
+    /// Its group; `nil` for this process's.
+    public var gid: UInt32?
+    /// The mode of folders that are made for it.
+    public var folderMode: UInt32 = 0o755
+
+    /// One for everybody.
+    public init() {}
+}
+
+extension Sockets {
+    /// A socket that is bound and, unless it is one of datagrams, listens; non-blocking.
+    ///
+    /// What an earlier program left at a path is removed when it is a socket that nobody answers at.
+    public static func bound(
+        _ plan: SocketPlan,
+        node: SocketNode = SocketNode(),
+        backlog: Int32
+    ) throws(BindFailure) -> Descriptor {
+        let socket: Descriptor
+        switch plan.address {
+        case .path(let path): socket = try boundUnix(plan.kind, path, node)
+        case .abstract(let name): socket = try boundUnix(plan.kind, "@" + name, nil)
+        case .port(let port):
+            do throws(BindFailure) {
+                socket = try boundOther(plan, tlx_bind_ipv6, "::", port: UInt32(port))
+            } catch {
+                // A kernel without IPv6.
+                guard error.errno == .addressFamilyNotSupported || error.errno == .addressNotAvailable,
+                    plan.ipv6Only != true
+                else { throw error }
+                socket = try boundOther(plan, tlx_bind_ipv4, "0.0.0.0", port: UInt32(port))
+            }
+        case .ipv4(let address, let port):
+            socket = try boundOther(plan, tlx_bind_ipv4, address, port: UInt32(port))
+        case .ipv6(let address, let port, let interface):
+            socket = try boundOther(plan, tlx_bind_ipv6, address, interface, port: UInt32(port))
+        case .vsock(let cid, let port):
+            socket = try boundOther(plan, tlx_bind_vsock, "", port: port, cid: cid)
+        }
+        if plan.kind != .datagram { try listen(socket.raw, backlog: backlog) }
+        return socket
+    }
+
+    /// Listens, or changes how many connections may wait.
+    public static func listen(_ socket: Int32, backlog: Int32) throws(BindFailure) {
+        try at(.listen) { () throws(Errno) in try call { Glibc.listen(socket, backlog) } }
+    }
+
+    /// Runs a step of a bind.
+    @discardableResult
+    private static func at<T>(
+        _ stage: BindFailure.Stage,
+        _ body: () throws(Errno) -> T
+    ) throws(BindFailure) -> T {
+        do throws(Errno) {
+            return try body()
+        } catch {
+            throw BindFailure(stage: stage, errno: error)
+        }
+    }
+
+    private static func boundOther(
+        _ plan: SocketPlan,
+        _ family: Int,
+        _ address: String,
+        _ interface: String? = nil,
+        port: UInt32,
+        cid: UInt32 = 0
+    ) throws(BindFailure) -> Descriptor {
+        var stage: Int32 = 0
+        do throws(Errno) {
+            let number = try call {
+                withRaw(plan, family, address, interface, port: port, cid: cid) { tlx_bound_socket($0, &stage) }
+            }
+            return Descriptor(owning: number)
+        } catch {
+            let stages: [Int: BindFailure.Stage] = [tlx_stage_make: .socket, tlx_stage_option: .option]
+            throw BindFailure(stage: stages[Int(stage)] ?? .bind, errno: error)
+        }
+    }
+
+    private static func withRaw<T>(
+        _ plan: SocketPlan,
+        _ family: Int,
+        _ address: String,
+        _ interface: String? = nil,
+        port: UInt32 = 0,
+        cid: UInt32 = 0,
+        _ body: (UnsafePointer<tlx_bind_plan>) -> T
+    ) -> T {
+        address.withCString { address in
+            withOptionalCString(interface) { interface in
+                withOptionalCString(plan.device) { device in
+                    var raw = tlx_bind_plan()
+                    raw.family = Int32(family)
+                    raw.kind = plan.kind.rawValue
+                    raw.address = address
+                    raw.interface = interface
+                    raw.port = port
+                    raw.cid = cid
+                    raw.ipv6_only = plan.ipv6Only.map { $0 ? 1 : 0 } ?? -1
+                    raw.reuse_port = plan.reusePort ? 1 : 0
+                    raw.free_bind = plan.freeBind ? 1 : 0
+                    raw.transparent = plan.transparent ? 1 : 0
+                    raw.device = device
+                    return withUnsafePointer(to: raw, body)
+                }
+            }
+        }
+    }
+
+    // MARK: Of other processes
+
+    /// A copy of the socket that a process has bound there; nil where it has none, or may not be copied from (ptrace(2),
+    /// "Ptrace access mode checking").
+    public static func copy(_ plan: SocketPlan, of pid: Int32, _ pidfd: Int32) -> Descriptor? {
+        func copy(_ fd: Int32) -> Int32 {
+            func raw(
+                _ family: Int,
+                _ address: String,
+                _ interface: String? = nil,
+                _ port: UInt32 = 0,
+                _ cid: UInt32 = 0
+            )
+                -> Int32
+            {
+                withRaw(plan, family, address, interface, port: port, cid: cid) { tlx_copy_bound(pidfd, fd, $0) }
+            }
+            switch plan.address {
+            case .path(let path): return raw(tlx_bind_unix, path)
+            case .abstract(let name): return raw(tlx_bind_unix, "@" + name)
+            case .port(let port):
+                let both = raw(tlx_bind_ipv6, "::", nil, UInt32(port))
+                return both >= 0 ? both : raw(tlx_bind_ipv4, "0.0.0.0", nil, UInt32(port))
+            case .ipv4(let address, let port): return raw(tlx_bind_ipv4, address, nil, UInt32(port))
+            case .ipv6(let address, let port, let interface):
+                return raw(tlx_bind_ipv6, address, interface, UInt32(port))
+            case .vsock(let cid, let port): return raw(tlx_bind_vsock, "", nil, port, cid)
+            }
+        }
+        let numbers = ((try? File.list("/proc/\(pid)/fd")) ?? []).compactMap { Int32($0) }.sorted()
+        // It was passed as one of the first.
+        for fd in numbers.lazy.filter({ $0 >= 3 }).prefix(mostLookedAt) {
+            let found = copy(fd)
+            if found >= 0 { return Descriptor(owning: found) }
+        }
+        return nil
+    }
+
+    private static let mostLookedAt = 512
+
+    // MARK: Unix
+
+    /// `node`: nil for an abstract one, which has none.
+    private static func boundUnix(_ kind: Kind, _ path: String, _ node: SocketNode?) throws(BindFailure) -> Descriptor {
+        let socket = try at(.socket) { () throws(Errno) in try unix(kind, nonBlocking: true) }
+        guard let node else {
+            try at(.bind) { () throws(Errno) in try call { tlx_unix_bind(socket.raw, path, path.utf8.count) } }
+            return socket
+        }
+        if let folder = File.parent(of: path), !File.exists(folder) {
+            try at(.folder(folder)) { () throws(Errno) in try File.makeDirectories(folder, mode: node.folderMode) }
+        }
+        // From its first moment on nobody has more rights than in the end; and nobody can connect before it listens.
+        try at(.owner) { () throws(Errno) in try call { tlx_socket_inode_mode(socket.raw, node.mode) } }
+        do throws(Errno) {
+            try call { tlx_unix_bind(socket.raw, path, path.utf8.count) }
+        } catch {
+            guard error == .addressInUse else { throw BindFailure(stage: .bind, errno: error) }
+            guard (try? File.kind(path)) == .socket else { throw BindFailure(stage: .occupied, errno: error) }
+            guard !answers(path, kind) else { throw BindFailure(stage: .bind, errno: error) }
+            try at(.bind) { () throws(Errno) in
+                try File.remove(path)
+                try call { tlx_unix_bind(socket.raw, path, path.utf8.count) }
+            }
+        }
+        try at(.owner) { () throws(Errno) in
+            do throws(Errno) {
+                if node.uid != nil || node.gid != nil { try File.setOwner(path, uid: node.uid, gid: node.gid) }
+                try File.setMode(path, node.mode)
+            } catch {
+                try? File.remove(path)
+                throw error
+            }
+        }
+        return socket
+    }
+
+    /// Whether somebody has the socket at the path open: who is there but does not take us counts.
+    private static func answers(_ path: String, _ kind: Kind) -> Bool {
+        do throws(Errno) {
+            _ = try connect(path: path, kind: kind, nonBlocking: true)
+            return true
+        } catch {
+            return error != .connectionRefused && error != .noSuchFileOrDirectory
+        }
+    }
+}
+
+/// As `withCString`, with a null pointer for nil.
+private func withOptionalCString<T>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> T) -> T {
+    guard let text else { return body(nil) }
+    return text.withCString { body($0) }
+}

@@ -1,0 +1,13 @@
+import Glibc
+
+/// What the standard library has no functions for. Angles in radians.
+public enum Mathematics {
+    /// The sine.
+    public static func sine(_ angle: Double) -> Double { Glibc.sin(angle) }
+
+    /// The cosine.
+    public static func cosine(_ angle: Double) -> Double { Glibc.cos(angle) }
+
+    /// The angle from −π/2 to π/2 of which this is the sine.
+    public static func arcsine(_ value: Double) -> Double { Glibc.asin(value) }
+}

@@ -1,0 +1,57 @@
+/// A stream of sound that runs, as ALSA has it (Documentation/sound/designs/procfile.rst of the kernel).
+public struct SoundStream: Hashable, Sendable {
+    /// Where it is, as `/proc/asound` calls it: `card0/pcm0p/sub0`; `p` plays, `c` records.
+    public let place: String
+    /// The process that opened it.
+    public let owner: Int32
+
+    /// Whether it records.
+    public var isRecording: Bool { place.split(separator: "/").dropFirst().first?.hasSuffix("c") ?? false }
+
+    /// A stream of that process.
+    public init(place: String, owner: Int32) {
+        self.place = place
+        self.owner = owner
+    }
+
+    /// The streams that run now. It may wait: the kernel keeps a device's state from being read while somebody opens it.
+    ///
+    /// - Parameter root: what stands before `/proc`.
+    public static func running(root: String = "") -> [SoundStream] {
+        let top = root + "/proc/asound"
+        var streams: [SoundStream] = []
+        for card in folders(top, "card") {
+            for device in folders(top + "/" + card, "pcm") {
+                for part in folders(top + "/" + card + "/" + device, "sub") {
+                    let place = card + "/" + device + "/" + part
+                    guard let text = try? File.readString(top + "/" + place + "/status", limit: 4096),
+                        let owner = owner(text)
+                    else { continue }
+                    streams.append(SoundStream(place: place, owner: owner))
+                }
+            }
+        }
+        return streams
+    }
+
+    private static func folders(_ path: String, _ kind: String) -> [String] {
+        let names = (try? File.list(path)) ?? []
+        return names.filter { $0.hasPrefix(kind) && $0.dropFirst(kind.count).first?.isWholeNumber ?? false }.sorted()
+    }
+
+    /// The process of a stream that runs, or that plays what is left of it. The kernel names the thread that opened it.
+    static func owner(_ status: String) -> Int32? {
+        var isRunning = false
+        var thread: Int32?
+        // `state: RUNNING`, `owner_pid   : 1234`; `closed` alone where nobody has it.
+        for line in status.split(separator: "\n") {
+            let parts = line.split(separator: ":", maxSplits: 1).map { $0.filter { !$0.isWhitespace } }
+            guard parts.count == 2 else { continue }
+            if parts[0] == "state" { isRunning = parts[1] == "RUNNING" || parts[1] == "DRAINING" }
+            if parts[0] == "owner_pid" { thread = Int32(parts[1]) }
+        }
+        guard isRunning, let thread, thread > 0 else { return nil }
+        let process = (try? ProcFS.statusField(thread, "Tgid")).flatMap { $0 }.flatMap { Int32($0) }
+        return process ?? thread
+    }
+}

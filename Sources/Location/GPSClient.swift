@@ -1,0 +1,141 @@
+public import EventLoop
+import Linux
+import Varlink
+
+/// A client of gpsd(8), the service that knows the machine's receivers, over its socket. On the loop; nothing waits.
+///
+/// gpsd switches receivers on only while somebody watches: it is left as soon as this object is let go. It may come, go and
+/// come back; it is tried again after 1 s, then 2, up to a minute.
+public final class GPSClient {
+    /// A position came.
+    public var onFix: ((Position) -> Void)?
+    /// No position has come for a while, since no receiver has one or gpsd is gone.
+    public var onSilence: (() -> Void)?
+
+    /// gpsd's version; nil while there is none.
+    public private(set) var release: String?
+    /// How many receivers it has.
+    public private(set) var receivers = 0
+    /// When the last position came; nil when that was too long ago.
+    public private(set) var lastFix: Duration?
+    /// Why gpsd does not answer; nil when it does.
+    public private(set) var trouble: String?
+    /// Where it is.
+    public let address: String
+    /// Where it is, likewise.
+    public let port: UInt16
+
+    private let loop: EventLoop
+    private var socket: Descriptor?
+    private var source: IOSource?
+    private var retry: TimerSource?
+    private var silence: TimerSource?
+    private var delay = GPSClient.firstDelay
+    private var input: [UInt8] = []
+
+    /// So long without a position, and there is none.
+    public static let patience = Duration.seconds(10)
+    private static let firstDelay = Duration.seconds(1)
+    private static let longestDelay = Duration.seconds(60)
+    /// gpsd's own limit of a report is 10,240 bytes (GPS_JSON_RESPONSE_MAX).
+    private static let longestLine = 64 << 10
+    private static let command = "?WATCH={\"enable\":true,\"json\":true};\n"
+
+    /// Begins to connect to a numeric address.
+    public init(_ loop: EventLoop, address: String, port: UInt16) {
+        self.loop = loop
+        self.address = address
+        self.port = port
+        retry = try? loop.timer { [weak self] in self?.connect() }
+        silence = try? loop.timer { [weak self] in self?.isSilent() }
+        connect()
+    }
+
+    deinit {
+        source?.cancel()
+        retry?.cancel()
+        silence?.cancel()
+    }
+
+    private func connect() {
+        retry?.disarm()
+        do throws(Errno) {
+            let made = try Sockets.connectTCP(address: address, port: port)
+            socket = made
+            source = try loop.watch(made.raw, .writable) { [weak self] _ in self?.connected() }
+        } catch {
+            lost("\(error)")
+        }
+    }
+
+    private func connected() {
+        guard let socket else { return }
+        if let error = Sockets.pendingError(socket.raw) { return lost("\(error)") }
+        source?.cancel()
+        do throws(Errno) {
+            // So short a text fits into the buffer of a fresh connection.
+            _ = try Descriptor.write(socket.raw, Array(Self.command.utf8))
+            source = try loop.watch(socket.raw, .readable) { [weak self] _ in self?.readable() }
+        } catch {
+            lost("\(error)")
+        }
+    }
+
+    private func lost(_ reason: String) {
+        source?.cancel()
+        source = nil
+        socket = nil
+        input = []
+        release = nil
+        receivers = 0
+        trouble = reason
+        retry?.arm(after: delay)
+        delay = min(delay * 2, Self.longestDelay)
+    }
+
+    private func readable() {
+        guard let socket else { return }
+        do throws(Errno) {
+            guard let bytes = try Descriptor.read(socket.raw, maximum: 16 << 10) else { return }
+            guard !bytes.isEmpty else { return lost("it closed the connection") }
+            input += bytes
+        } catch {
+            return lost("\(error)")
+        }
+        // The last of several positions is where it is; those before it would only be told to be overwritten.
+        var fix: Position?
+        var rest = input[...]
+        while let end = rest.firstIndex(of: UInt8(ascii: "\n")) {
+            if let report = GPSReport(line: rest[..<end]) { take(report, &fix) }
+            rest = rest[(end + 1)...]
+        }
+        input = Array(rest)
+        guard input.count <= Self.longestLine else { return lost("what answers at this address is no gpsd") }
+        if let fix { found(fix) }
+    }
+
+    private func take(_ report: GPSReport, _ fix: inout Position?) {
+        switch report {
+        case .version(let release):
+            self.release = release
+            trouble = nil
+            delay = Self.firstDelay
+        case .devices(let count): receivers = count
+        case .fix(let position): fix = position
+        case .error(let text): trouble = text
+        case .noFix, .other: break
+        }
+    }
+
+    private func found(_ position: Position) {
+        lastFix = loop.now
+        silence?.arm(after: Self.patience)
+        onFix?(position)
+    }
+
+    private func isSilent() {
+        silence?.disarm()
+        lastFix = nil
+        onSilence?()
+    }
+}

@@ -1,0 +1,155 @@
+import Varlink
+
+/// What waits for one app, in the order of its first arrival: bounded, and coalesced by topic. A value without I/O;
+/// whoever owns it keeps what ``Mailbox/Change`` tells.
+public struct Mailbox: Sendable {
+    /// How much may wait.
+    public struct Limits: Sendable, Hashable {
+        /// How many.
+        public var count: Int
+        /// Bytes of all together, as ``Mail/size`` counts them.
+        public var bytes: Int
+
+        /// A thousand, and a mebibyte, where nothing else is said.
+        public init(count: Int = 1_000, bytes: Int = 1 << 20) {
+            self.count = count
+            self.bytes = bytes
+        }
+    }
+
+    /// Why something has no place.
+    public enum Refusal: Error, Sendable, Hashable, CustomStringConvertible {
+        /// As many wait as may.
+        case tooMany(Int)
+        /// It is too much together with what waits.
+        case tooLarge(Int)
+        /// The payload is not what its coalescing needs.
+        case payload(String)
+
+        /// The sentence, without the app's name in front.
+        public var description: String {
+            switch self {
+            case .tooMany(let count): "has a full mailbox: \(count) messages wait in it"
+            case .tooLarge(let bytes): "has a full mailbox: no more than \(bytes) bytes may wait in it"
+            case .payload(let sentence): sentence
+            }
+        }
+    }
+
+    /// What became of something.
+    public enum Change: Sendable, Hashable {
+        /// It waits.
+        case added(Mail)
+        /// It became one with this, which waited already.
+        case changed(Mail)
+        /// Together with this, which waited, it is nothing.
+        case cancelled(Mail)
+    }
+
+    /// What waits, the first first.
+    public private(set) var items: [Mail] = []
+    /// Bytes of all together.
+    public private(set) var bytes = 0
+
+    /// An empty one.
+    public init() {}
+
+    /// One with what was kept, in order of their numbers.
+    public init(keeping items: [Mail]) {
+        self.items = items.sorted { $0.id < $1.id }
+        bytes = items.reduce(0) { $0 + $1.size }
+    }
+
+    /// Takes something in. `at` in microseconds since 1970; `id` is used where it becomes an item of its own.
+    ///
+    /// - Throws: ``Refusal``; nothing has changed then.
+    public mutating func add(
+        _ draft: MailDraft,
+        id: Int64,
+        at: Int64,
+        limits: Limits = Limits()
+    ) throws(Refusal) -> Change {
+        try Self.check(draft)
+        if let index = items.lastIndex(where: { !$0.isInFlight && $0.draft.coalesces(with: draft) }) {
+            var mail = items[index]
+            let before = mail.size
+            mail.draft.payload = Self.coalesce(mail.draft.payload, draft.payload, draft.coalescing)
+            mail.draft.sender = draft.sender
+            mail.draft.wake = MailWake.stronger(mail.draft.wake, draft.wake)
+            mail.count += 1
+            mail.lastAt = max(mail.lastAt, at)
+            if draft.coalescing == .net, mail.draft.payload["before"] == mail.draft.payload["after"] {
+                items.remove(at: index)
+                bytes -= before
+                return .cancelled(mail)
+            }
+            guard mail.size <= before || bytes - before + mail.size <= limits.bytes else {
+                throw .tooLarge(limits.bytes)
+            }
+            bytes += mail.size - before
+            items[index] = mail
+            return .changed(mail)
+        }
+        let mail = Mail(id: id, draft: draft, firstAt: at, lastAt: at)
+        guard items.count < limits.count else { throw .tooMany(items.count) }
+        guard bytes + mail.size <= limits.bytes else { throw .tooLarge(limits.bytes) }
+        items.append(mail)
+        bytes += mail.size
+        return .added(mail)
+    }
+
+    /// What has this number.
+    public subscript(id: Int64) -> Mail? { items.first { $0.id == id } }
+
+    /// It is being told, or, when that came to nothing, waits again.
+    public mutating func setInFlight(_ id: Int64, _ isInFlight: Bool) {
+        if let index = items.firstIndex(where: { $0.id == id }) { items[index].isInFlight = isInFlight }
+    }
+
+    /// Takes something out; nil when it is not there.
+    @discardableResult
+    public mutating func remove(_ id: Int64) -> Mail? {
+        guard let index = items.firstIndex(where: { $0.id == id }) else { return nil }
+        let mail = items.remove(at: index)
+        bytes -= mail.size
+        return mail
+    }
+
+    // MARK: Coalescing
+
+    private static func check(_ draft: MailDraft) throws(Refusal) {
+        switch draft.coalescing {
+        case .all, .latest, .count: break
+        case .merge:
+            if draft.payload.objectValue == nil { throw .payload("cannot merge a payload that is no JSON object") }
+        case .net:
+            guard draft.payload["before"] != nil, draft.payload["after"] != nil else {
+                throw .payload("needs a payload with before and after, which \"net\" compares")
+            }
+        }
+    }
+
+    private static func coalesce(_ first: JSON, _ second: JSON, _ coalescing: Coalescing) -> JSON {
+        switch coalescing {
+        case .all, .latest, .count: return second
+        case .merge: return merge(first, second)
+        case .net:
+            guard var object = second.objectValue else { return second }
+            object["before"] = first["before"]
+            return .object(object)
+        }
+    }
+
+    /// The merge patch `second` applied to `first`.
+    private static func merge(_ first: JSON, _ second: JSON) -> JSON {
+        guard let patch = second.objectValue else { return second }
+        var object = first.objectValue ?? JSONObject()
+        for member in patch.members {
+            // An Optional of JSON: nil alone could as well be null.
+            let merged: JSON? =
+                member.value.isNull ? JSON?.none : merge(object[member.name] ?? .null, member.value)
+            object[member.name] = merged
+        }
+        return .object(object)
+    }
+}

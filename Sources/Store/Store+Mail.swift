@@ -1,0 +1,54 @@
+import EventLoop
+
+/// What waits for apps, and when things happen to them.
+extension Store {
+    /// Keeps what waits for an app; what was kept under its number is replaced.
+    ///
+    /// - Parameter isNew: nothing was saved under its number before.
+    public func save(_ mail: StoredMail, isNew: Bool = false) { change(.mail(mail), isFresh: isNew) }
+
+    /// It waits no more.
+    public func removeMail(_ id: Int64, of app: String) { change(.mailRemoval(id, app: app)) }
+
+    /// Keeps what is known of a schedule; what was known before is replaced.
+    public func save(_ schedule: StoredSchedule) { change(.schedule(schedule)) }
+
+    /// Forgets a schedule.
+    public func remove(_ key: StoredSchedule.Key) { change(.scheduleRemoval(key)) }
+
+    /// Keeps that an app asked for a topic.
+    public func save(_ subscription: StoredSubscription) { change(.subscription(subscription)) }
+
+    /// It does not want it any more.
+    public func remove(_ key: StoredSubscription.Key) { change(.subscriptionRemoval(key)) }
+
+    /// Has all that was saved of mail until now written so that it outlives a loss of power, and tells nil when it is, or
+    /// why it is not, in a sentence. Those who wait together are served by one write.
+    public func sync(within limit: Duration = .seconds(5), _ completion: @escaping (Unavailable?) -> Void) {
+        waitingForSync.append((loop.now + limit, completion))
+        if !isSyncing { syncNext() }
+    }
+
+    private func syncNext() {
+        let waiting = waitingForSync
+        waitingForSync = []
+        guard let deadline = waiting.map(\.deadline).min() else { return }
+        isSyncing = true
+        push { $0.work.mail.isSynced = true }
+        ask(.sync, within: max(.zero, deadline - loop.now)) { [weak self] answer in
+            self?.isSyncing = false
+            self?.syncNext()
+            var problem: Unavailable?
+            if case .failed(let reason) = answer { problem = Unavailable(description: reason) }
+            for (_, completion) in waiting { completion(problem) }
+        }
+    }
+
+    private func change(_ change: MailChange, isFresh: Bool = false) {
+        let now = loop.now
+        journal?.append(change)
+        let mark = journal?.end
+        if !isLoaded { beforeLoad.append(.change(change)) }
+        push { $0.take(change, isFresh: isFresh, mark: mark, now: now) }
+    }
+}

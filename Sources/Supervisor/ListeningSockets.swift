@@ -1,0 +1,366 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// The sockets of apps (`sockets`): bound as long as the configuration has them, given to each incarnation, and watched
+/// while the app sleeps or is not running. A connection is only looked at: who accepts it is the app.
+final class ListeningSockets: EventSource {
+    private unowned let supervisor: Supervisor
+    private var sets: [AppID: SocketSet] = [:]
+    private var retryTimer: TimerSource?
+    /// Whether it is known which apps run.
+    private var isRecovered = false
+    private var isBegun = false
+
+    /// The first try after one in vain, and the longest pause between two.
+    private static let delays = (first: Duration.milliseconds(250), last: Duration.seconds(60))
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    // MARK: Binding
+
+    /// Takes what an earlier torpord had bound, before apps are recovered; the rest may be theirs.
+    func takeOver() {
+        for app in supervisor.apps { reconcile(app) }
+    }
+
+    /// Binds what is not bound yet, and closes what no app has any more.
+    func configure() {
+        isRecovered = true
+        for app in supervisor.apps { reconcile(app) }
+        retryAll()
+        guard supervisor.isStarted else {
+            // Whether an app may be launched is only known then.
+            return supervisor.afterStart.append { [weak self] in
+                self?.isBegun = true
+                self?.lookAtAll()
+                self?.tellTroubles()
+            }
+        }
+        for set in sets.values { set.refusal = nil }
+        lookAtAll()
+    }
+
+    /// What could not be bound before it was known which apps run.
+    private func tellTroubles() {
+        for set in sets.values { for socket in set.sockets { tellTrouble(socket, of: set.app) } }
+    }
+
+    private func tellTrouble(_ socket: ListeningSocket, of app: AppRuntime) {
+        guard isBegun, socket.descriptor == nil, let trouble = socket.trouble, socket.toldTrouble != trouble else {
+            return
+        }
+        socket.toldTrouble = trouble
+        supervisor.note(
+            app,
+            .socketNotBound,
+            text:
+                "cannot listen at \(socket.label): \(trouble); it is tried again, and the app is not launched without it"
+        )
+    }
+
+    private func lookAtAll() { for set in Array(sets.values) { look(set) } }
+
+    /// What an app has, and gets with its next launch.
+    private func wanted(_ app: AppRuntime) -> [SocketSpecification] {
+        let next = app.next?.sockets ?? app.specification.sockets
+        let kept = app.specification.sockets.filter { old in !next.contains { $0.identity == old.identity } }
+        return next + kept
+    }
+
+    /// Brings the sockets of an app into line with its configuration.
+    private func reconcile(_ app: AppRuntime) {
+        let wanted = wanted(app)
+        guard !wanted.isEmpty || sets[app.id] != nil else { return }
+        let set = sets[app.id] ?? SocketSet(app)
+        guard set.specifications != wanted else { return }
+        set.specifications = wanted
+        sets[app.id] = wanted.isEmpty ? nil : set
+        var leaving = set.sockets
+        set.sockets = []
+        for specification in wanted {
+            if let index = leaving.firstIndex(where: { $0.specification.identity == specification.identity }) {
+                let socket = leaving.remove(at: index)
+                warn(app, socket.change(to: specification))
+                set.sockets.append(socket)
+            } else {
+                set.sockets.append(ListeningSocket(specification, app: app.name))
+            }
+        }
+        let isClosing = !leaving.isEmpty
+        for socket in leaving { close(socket) }
+        for socket in set.sockets where socket.descriptor == nil { bind(socket, of: app) }
+        if isClosing { retryAll() }
+        arrangeRetry()
+        look(set)
+    }
+
+    @discardableResult
+    private func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
+        if let held = supervisor.inheritance.take(socket.heldName).first {
+            socket.take(held)
+            return true
+        }
+        guard isRecovered || isForLaunch else { return false }
+        // After a loss of the keeper too, those that run still have what they were given.
+        if !isBegun, takeBack(socket, from: app) { return true }
+        do throws(BindFailure) {
+            let warnings = try socket.bind()
+            if let descriptor = socket.descriptor { supervisor.hold(socket.heldName, descriptor.raw) }
+            warn(app, warnings)
+            if socket.toldTrouble != nil { supervisor.note(app, .socketBound, text: "listens at \(socket.label) now") }
+            socket.toldTrouble = nil
+            return true
+        } catch {
+            socket.trouble = error.sentence(socket.specification.plan)
+            tellTrouble(socket, of: app)
+            return false
+        }
+    }
+
+    private func takeBack(_ socket: ListeningSocket, from app: AppRuntime) -> Bool {
+        guard let tree = app.tree, let pidfd = tree.pidfd,
+            let copy = Sockets.copy(socket.specification.plan, of: tree.main.pid, pidfd.raw)
+        else { return false }
+        socket.take(copy)
+        supervisor.hold(socket.heldName, copy.raw)
+        return true
+    }
+
+    private func warn(_ app: AppRuntime, _ warnings: [String]) {
+        for warning in warnings { supervisor.log.warning("\(app.name): \(warning)") }
+    }
+
+    private func close(_ socket: ListeningSocket) {
+        if socket.descriptor != nil { supervisor.keeper.release(socket.heldName) }
+        socket.close()
+    }
+
+    // MARK: Trying again
+
+    private func arrangeRetry() {
+        let next = sets.values.compactMap(\.retryAt).min()
+        for set in sets.values where set.isTroubled && set.retryAt == nil {
+            set.retryDelay = Self.delays.first
+            set.retryAt = supervisor.loop.now + set.retryDelay
+        }
+        guard let at = sets.values.compactMap(\.retryAt).min(), at != next || retryTimer == nil else { return }
+        if retryTimer == nil { retryTimer = try? supervisor.loop.timer { [weak self] in self?.retryDue() } }
+        retryTimer?.arm(at: at)
+    }
+
+    private func retryDue() {
+        let now = supervisor.loop.now
+        for set in Array(sets.values) {
+            guard let at = set.retryAt, at <= now else { continue }
+            retry(set)
+            if set.isTroubled {
+                set.retryDelay = min(set.retryDelay * 2, Self.delays.last)
+                set.retryAt = now + set.retryDelay
+            }
+        }
+        retryTimer = nil
+        arrangeRetry()
+    }
+
+    private func retry(_ set: SocketSet) {
+        for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
+        if !set.isTroubled { set.retryAt = nil }
+        look(set)
+    }
+
+    /// An address is free again.
+    private func retryAll() { for set in Array(sets.values) where set.isTroubled { retry(set) } }
+
+    // MARK: Launches
+
+    /// What an incarnation is given, in order.
+    func passed(to app: AppRuntime) throws(LaunchTrouble) -> [(name: String, descriptor: Int32)] {
+        guard !app.specification.sockets.isEmpty else { return [] }
+        reconcile(app)
+        guard let set = sets[app.id] else { return [] }
+        var passed: [(name: String, descriptor: Int32)] = []
+        for specification in app.specification.sockets {
+            guard let socket = set.sockets.first(where: { $0.specification.identity == specification.identity }) else {
+                continue
+            }
+            if socket.descriptor == nil { bind(socket, of: app, isForLaunch: true) }
+            guard let descriptor = socket.descriptor else {
+                arrangeRetry()
+                throw LaunchTrouble("cannot listen at \(socket.label): \(socket.trouble ?? "it is closed")")
+            }
+            try? Descriptor.setNonBlocking(descriptor.raw, specification.nonBlocking)
+            passed.append((specification.name, descriptor.raw))
+        }
+        if !set.isTroubled { set.retryAt = nil }
+        return passed
+    }
+
+    // MARK: Watching
+
+    func touched(_ app: AppRuntime) {
+        guard let set = sets[app.id] else { return }
+        // Mostly it is the very same array.
+        let isSame =
+            app.next == nil ? set.specifications == app.specification.sockets : set.specifications == wanted(app)
+        guard isSame else { return reconcile(app) }
+        look(set)
+    }
+
+    /// Watches what is to be watched now.
+    private func look(_ set: SocketSet) {
+        let machine = supervisor.coordinator.machine(set.app.id)
+        let isInactive = machine.state == .inactive || machine.transition == .launching
+        for socket in set.sockets where socket.descriptor != nil { socket.withhold(isInactive) }
+        guard isBegun, sleeps(set.app, machine) else {
+            for socket in set.sockets { stopWatching(socket) }
+            return
+        }
+        let mayWake = mayWake(set, machine)
+        for socket in set.sockets where socket.descriptor != nil {
+            watch(socket, of: set, toWake: mayWake && socket.specification.wake != .none)
+        }
+    }
+
+    /// Whether it takes no connection by itself, and nothing is under way that changes it.
+    private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
+        guard !supervisor.isEnding, !supervisor.coordinator.isShuttingDown, !supervisor.isKeeperLost,
+            !supervisor.coordinator.isLeaving(app.id), app.pendingWake == nil
+        else { return false }
+        if !machine.isAlive { return !machine.isWaitingToLaunch }
+        return machine.transition == .suspending || (machine.state == .suspended && machine.transition == nil)
+    }
+
+    /// Whether it would be of use to try: it was not refused, or something has changed since.
+    private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
+        guard let refusal = set.refusal else { return true }
+        let now = supervisor.loop.now
+        let isOver = refusal.until.map { $0 <= now } ?? (refusal.at + SocketSet.patience <= now)
+        guard isOver || refusal.of != SocketSet.Situation(machine) else { return false }
+        set.refusal = nil
+        return true
+    }
+
+    private func watch(_ socket: ListeningSocket, of set: SocketSet, toWake: Bool) {
+        if socket.source != nil {
+            if socket.wakes == toWake { return }
+            stopWatching(socket)
+        }
+        guard let descriptor = socket.descriptor else { return }
+        socket.wakes = toWake
+        do throws(Errno) {
+            // One that wakes nobody is told of once for each connection, so that it is seen filling up.
+            let events: IOEvents = toWake ? .readable : [.readable, .edgeTriggered]
+            socket.source = try supervisor.loop.watch(descriptor.raw, events) { [weak self, weak set, weak socket] _ in
+                guard let self, let set, let socket else { return }
+                if toWake { self.arrived(at: socket, of: set) } else { self.waits(at: socket, of: set) }
+            }
+        } catch {
+            supervisor.log.error("\(set.app.name): its socket \(socket.label) cannot be watched (\(error))")
+        }
+    }
+
+    private func stopWatching(_ socket: ListeningSocket) {
+        guard socket.source != nil else { return }
+        socket.source?.cancel()
+        socket.source = nil
+        socket.isToldFull = false
+    }
+
+    private func arrived(at socket: ListeningSocket, of set: SocketSet) {
+        let app = set.app
+        let event = WakeEvent(
+            .socket,
+            socket.specification.name,
+            socket.arrival,
+            wake: socket.specification.wake.wake(),
+            at: supervisor.loop.now
+        )
+        // It has no mail that could be refused.
+        let outcome = try? supervisor.wakes.happened(event, for: app)
+        if case .heldBack(_, let until) = outcome {
+            let machine = supervisor.coordinator.machine(app.id)
+            set.refusal = SocketSet.Refusal(at: supervisor.loop.now, until: until, of: SocketSet.Situation(machine))
+        }
+        look(set)
+    }
+
+    /// Something waits that wakes nobody.
+    private func waits(at socket: ListeningSocket, of set: SocketSet) {
+        guard !socket.isToldFull, socket.isNearlyFull, let backlog = socket.backlog else { return }
+        socket.isToldFull = true
+        let isDatagram = socket.specification.plan.kind == .datagram
+        let what = isDatagram ? "\(backlog.waiting) of \(backlog.most) bytes" : "\(backlog.waiting) connections"
+        supervisor.note(
+            set.app,
+            .backlogNearlyFull,
+            text: "is not awake, and \(what) wait at \(socket.label): there is hardly room for more"
+        )
+    }
+
+    // MARK: The end
+
+    func forget(_ app: AppRuntime) {
+        guard let set = sets.removeValue(forKey: app.id) else { return }
+        for socket in set.sockets { close(socket) }
+        retryAll()
+    }
+
+    /// The supervisor ends.
+    func closeAll() { for set in sets.values { for socket in set.sockets { socket.close() } } }
+
+    /// What the keeper holds.
+    var held: [(name: String, descriptors: [Int32])] {
+        sets.values.flatMap(\.sockets).compactMap { socket in
+            socket.descriptor.map { (socket.heldName, [$0.raw]) }
+        }
+    }
+
+    /// The sockets of an app.
+    func sockets(of app: AppRuntime) -> [ListeningSocket] { sets[app.id]?.sockets ?? [] }
+}
+
+/// The sockets of one app.
+final class SocketSet {
+    let app: AppRuntime
+    /// What they are made by.
+    var specifications: [SocketSpecification] = []
+    var sockets: [ListeningSocket] = []
+    /// When what is not bound is tried again.
+    var retryAt: Duration?
+    var retryDelay: Duration = .zero
+    /// A connection was to wake the app, and may not.
+    var refusal: Refusal?
+
+    /// A refusal without an end is asked again after this time, when something happens to the app.
+    static let patience = Duration.seconds(1)
+
+    struct Refusal {
+        let at: Duration
+        let until: Duration?
+        let of: Situation
+    }
+
+    /// What a refusal depends on.
+    struct Situation: Equatable {
+        let state: AppState
+        let incarnation: UInt32
+        let generation: UInt32
+        let failed: Bool
+        let ending: TerminationReason?
+
+        init(_ machine: AppMachine) {
+            state = machine.state
+            incarnation = machine.incarnation
+            generation = UInt32(truncatingIfNeeded: machine.goalGeneration)
+            failed = machine.failed
+            ending = machine.lastEnding
+        }
+    }
+
+    init(_ app: AppRuntime) { self.app = app }
+
+    var isTroubled: Bool { sockets.contains { $0.descriptor == nil } }
+}

@@ -1,0 +1,303 @@
+import Configuration
+import Lifecycle
+import Linux
+import Mailbox
+import Processes
+import Store
+import Varlink
+
+/// What waits to be told to apps, and that they are told it: in the order of arrival, before anything else when they wake.
+///
+/// Each change is in the store's journal before anything follows from it, so that a torpord that is killed loses nothing and
+/// tells nothing twice: what a delegate is being told has its number in the app's ledger (`ChannelRecord`), and what it has
+/// answered leaves the journal before the answer is confirmed.
+final class Mailboxes {
+    private unowned let supervisor: Supervisor
+    private var boxes: [AppID: Mailbox] = [:]
+    /// What stands in the queue of an app's delegate, or was told by a signal and waits to be taken.
+    private var told: [AppID: Set<Int64>] = [:]
+    private var lastID: Int64 = 0
+    /// What an earlier torpord has kept is here: before that nothing can be told of what it had begun to tell.
+    private(set) var isLoaded = false
+    private var afterLoad: [() -> Void] = []
+    /// So many are handed to a delegate's queue at a time.
+    private static let batch = 64
+    /// Bytes that one payload may have.
+    static let longestPayload = 256 << 10
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// What waits for the app.
+    func waiting(for app: AppRuntime) -> [Mail] { boxes[app.id]?.items ?? [] }
+
+    /// Bytes of what waits for the app.
+    func bytes(of app: AppRuntime) -> Int { boxes[app.id]?.bytes ?? 0 }
+
+    /// How much may wait for the app.
+    static func limits(of app: AppRuntime) -> Mailbox.Limits {
+        Mailbox.Limits(
+            count: app.specification.mailboxLimit,
+            bytes: app.specification.mailboxSize.map { Int(clamping: $0) } ?? .max
+        )
+    }
+
+    // MARK: In
+
+    /// Takes something in; it is told as soon as the app runs.
+    ///
+    /// - Throws: ``Mailbox/Refusal`` when there is no place for it.
+    @discardableResult
+    func add(_ draft: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) -> Mailbox.Change {
+        guard draft.payload.serialised().count <= Self.longestPayload else {
+            throw .payload("takes payloads of at most \(Self.longestPayload >> 10) KiB")
+        }
+        let now = Clock.realtimeMicroseconds()
+        // Later than every number before it, also when the clock was set back.
+        let id = max(lastID + 1, now, supervisor.events.sequence)
+        let limits = Self.limits(of: app)
+        let change = try boxes[app.id, default: Mailbox()].add(draft, id: id, at: now, limits: limits)
+        lastID = id
+        switch change {
+        case .added(let mail): supervisor.store.save(StoredMail(mail, of: app.name), isNew: true)
+        case .changed(let mail): supervisor.store.save(StoredMail(mail, of: app.name))
+        case .cancelled(let mail): supervisor.store.removeMail(mail.id, of: app.name)
+        }
+        dropIfEmpty(app)
+        return change
+    }
+
+    /// What has this number, if it still waits.
+    func mail(_ id: Int64, of app: AppRuntime) -> Mail? { boxes[app.id]?[id] }
+
+    /// Whether it stands in the queue of the app's delegate.
+    func isBeingTold(_ id: Int64, to app: AppRuntime) -> Bool { told[app.id]?.contains(id) ?? false }
+
+    /// What the store has of the apps. `contents` has what came since the start, too.
+    func load(_ contents: StoreContents) {
+        isLoaded = true
+        var kept: [AppID: [Mail]] = [:]
+        for stored in contents.mail.values {
+            lastID = max(lastID, stored.id)
+            guard let id = supervisor.coordinator.id(of: stored.app), let mail = Mail(stored) else { continue }
+            kept[id, default: []].append(mail)
+        }
+        for app in supervisor.apps {
+            guard kept[app.id] != nil || boxes[app.id] != nil else { continue }
+            take(kept[app.id] ?? [], of: app)
+        }
+        for app in supervisor.apps { goOn(app) }
+        for body in afterLoad { body() }
+        afterLoad = []
+    }
+
+    /// Puts what was kept before what came since the start, which may become one with it.
+    private func take(_ kept: [Mail], of app: AppRuntime) {
+        let since = boxes[app.id]?.items ?? []
+        let new = Set(since.map(\.id))
+        var box = Mailbox(keeping: kept.filter { !new.contains($0.id) })
+        for id in told[app.id] ?? [] { box.setInFlight(id, true) }
+        let limits = Mailbox.Limits(count: .max, bytes: .max)
+        for mail in since {
+            guard !mail.isInFlight, mail.count == 1,
+                let change = try? box.add(mail.draft, id: mail.id, at: mail.firstAt, limits: limits)
+            else {
+                box = Mailbox(keeping: box.items + [mail])
+                continue
+            }
+            switch change {
+            case .added: break
+            case .changed(let one):
+                supervisor.store.removeMail(mail.id, of: app.name)
+                supervisor.store.save(StoredMail(one, of: app.name))
+            case .cancelled(let one):
+                for id in [one.id, mail.id] { supervisor.store.removeMail(id, of: app.name) }
+            }
+        }
+        boxes[app.id] = box
+        dropIfEmpty(app)
+    }
+
+    /// Does something when it is known what waits; at once, but in the first moments of a supervisor.
+    func whenLoaded(_ body: @escaping () -> Void) {
+        if isLoaded { body() } else { afterLoad.append(body) }
+    }
+
+    /// Goes on with what an earlier torpord was telling the app.
+    private func goOn(_ app: AppRuntime) {
+        guard let channel = app.channel, channel.queue.contains(where: { $0.mail != nil }) else {
+            return deliver(to: app)
+        }
+        // What was answered, and left the journal in the last moment of that torpord, is not told again.
+        let first = channel.queue.first?.id
+        var isFirstAnswered = false
+        channel.queue.removeAll { outgoing in
+            guard let mail = outgoing.mail, boxes[app.id]?[mail] == nil else { return false }
+            if outgoing.id == first { isFirstAnswered = true }
+            told[app.id]?.remove(mail)
+            return true
+        }
+        if isFirstAnswered, let first { channel.answeredID = max(channel.answeredID, first) }
+        enqueue(app)
+        supervisor.record(app)
+        supervisor.pump(app)
+    }
+
+    /// Has everything saved again: the file that had it was lost.
+    func keepAll() {
+        for app in supervisor.apps {
+            for mail in boxes[app.id]?.items ?? [] { supervisor.store.save(StoredMail(mail, of: app.name)) }
+        }
+    }
+
+    // MARK: Out
+
+    /// The app answered it, or somebody took it: it is told to nobody any more.
+    func acknowledged(_ id: Int64, by app: AppRuntime) {
+        told[app.id]?.remove(id)
+        guard boxes[app.id]?.remove(id) != nil || !isLoaded else { return }
+        supervisor.store.removeMail(id, of: app.name)
+        dropIfEmpty(app)
+    }
+
+    /// Takes back what was added when it turns out that it cannot be kept; false when it is too late.
+    func takeBack(_ id: Int64, of app: AppRuntime) -> Bool {
+        guard let mail = boxes[app.id]?[id], !mail.isInFlight, mail.count == 1, !isBeingTold(id, to: app) else {
+            return false
+        }
+        acknowledged(id, by: app)
+        return true
+    }
+
+    private func dropIfEmpty(_ app: AppRuntime) {
+        if boxes[app.id]?.items.isEmpty ?? false { boxes[app.id] = nil }
+        if told[app.id]?.isEmpty ?? false { told[app.id] = nil }
+    }
+
+    /// Hands an app that runs what waits for it.
+    func deliver(to app: AppRuntime) {
+        guard let box = boxes[app.id], canHear(app) else { return }
+        if supervisor.hearsByChannel(app.id) {
+            guard enqueue(app) else { return }
+            supervisor.record(app)
+            supervisor.pump(app)
+            return
+        }
+        var signals: [Int32] = []
+        for mail in box.items where !isBeingTold(mail.id, to: app) {
+            guard let message = Message(rawValue: mail.draft.message),
+                let number = app.specification.signals[message]
+            else { continue }
+            supervisor.note(
+                app,
+                .told,
+                text: "told \(message.rawValue) (\(mail.draft.topic)) by \(Signal.name(number))"
+            )
+            if !signals.contains(number) { signals.append(number) }
+            if supervisor.keepsUntilTaken(mail.draft, app) {
+                told[app.id, default: []].insert(mail.id)
+            } else {
+                acknowledged(mail.id, by: app)
+            }
+        }
+        // A signal that is pending is none more: one is as good as many.
+        for number in signals { _ = try? app.tree?.signal(number, toAll: false) }
+    }
+
+    /// Whether it can be told anything now.
+    private func canHear(_ app: AppRuntime) -> Bool {
+        let machine = supervisor.coordinator.machine(app.id)
+        guard app.tree != nil, machine.state != .notRunning, machine.state != .suspended else { return false }
+        return machine.transition != .suspending && machine.transition != .launching
+            && machine.transition != .terminating
+    }
+
+    /// Puts what waits behind what the app's delegate is being told; whether there was anything.
+    @discardableResult
+    func enqueue(_ app: AppRuntime) -> Bool {
+        guard isLoaded, let box = boxes[app.id] else { return false }
+        let channel = supervisor.channel(of: app)
+        let room = Self.batch - channel.queue.count { $0.mail != nil }
+        guard room > 0 else { return false }
+        var added = 0
+        for mail in box.items where !isBeingTold(mail.id, to: app) {
+            guard let message = Message(rawValue: mail.draft.message) else { continue }
+            channel.add(message, isAwaited: false, mail: mail.id)
+            told[app.id, default: []].insert(mail.id)
+            added += 1
+            if added == room { break }
+        }
+        return added > 0
+    }
+
+    /// It is on its way: from now on it stays as it is.
+    func sent(_ id: Int64, to app: AppRuntime) { boxes[app.id]?.setInFlight(id, true) }
+
+    /// It is in the queue of a delegate to which an earlier torpord may have told it.
+    func isUnderWay(_ id: Int64, to app: AppRuntime) {
+        told[app.id, default: []].insert(id)
+        boxes[app.id]?.setInFlight(id, true)
+    }
+
+    /// The incarnation is over, or its delegate: what it did not answer is told to the next one.
+    func incarnationEnded(_ app: AppRuntime) {
+        guard told[app.id] != nil else { return }
+        told[app.id] = nil
+        for mail in boxes[app.id]?.items ?? [] where mail.isInFlight { boxes[app.id]?.setInFlight(mail.id, false) }
+    }
+
+    /// Its state may have changed.
+    func touched(_ app: AppRuntime) {
+        guard boxes[app.id] != nil else { return }
+        deliver(to: app)
+    }
+
+    /// It may be woken again after it was held back: the oldest of what is to wake it does.
+    func retry(_ app: AppRuntime) {
+        touched(app)
+        let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
+        guard let first = waiting.first(where: { $0.draft.wake == .foreground }) ?? waiting.first else { return }
+        supervisor.wakes.wake(app, for: first)
+    }
+
+    /// The app is gone for good. The store forgets all of it at once.
+    func forget(_ app: AppRuntime) {
+        boxes[app.id] = nil
+        told[app.id] = nil
+    }
+}
+
+extension StoredMail {
+    init(_ mail: Mail, of app: String) {
+        self.init(
+            id: mail.id,
+            app: app,
+            topic: mail.draft.topic,
+            message: mail.draft.message,
+            payload: String(decoding: mail.draft.payload.serialised(), as: UTF8.self),
+            coalescing: mail.draft.coalescing.rawValue,
+            sender: mail.draft.sender,
+            at: mail.firstAt
+        )
+        key = mail.draft.key
+        count = mail.count
+        lastAt = mail.lastAt
+        wake = mail.draft.wake?.rawValue
+    }
+}
+
+extension Mail {
+    /// What was kept; nil when it cannot be read.
+    init?(_ stored: StoredMail) {
+        guard let payload = try? JSON.parse(stored.payload) else { return nil }
+        var draft = MailDraft(
+            topic: stored.topic,
+            message: stored.message,
+            payload: payload,
+            coalescing: Coalescing(rawValue: stored.coalescing) ?? .all,
+            key: stored.key,
+            sender: stored.sender
+        )
+        draft.wake = stored.wake.flatMap { MailWake(rawValue: $0) }
+        self.init(id: stored.id, draft: draft, count: stored.count, firstAt: stored.firstAt, lastAt: stored.lastAt)
+    }
+}

@@ -1,0 +1,81 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Mailbox
+
+/// What apps are told of the machine and its session. It wakes nobody: who runs hears it at once, who is suspended before
+/// anything else when it wakes, and who is not running finds it so when it is launched.
+struct Notifications {
+    unowned let supervisor: Supervisor
+
+    /// Tells all apps that hear it.
+    ///
+    /// - Parameter text: what happened, for people.
+    func tell(_ topic: NotificationTopic, _ mail: MailDraft, _ text: @autoclosure () -> String) {
+        for app in supervisor.apps where hears(app, topic, mail.message) { tell(app, topic, mail, text()) }
+    }
+
+    /// Tells one app, if it hears it.
+    func tell(_ topic: NotificationTopic, _ mail: MailDraft, to app: AppRuntime, _ text: @autoclosure () -> String) {
+        if hears(app, topic, mail.message) { tell(app, topic, mail, text()) }
+    }
+
+    private func tell(_ app: AppRuntime, _ topic: NotificationTopic, _ mail: MailDraft, _ text: String) {
+        let event = WakeEvent(.notification, topic.rawValue, text, wake: nil, mail: mail, at: supervisor.loop.now)
+        do throws(Mailbox.Refusal) {
+            try supervisor.wakes.happened(event, for: app)
+        } catch {
+            supervisor.log.warning("\(app.name) is not told of \(text): it \(error)")
+        }
+    }
+
+    /// The session was locked, or unlocked: what its user's key opens cannot be read, or can be again.
+    ///
+    /// - Parameter isFirst: it is what was found at the start: apps that an earlier torpord told know it.
+    func tellLock(_ isLocked: Bool, isFirst: Bool) {
+        let names = [Message.protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable].map(\.rawValue)
+        let (message, opposite) = isLocked ? (names[0], names[1]) : (names[1], names[0])
+        let topic = NotificationTopic.protectedData
+        let mail = MailDraft(topic: topic.rawValue, message: message, coalescing: .latest, sender: "logind")
+        for app in supervisor.apps where hears(app, topic, message) {
+            if isFirst, supervisor.coordinator.machine(app.id).isCovered == isLocked { continue }
+            // Locked and unlocked again while it slept is nothing.
+            let waiting = supervisor.mailboxes.waiting(for: app).last { $0.draft.topic == topic.rawValue }
+            if let waiting, !waiting.isInFlight, waiting.draft.message == opposite {
+                supervisor.mailboxes.acknowledged(waiting.id, by: app)
+            } else {
+                tell(app, topic, mail, isLocked ? "the session's lock" : "the end of the session's lock")
+            }
+        }
+    }
+
+    /// Whether the app lives, wants to know of it, and has a delegate or a signal for the message.
+    func hears(_ app: AppRuntime, _ topic: NotificationTopic, _ message: String) -> Bool {
+        guard app.tree != nil, app.specification.notifications.contains(topic),
+            let message = Message(rawValue: message), supervisor.coordinator.machine(app.id).isAlive
+        else { return false }
+        return supervisor.hears(app, message)
+    }
+}
+
+extension Supervisor {
+    /// Whether the app has a delegate, or will have one, or a signal for the message.
+    func hears(_ app: AppRuntime, _ message: Message) -> Bool {
+        let machine = coordinator.machine(app.id)
+        return machine.hasDelegate || machine.rules.readiness == .delegate || app.specification.signals[message] != nil
+    }
+
+    /// Something happened for an app. Where its mailbox has no place for it, the app is woken all the same, so that it
+    /// makes some.
+    @discardableResult
+    func happened(_ event: WakeEvent, for app: AppRuntime) -> WakeOutcome {
+        do throws(Mailbox.Refusal) {
+            return try wakes.happened(event, for: app)
+        } catch {
+            log.warning("\(app.name) is not told of \(event.text): it \(error)")
+            var rest = event
+            rest.mail = nil
+            return (try? wakes.happened(rest, for: app)) ?? .runs
+        }
+    }
+}

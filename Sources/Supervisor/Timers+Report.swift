@@ -1,0 +1,45 @@
+import Configuration
+import Linux
+import Schedules
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// What `torpor timers` shows.
+extension Timers {
+    /// Every timer of these apps, what comes first before others.
+    func statuses(of apps: [AppRuntime]) -> [TimerStatus] {
+        let now = Self.now
+        return apps.flatMap { app in
+            (app.specification.timers.map(\.name) + [""]).compactMap { name in
+                status(Key(app: app.id, name: name), app, now: now)
+            }
+        }.sorted { ($0.next ?? .max, $0.app, $0.name) < ($1.next ?? .max, $1.app, $1.name) }
+    }
+
+    private func status(_ key: Key, _ app: AppRuntime, now: ClockPair) -> TimerStatus? {
+        guard let entry = table[key] else { return nil }
+        var status = TimerStatus(app: app.name, name: key.isFetch ? "fetch" : key.name, kind: "timer")
+        switch entry {
+        case .timer(let state):
+            status.when = specification(key)?.text ?? ""
+            status.last = state.history.lastWall
+            status.isPersistent = state.rule.isPersistent
+            status.wake = specification(key)?.wake.rawValue
+        case .fetch(let state):
+            status.kind = "fetch"
+            status.when = "every \(Quantity.text(.seconds(state.interval.components.seconds)))"
+            status.last = state.lastWall
+            status.wake = WakeManner.background.rawValue
+        }
+        if let due = table.due(key, now: now) { status.next = now.wall(atRunning: due) }
+        return status
+    }
+}
+
+extension Supervisor {
+    func timers(_ patterns: [String]?, _ reply: Reply) throws(Selection.Unknown) {
+        let chosen = try patterns.map { patterns throws(Selection.Unknown) in try selection.resolve(patterns) }
+        reply.send(Replies.timers(timers.statuses(of: chosen ?? selection.apps)))
+    }
+}

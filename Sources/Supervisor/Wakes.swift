@@ -1,0 +1,284 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import TorporAPI
+import Varlink
+
+/// Something that happened for an app.
+struct WakeEvent {
+    /// Where events come from, as events and launch options name it.
+    enum Source: String {
+        case socket
+        case connection
+        case timer
+        case fetch
+        case path
+        case settings
+        case device
+        case accessory
+        case audio
+        case location
+        case bluetooth
+        case message
+        case notification
+    }
+
+    let source: Source
+    /// What of the app's it is: the name of a socket, a timer, a topic.
+    let name: String
+    /// What happened, for people: `a connection at http (127.0.0.1:8000)`.
+    let text: String
+    /// How it wakes the app; nil for what waits until the app runs anyway.
+    var wake: Wake?
+    /// What the app is told; nil where it sees for itself (a connection).
+    var mail: MailDraft?
+    /// When it happened, in the loop's time.
+    var at: Duration
+
+    init(
+        _ source: Source,
+        _ name: String,
+        _ text: String,
+        wake: Wake? = Wake(),
+        mail: MailDraft? = nil,
+        at: Duration
+    ) {
+        self.source = source
+        self.name = name
+        self.text = text
+        self.wake = wake
+        self.mail = mail
+        self.at = at
+    }
+
+    /// The background modes that it belongs to, as `wake_after_force_quit` names them.
+    var modes: [BackgroundMode] {
+        switch source {
+        case .audio: [.audio]
+        case .location: [.location]
+        case .bluetooth: [.bluetoothCentral, .bluetoothPeripheral]
+        case .connection: [.voip]
+        case .fetch: [.fetch]
+        case .accessory: [.externalAccessory]
+        case .message:
+            mail?.message == Message.didReceiveRemoteNotification.rawValue ? [.remoteNotification] : []
+        case .socket, .timer, .path, .settings, .device, .notification: []
+        }
+    }
+
+    /// The member `event` of `TORPOR_LAUNCH_OPTIONS`.
+    var json: JSON { ["source": .string(source.rawValue), "name": .string(name), "text": .string(text)] }
+}
+
+/// What became of an event.
+enum WakeOutcome {
+    /// The app runs: there was nothing to wake.
+    case runs
+    /// It is on its way.
+    case woken
+    /// It is not woken, for the reason in the sentence (`web is not launched by events until …` without the name); it is
+    /// tried again at that time, or, with nil, not before something about the app changes.
+    case heldBack(String, until: Duration?)
+}
+
+/// Something that events come from: sockets, timers, files, devices.
+protocol EventSource: AnyObject {
+    /// Another configuration is in force: the supervisor has these apps now. Called at the start too.
+    func configure()
+    /// The state of an app may have changed, or it may be woken again after it was held back. Called often, and for all
+    /// apps: it must cost next to nothing for those of which the source has nothing.
+    func touched(_ app: AppRuntime)
+    /// The app is gone for good.
+    func forget(_ app: AppRuntime)
+    /// Whether no thread of its own works for it.
+    var isIdle: Bool { get }
+    /// What the keeper holds for it under names of ``HeldName``: another keeper is given it too.
+    var held: [(name: String, descriptors: [Int32])] { get }
+}
+
+extension EventSource {
+    var isIdle: Bool { true }
+    var held: [(name: String, descriptors: [Int32])] { [] }
+}
+
+/// What an app was woken by and has not come to yet.
+struct PendingWake {
+    let event: WakeEvent
+    /// When it was asked to wake.
+    let since: Duration
+}
+
+/// Events: whether an app is woken for one, that it is told, and how long that took.
+final class Wakes {
+    private unowned let supervisor: Supervisor
+    /// What events come from.
+    private(set) var sources: [any EventSource] = []
+    private var retryTimers: [AppID: TimerSource] = [:]
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// Adds something that events come from.
+    func add(_ source: any EventSource) { sources.append(source) }
+
+    /// Another configuration is in force.
+    func configure() { for source in sources { source.configure() } }
+
+    /// Something happened. What the app shall be told waits in its mailbox; then it is woken, if it may be.
+    ///
+    /// - Throws: ``Mailbox/Refusal`` when its mailbox has no place for it: it is not woken then.
+    @discardableResult
+    func happened(_ event: WakeEvent, for app: AppRuntime) throws(Mailbox.Refusal) -> WakeOutcome {
+        if var mail = event.mail {
+            mail.wake = event.wake.map { $0.foreground ? .foreground : .background }
+            try supervisor.mailboxes.add(mail, for: app)
+        }
+        return wake(app, event)
+    }
+
+    /// What waits for the app was to wake it, and could not yet.
+    func wake(_ app: AppRuntime, for mail: Mail) {
+        guard let how = mail.draft.wake else { return }
+        let text = "\(mail.draft.topic) from \(mail.draft.sender), which waited"
+        let order = Wake(foreground: how == .foreground)
+        var event = WakeEvent(.message, mail.draft.topic, text, wake: order, at: supervisor.loop.now)
+        event.mail = mail.draft
+        wake(app, event)
+    }
+
+    /// Wakes the app as the event says, and tells it what waits.
+    @discardableResult
+    func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome {
+        let outcome = event.wake.map { wake(app, event, $0) } ?? .runs
+        supervisor.mailboxes.deliver(to: app)
+        return outcome
+    }
+
+    private func wake(_ app: AppRuntime, _ event: WakeEvent, _ order: Wake) -> WakeOutcome {
+        let machine = supervisor.coordinator.machine(app.id)
+        let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive
+        let isAwake = machine.goal == .active || machine.goal == .inactive
+        if !sleeps, order.foreground ? isAwake : true {
+            // Its time in the background is longer for it.
+            if !isAwake { try? supervisor.request(.wake(order), of: app.id) }
+            return .runs
+        }
+        // Several events for one sleep are one wake.
+        if app.pendingWake != nil, !order.foreground { return .woken }
+        if sleeps, let heldBack = isHeldBack(app, event) { return heldBack }
+        let before = app.pendingWake
+        app.pendingWake = PendingWake(event: event, since: supervisor.loop.now)
+        var order = order
+        let modes = app.specification.wakeAfterForceQuit
+        if event.modes.contains(where: { modes.contains($0.rawValue) }) { order.overridesForceQuit = true }
+        do throws(RequestError) {
+            try supervisor.request(.wake(order), of: app.id)
+        } catch {
+            app.pendingWake = before
+            let text = "is not woken by \(event.text): it \(error.description)"
+            supervisor.note(app, .notWoken, text: text, reason: event.source.rawValue)
+            return .heldBack(error.description, until: nil)
+        }
+        return .woken
+    }
+
+    /// Whether it may not be woken now: before the first unlock, or because it was woken too often.
+    private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
+        if supervisor.interruptions.isBeforeFirstUnlock, !app.specification.wakesBeforeFirstUnlock {
+            return .heldBack("is woken by events only after the first unlock (before_first_unlock)", until: nil)
+        }
+        let rules = app.specification.wakeStorm
+        var ledger = app.wakes ?? WakeLedger()
+        let verdict = ledger.wake(rules, now: supervisor.loop.now)
+        app.wakes = ledger
+        switch verdict {
+        case .allowed: return nil
+        case .heldBack(let until):
+            return .heldBack("was woken too often", until: until)
+        case .storm(let count, let until):
+            let held = (until - supervisor.loop.now).inSeconds
+            let text =
+                "was woken \(count) times in \(rules.window.inSeconds) s, the last time by \(event.text): events wait for "
+                + "\(held) s (wake_storm, 0xbad22222)"
+            supervisor.note(app, .wakeStorm, text: text, reason: event.source.rawValue)
+            retry(app, at: until)
+            if rules.ends { try? supervisor.request(.stop(.wakeStorm), of: app.id) }
+            return .heldBack("was woken too often", until: until)
+        }
+    }
+
+    private func retry(_ app: AppRuntime, at time: Duration) {
+        let id = app.id
+        if retryTimers[id] == nil {
+            retryTimers[id] = try? supervisor.loop.timer { [weak self, weak app] in
+                guard let self, let app else { return }
+                self.retryTimers[id] = nil
+                for source in self.sources { source.touched(app) }
+                self.supervisor.mailboxes.retry(app)
+            }
+        }
+        retryTimers[id]?.arm(at: time)
+    }
+
+    /// The states of these apps may have changed.
+    func touched(_ ids: Set<AppID>) {
+        for id in ids {
+            let app = supervisor.apps[id]
+            if app.pendingWake != nil { tellWoken(app) }
+            supervisor.mailboxes.touched(app)
+            for source in sources { source.touched(app) }
+        }
+    }
+
+    /// Tells of a wake once the app runs, or says why it came to nothing.
+    private func tellWoken(_ app: AppRuntime) {
+        guard let pending = app.pendingWake else { return }
+        let machine = supervisor.coordinator.machine(app.id)
+        guard machine.isAlive else {
+            // Its launch may wait for others, for memory, or for a policy.
+            if !machine.isWaitingToLaunch { app.pendingWake = nil }
+            return
+        }
+        guard machine.state != .suspended, machine.state != .notRunning, machine.transition != .launching,
+            machine.transition != .terminating
+        else { return }
+        app.pendingWake = nil
+        let took = ((supervisor.loop.now - pending.event.at).inSeconds * 100_000).rounded() / 100
+        supervisor.note(
+            app,
+            .woken,
+            text: "woken by \(pending.event.text) after \(took) ms",
+            reason: pending.event.source.rawValue
+        )
+    }
+
+    /// A person started it, or asked for it: what it was woken for before is no storm any more.
+    func startedByPerson(_ app: AppRuntime) { app.wakes?.forget() }
+
+    /// What kept apps from being woken is over, or the supervisor has begun: what waits to wake one does.
+    func lookAgain() {
+        for app in supervisor.apps {
+            for source in sources { source.touched(app) }
+            supervisor.mailboxes.retry(app)
+        }
+    }
+
+    /// The app is gone for good.
+    func forget(_ app: AppRuntime) {
+        for source in sources { source.forget(app) }
+        retryTimers[app.id] = nil
+        supervisor.mailboxes.forget(app)
+    }
+}
+
+extension AppSpecification {
+    /// Whether events wake it before the session was unlocked for the first time.
+    var wakesBeforeFirstUnlock: Bool {
+        switch self.beforeFirstUnlock {
+        case .all: true
+        case .unprotected: !self.notifications.contains(.protectedData)
+        case .none: false
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package import EventLoop
+import Linux
+
+/// Somebody on the system's bus who is followed by the name of his service: who has it now, over losses of the bus too.
+/// Nothing waits, and nobody is started for it.
+package final class BusService {
+    /// The service is there, under another unique name than before: what is known of it is to be asked anew.
+    package var onAppear: ((BusConnection) -> Void)?
+    /// It is gone, or the bus is.
+    package var onDisappear: (() -> Void)?
+
+    /// The unique name of whoever has the service; what others send in its name is not listened to.
+    package private(set) var owner: String?
+    /// The connection, while there is one.
+    package private(set) var connection: BusConnection?
+    /// Why the bus does not answer; nil when it does.
+    package private(set) var trouble: String?
+    /// A D-Bus address.
+    package let address: String
+
+    private let loop: EventLoop
+    private let name: String
+    private var slots: [BusSlot?] = []
+    private var retry: TimerSource?
+    private var delay = BusService.firstDelay
+    private var connectedAt = Duration.zero
+
+    private static let bus = "org.freedesktop.DBus"
+    private static let firstDelay = Duration.milliseconds(100)
+    private static let longestDelay = Duration.seconds(30)
+
+    /// Begins to follow.
+    ///
+    /// - Parameter address: a D-Bus address; the system's bus where nothing is said.
+    package init(_ loop: EventLoop, _ name: String, address: String? = nil) {
+        self.loop = loop
+        self.name = name
+        self.address = address ?? Self.systemBus
+        retry = try? loop.timer { [weak self] in self?.connect() }
+        // Whoever makes this has no ears yet.
+        loop.later { [weak self] in self?.connect() }
+    }
+
+    deinit { retry?.cancel() }
+
+    /// Where the system's bus is.
+    package static var systemBus: String {
+        ThisProcess.environment("DBUS_SYSTEM_BUS_ADDRESS") ?? "unix:path=/run/dbus/system_bus_socket"
+    }
+
+    /// Whether a message is the service's own.
+    package func isSender(of message: BusMessage) -> Bool { owner != nil && message.sender == owner }
+
+    private func connect() {
+        retry?.disarm()
+        do throws(BusError) {
+            let made = try BusConnection(loop, address: address)
+            made.onLost = { [weak self] error in self?.lost(error) }
+            connection = made
+            connectedAt = loop.now
+            trouble = nil
+            ask(made)
+        } catch {
+            lost(error)
+        }
+    }
+
+    private func ask(_ connection: BusConnection) {
+        slots = [
+            connection.hear(
+                "type='signal',sender='\(Self.bus)',path='/org/freedesktop/DBus',interface='\(Self.bus)',"
+                    + "member='NameOwnerChanged',arg0='\(name)'"
+            ) { [weak self] message in
+                guard message.sender == Self.bus, message.text() != nil, message.text() != nil else { return }
+                self?.isOwned(by: message.text())
+            },
+            connection.call(Self.bus, "/org/freedesktop/DBus", Self.bus, "GetNameOwner", [.text(name)]) {
+                [weak self] answer in
+                self?.isOwned(by: (try? answer.get())?.text())
+            },
+        ]
+    }
+
+    private func isOwned(by name: String?) {
+        let name = name.flatMap { $0.isEmpty ? nil : $0 }
+        guard name != owner else { return }
+        if owner != nil {
+            owner = nil
+            onDisappear?()
+        }
+        guard let name, let connection else { return }
+        owner = name
+        onAppear?(connection)
+    }
+
+    private func lost(_ error: BusError) {
+        trouble = error.description
+        isOwned(by: nil)
+        connection = nil
+        slots = []
+        if loop.now - connectedAt > Self.longestDelay { delay = Self.firstDelay }
+        retry?.arm(after: delay)
+        delay = min(delay * 2, Self.longestDelay)
+    }
+}

@@ -1,0 +1,56 @@
+import Configuration
+import Gateway
+import Linux
+
+/// Where the endpoint for HTTP listens.
+enum Listening {
+    /// Why it cannot.
+    struct Problem: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// Serves what the configuration says, or the socket that this program was passed (`LISTEN_FDS`).
+    static func serve(
+        _ endpoint: GatewayEndpoint,
+        _ tokens: TokenTable,
+        _ surroundings: Surroundings
+    ) throws -> HTTPServer {
+        let socket: Descriptor
+        if let passed {
+            socket = passed
+            surroundings.log.say(.info, "http: listens at the socket that it was passed")
+        } else {
+            socket = try listen(endpoint.address)
+            surroundings.log.say(.info, "http: listens at \(endpoint.address)")
+        }
+        return try HTTPServer(
+            socket,
+            rules: HTTPRules(tokens: tokens, maxPayload: surroundings.maxPayload),
+            connections: endpoint.maxConnections,
+            timeout: endpoint.timeout,
+            surroundings
+        )
+    }
+
+    private static func listen(_ address: GatewayEndpoint.Address) throws(Problem) -> Descriptor {
+        do throws(Errno) {
+            switch address {
+            case .tcp(let host, let port): return try Sockets.listenTCP(address: host, port: port, backlog: 1024)
+            case .unix(let path): return try Sockets.listen(path: path, backlog: 1024)
+            }
+        } catch {
+            throw Problem(description: "cannot listen at \(address): \(error)")
+        }
+    }
+
+    /// The first socket that somebody who started this program has passed on (sd_listen_fds(3)).
+    private static var passed: Descriptor? {
+        guard ThisProcess.environment("LISTEN_PID") == String(ThisProcess.pid),
+            let count = ThisProcess.environment("LISTEN_FDS").flatMap({ Int($0) }), count >= 1
+        else { return nil }
+        let socket = Descriptor(owning: 3)
+        try? Descriptor.setCloseOnExec(socket.raw)
+        try? Descriptor.setNonBlocking(socket.raw)
+        return socket
+    }
+}

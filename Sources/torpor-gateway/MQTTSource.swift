@@ -1,0 +1,193 @@
+import CMosquitto
+import Configuration
+import Gateway
+import Linux
+
+/// A broker of MQTT, on a thread of its own.
+///
+/// A message of quality 1 is acknowledged when the supervisor has it: until then the broker keeps it for this client. One
+/// that cannot be taken now is left to the broker by ending the connection; it comes again with the next one.
+final class MQTTSource {
+    private let broker: GatewayBroker
+    private let surroundings: Surroundings
+    private let handle: OpaquePointer
+    private let address: BrokerAddress
+    /// Something could not be taken: what else comes on this connection is left to the broker too.
+    private var isRefusing = false
+    private var isSubscribed = false
+    private var isConnected = false
+    private var pause = Backoff()
+    private var sender: String { "mqtt:\(broker.name)" }
+
+    /// Seconds between signs of life.
+    private static let keepAlive: Int32 = 60
+    /// How often the library is asked whether a sign of life is due.
+    private static let beat = Duration.seconds(15)
+
+    /// Begins. Errors are in sentences.
+    static func start(_ broker: GatewayBroker, _ surroundings: Surroundings) throws {
+        let password = try broker.password.map { try surroundings.secrets.text($0) }
+        try WorkerThread.start(named: "mqtt") {
+            guard let source = MQTTSource(broker, password, surroundings) else {
+                surroundings.log.say(.error, "mqtt:\(broker.name): there is no memory, or a certificate is not usable")
+                return
+            }
+            source.run()
+        }
+    }
+
+    private init?(_ broker: GatewayBroker, _ password: String?, _ surroundings: Surroundings) {
+        let client = broker.client ?? "torpor-gateway-\(ThisProcess.hostName)-\(broker.name)"
+        guard let address = BrokerAddress(broker.url), let handle = mosquitto_new(client, false, nil) else {
+            return nil
+        }
+        self.broker = broker
+        self.surroundings = surroundings
+        self.address = address
+        self.handle = handle
+        // As if threads shared it: so an acknowledgement is not sent before its message was looked at.
+        mosquitto_threaded_set(handle, true)
+        if let user = broker.user { mosquitto_username_pw_set(handle, user, password) }
+        if address.isEncrypted, !encrypt() { return nil }
+        mosquitto_user_data_set(handle, Unmanaged.passUnretained(self).toOpaque())
+        mosquitto_connect_with_flags_callback_set(handle) { _, source, code, flags in
+            MQTTSource.from(source).connected(code, isResumed: flags & 1 != 0)
+        }
+        mosquitto_subscribe_callback_set(handle) { _, source, _, count, granted in
+            MQTTSource.from(source).subscribed(UnsafeBufferPointer(start: granted, count: Int(count)))
+        }
+        mosquitto_message_callback_set(handle) { _, source, message in
+            guard let message = message?.pointee else { return }
+            MQTTSource.from(source).take(message)
+        }
+    }
+
+    deinit { mosquitto_destroy(handle) }
+
+    private static func from(_ pointer: UnsafeMutableRawPointer?) -> MQTTSource {
+        Unmanaged<MQTTSource>.fromOpaque(pointer!).takeUnretainedValue()
+    }
+
+    private func encrypt() -> Bool {
+        let key = broker.key.map(surroundings.secrets.path)
+        let folder = broker.authorities == nil ? "/etc/ssl/certs" : nil
+        return mosquitto_tls_set(handle, broker.authorities, folder, broker.certificate, key, nil) == success
+    }
+
+    private var success: Int32 { Int32(MOSQ_ERR_SUCCESS.rawValue) }
+
+    // MARK: The connection
+
+    private func run() {
+        let log = surroundings.log
+        while !surroundings.stop.isRequested {
+            isRefusing = false
+            var code = mosquitto_connect(handle, address.host, address.port, Self.keepAlive)
+            if code == success { code = serve() }
+            if surroundings.stop.isRequested { break }
+            if !isRefusing {
+                let why = String(cString: mosquitto_strerror(code))
+                log.sayOften(.warning, "\(sender) \(why)", "\(sender): no connection to \(broker.url): \(why)")
+                isConnected = false
+            }
+            if surroundings.stop.wait(pause.next()) { break }
+        }
+        mosquitto_disconnect(handle)
+        mosquitto_loop_write(handle, 1)
+    }
+
+    /// Serves a connection to its end; the code says why it ended.
+    private func serve() -> Int32 {
+        let socket = mosquitto_socket(handle)
+        do throws(Errno) {
+            let poller = try Poller()
+            try poller.add(surroundings.stop.counter.raw, .readable, tag: 1)
+            try poller.add(socket, .readable, tag: 0)
+            var wantsWrite = false
+            while !surroundings.stop.isRequested {
+                if mosquitto_want_write(handle) != wantsWrite {
+                    wantsWrite.toggle()
+                    try poller.modify(socket, wantsWrite ? [.readable, .writable] : .readable, tag: 0)
+                }
+                _ = try Descriptor.wait(poller.descriptor.raw, timeout: Self.beat)
+                var events: IOEvents = []
+                try poller.drain { tag, found in if tag == 0 { events = found } }
+                // One message each time, and its acknowledgement before the next one.
+                var code = events.subtracting(.writable).isEmpty ? success : mosquitto_loop_read(handle, 1)
+                if code == success, !isRefusing, mosquitto_want_write(handle) { code = mosquitto_loop_write(handle, 1) }
+                if code == success { code = mosquitto_loop_misc(handle) }
+                if code != success { return code }
+                if isRefusing { break }
+            }
+        } catch {
+            surroundings.log.sayOften(.error, "\(sender) poll", "\(sender): \(error)")
+        }
+        return success
+    }
+
+    private func connected(_ code: Int32, isResumed: Bool) {
+        guard code == 0 else {
+            let why = String(cString: mosquitto_connack_string(code))
+            surroundings.log.sayOften(.error, "\(sender) \(code)", "\(sender): \(broker.url) refuses: \(why)")
+            return
+        }
+        if !isConnected { surroundings.log.say(.info, "\(sender): connected to \(broker.url)") }
+        isConnected = true
+        // The broker knows them still. Not asked again, since it would send what it retains each time.
+        if isResumed, isSubscribed { return }
+        var asked: Set<String> = []
+        for subscription in broker.subscriptions where asked.insert(subscription.pattern.description).inserted {
+            let same = broker.subscriptions.filter { $0.pattern == subscription.pattern }
+            mosquitto_subscribe(handle, nil, subscription.pattern.description, same.map(\.quality).max() ?? 1)
+        }
+    }
+
+    private func subscribed(_ granted: UnsafeBufferPointer<Int32>) {
+        isSubscribed = true
+        guard granted.contains(where: { $0 > 2 }) else { return }
+        surroundings.log.say(.error, "\(sender): \(broker.url) does not let this user subscribe to all that it shall")
+    }
+
+    // MARK: Messages
+
+    private func take(_ message: mosquitto_message) {
+        guard !isRefusing, let topic = message.topic else { return }
+        let subject = String(cString: topic)
+        let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen)))
+        for subscription in broker.subscriptions {
+            do throws(NoMessage) {
+                let push = try subscription.push(
+                    subject: subject,
+                    bytes: bytes,
+                    maxPayload: surroundings.maxPayload,
+                    sender: sender
+                )
+                guard let push else { continue }
+                settle(surroundings.queue.post(push), push, subscription, canWait: message.qos > 0)
+            } catch {
+                surroundings.log.sayOften(.warning, "\(sender) \(subject)", "\(sender): \(subject): \(error)")
+            }
+            if isRefusing { return }
+        }
+    }
+
+    private func settle(_ outcome: PostOutcome, _ push: Push, _ subscription: GatewaySubscription, canWait: Bool) {
+        let log = surroundings.log
+        let what = "\(push.sender): \(push.app) \(push.topic): \(outcome.text)"
+        switch outcome {
+        case .taken:
+            pause.reset()
+            log.say(.debug, what)
+        case .unknownApp, .refused: log.sayOften(.warning, "\(sender) \(push.app)", what)
+        case .full where !canWait || subscription.onFull == .drop, .unavailable where !canWait:
+            log.sayOften(.warning, "\(sender) \(push.app)", "\(what); it is lost")
+        case .full, .unavailable:
+            log.sayOften(.warning, "\(sender) \(push.app)", "\(what); it waits at the broker")
+            isRefusing = true
+            let socket = mosquitto_socket(handle)
+            // Without a word of goodbye, and before the acknowledgement: so the broker keeps it.
+            try? Sockets.shutdownReading(socket)
+            try? Sockets.shutdownWriting(socket)
+        }
+    }
+}

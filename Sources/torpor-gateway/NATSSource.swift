@@ -1,0 +1,163 @@
+import CNATS
+import Configuration
+import Gateway
+import Linux
+
+/// A server of NATS, on a thread of its own that begins connections; the library has others, on which messages come.
+final class NATSSource: Sendable {
+    /// What the library's threads tell.
+    private struct State: Sendable {
+        var isConnected = false
+        var isClosed = false
+    }
+
+    let broker: GatewayBroker
+    let surroundings: Surroundings
+    private let password: String?
+    private let token: String?
+    private let state = Monitor(State())
+
+    var sender: String { "nats:\(broker.name)" }
+
+    /// Begins. Errors are in sentences.
+    static func start(_ broker: GatewayBroker, _ surroundings: Surroundings) throws {
+        let source = try NATSSource(broker, surroundings)
+        try WorkerThread.start(named: "nats") { source.run() }
+    }
+
+    private init(_ broker: GatewayBroker, _ surroundings: Surroundings) throws {
+        self.broker = broker
+        self.surroundings = surroundings
+        password = try broker.password.map { try surroundings.secrets.text($0) }
+        token = try broker.token.map { try surroundings.secrets.text($0) }
+    }
+
+    private func run() {
+        var pause = Backoff()
+        while !surroundings.stop.isRequested {
+            state.withLock { $0 = State() }
+            serve()
+            // The library connects again by itself, unless it is refused.
+            if surroundings.stop.wait(pause.next()) { return }
+        }
+    }
+
+    /// One connection, with all that the library makes anew behind it.
+    private func serve() {
+        var options: OpaquePointer?
+        guard natsOptions_Create(&options) == NATS_OK, let options else { return }
+        defer { natsOptions_Destroy(options) }
+        var connection: OpaquePointer?
+        var status = prepare(options)
+        if status == NATS_OK { status = natsConnection_Connect(&connection, options) }
+        guard status == NATS_OK || status == NATS_NOT_YET_CONNECTED, let connection else {
+            say(.warning, "no connection to \(broker.url): \(Self.text(status))")
+            return
+        }
+        defer { natsConnection_Destroy(connection) }
+        if status == NATS_OK { changed { $0.isConnected = true } }
+        let subscriptions = broker.subscriptions.map { NATSSubscription($0, self) }
+        for subscription in subscriptions where subscription.rules.durable == nil {
+            let status = subscription.begin(connection)
+            if status != NATS_OK, !natsConnection_IsClosed(connection) {
+                say(.error, "\(subscription.rules.pattern) cannot be had: \(Self.text(status))")
+            }
+        }
+        beginDurable(subscriptions.filter { $0.rules.durable != nil }, connection)
+        let _: Bool? = state.wait { state, _ in state.isClosed ? true : nil }
+        var why: UnsafePointer<CChar>?
+        if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
+            say(.error, "\(broker.url) ended the connection: \(String(cString: why))")
+        }
+        for subscription in subscriptions { subscription.end() }
+    }
+
+    /// Asks for what streams keep, again and again until it is there.
+    private func beginDurable(_ subscriptions: [NATSSubscription], _ connection: OpaquePointer) {
+        var left = subscriptions
+        var pause = Backoff()
+        while !left.isEmpty {
+            let isOver: Bool? = state.wait { state, _ in state.isClosed ? true : state.isConnected ? false : nil }
+            if isOver ?? true { return }
+            left.removeAll { subscription in
+                let problem = subscription.beginDurable(connection)
+                if let problem {
+                    let name = "\(subscription.rules.pattern) of \(subscription.rules.stream ?? "JetStream")"
+                    say(.warning, "\(name) cannot be had: \(problem)")
+                }
+                return problem == nil
+            }
+            if left.isEmpty || surroundings.stop.wait(pause.next()) { return }
+        }
+    }
+
+    private func prepare(_ options: OpaquePointer) -> natsStatus {
+        let closure = Unmanaged.passUnretained(self).toOpaque()
+        let connected: natsConnectionHandler = { _, source in
+            NATSSource.from(source).changed { $0.isConnected = true }
+        }
+        var steps = [
+            natsOptions_SetURL(options, broker.url),
+            natsOptions_SetName(options, "torpor-gateway"),
+            natsOptions_SetMaxReconnect(options, -1),
+            natsOptions_SetReconnectWait(options, 1_000),
+            natsOptions_SetRetryOnFailedConnect(options, true, connected, closure),
+            natsOptions_SetReconnectedCB(options, connected, closure),
+            natsOptions_SetDisconnectedCB(
+                options,
+                { _, source in NATSSource.from(source).changed { $0.isConnected = false } },
+                closure
+            ),
+            natsOptions_SetClosedCB(
+                options,
+                { _, source in NATSSource.from(source).changed { $0.isClosed = true } },
+                closure
+            ),
+            natsOptions_SetErrorHandler(
+                options,
+                { _, _, status, source in
+                    let source = NATSSource.from(source)
+                    source.say(.warning, "\(source.broker.url): \(NATSSource.text(status))")
+                },
+                closure
+            ),
+        ]
+        if let user = broker.user { steps.append(natsOptions_SetUserInfo(options, user, password)) }
+        if let token { steps.append(natsOptions_SetToken(options, token)) }
+        if let credentials = broker.credentials {
+            steps.append(natsOptions_SetUserCredentialsFromFiles(options, credentials, nil))
+        }
+        if broker.url.hasPrefix("tls:") { steps.append(natsOptions_SetSecure(options, true)) }
+        if let file = broker.authorities { steps.append(natsOptions_LoadCATrustedCertificates(options, file)) }
+        if let certificate = broker.certificate, let key = broker.key {
+            steps.append(natsOptions_LoadCertificatesChain(options, certificate, surroundings.secrets.path(key)))
+        }
+        return steps.first { $0 != NATS_OK } ?? NATS_OK
+    }
+
+    // MARK: What the library's threads tell
+
+    private static func from(_ pointer: UnsafeMutableRawPointer?) -> NATSSource {
+        Unmanaged<NATSSource>.fromOpaque(pointer!).takeUnretainedValue()
+    }
+
+    private func changed(_ change: @Sendable (inout State) -> Void) {
+        let (was, now) = state.withLock { state in
+            let before = state
+            change(&state)
+            return (before, state)
+        }
+        state.wake()
+        if now.isConnected, !was.isConnected {
+            surroundings.log.say(.info, "\(sender): connected to \(broker.url)")
+        } else if was.isConnected, !now.isConnected || now.isClosed {
+            say(.warning, "the connection to \(broker.url) is lost")
+        }
+    }
+
+    func say(_ level: LogLevel, _ sentence: String) {
+        surroundings.log.sayOften(level, "\(sender) \(sentence)", "\(sender): \(sentence)")
+    }
+
+    static func text(_ status: natsStatus) -> String { String(cString: natsStatus_GetText(status)) }
+}

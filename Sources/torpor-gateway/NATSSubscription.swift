@@ -1,0 +1,196 @@
+import CNATS
+import Configuration
+import Gateway
+import Linux
+import Varlink
+
+/// One subject that a server of NATS is asked for. Its messages come on a thread of the library, one after the other.
+final class NATSSubscription: @unchecked Sendable {
+    // Sendable, since `handle` is used by the thread that makes connections alone.
+    let rules: GatewaySubscription
+    private unowned let source: NATSSource
+    private var handle: OpaquePointer?
+
+    /// So many messages the server sends before it waits for an acknowledgement.
+    private static let mostPending: Int64 = 2
+    /// How long the server waits for one before it sends again: longer than the supervisor may take for all of these, or
+    /// they would be posted twice.
+    private static let acknowledgement = PostQueue.patience * (Int(mostPending) + 1)
+
+    init(_ rules: GatewaySubscription, _ source: NATSSource) {
+        self.rules = rules
+        self.source = source
+    }
+
+    private var closure: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+    private static let handler: natsMsgHandler = { connection, _, message, closure in
+        guard let message else { return }
+        let subscription = Unmanaged<NATSSubscription>.fromOpaque(closure!).takeUnretainedValue()
+        if subscription.rules.durable == nil {
+            subscription.take(message, connection)
+        } else {
+            subscription.takeDurable(message)
+        }
+        natsMsg_Destroy(message)
+    }
+
+    /// Subscribes to what is sent from now on.
+    func begin(_ connection: OpaquePointer) -> natsStatus {
+        let subject = rules.pattern.description
+        if let group = rules.group {
+            return natsConnection_QueueSubscribe(&handle, connection, subject, group, Self.handler, closure)
+        }
+        return natsConnection_Subscribe(&handle, connection, subject, Self.handler, closure)
+    }
+
+    /// Subscribes to what a stream keeps for this gateway; a sentence when that does not work.
+    func beginDurable(_ connection: OpaquePointer) -> String? {
+        guard let durable = rules.durable else { return nil }
+        var stream: OpaquePointer?
+        var status = natsConnection_JetStream(&stream, connection, nil)
+        guard status == NATS_OK, let stream else { return NATSSource.text(status) }
+        defer { jsCtx_Destroy(stream) }
+        var code = jsErrCode(0)
+        // A consumer that somebody else has made has settings of its own, which are not to be changed.
+        for withSettings in [true, false] {
+            status = durable.withCString { durable in
+                withOptional(rules.stream) { name in
+                    var options = jsSubOptions()
+                    jsSubOptions_Init(&options)
+                    options.Stream = name
+                    options.ManualAck = true
+                    options.Config.Durable = durable
+                    options.Config.AckPolicy = js_AckExplicit
+                    if withSettings {
+                        options.Config.AckWait = Self.acknowledgement.microseconds * 1_000
+                        options.Config.MaxAckPending = Self.mostPending
+                    }
+                    let subject = rules.pattern.description
+                    return js_Subscribe(&handle, stream, subject, Self.handler, closure, nil, &options, &code)
+                }
+            }
+            if status == NATS_OK { return nil }
+        }
+        switch Int(code.rawValue) {
+        case 10_059: return "there is no stream \(rules.stream ?? "with the subject")"
+        case 10_039: return "its server has no JetStream for this account"
+        case 0: return NATSSource.text(status)
+        default: return "\(NATSSource.text(status)), error \(code.rawValue) of JetStream"
+        }
+    }
+
+    /// Ends, once what is under way is done. What a stream keeps it keeps.
+    func end() {
+        guard let handle else { return }
+        if rules.durable == nil {
+            natsSubscription_Drain(handle)
+            natsSubscription_WaitForDrainCompletion(handle, 2_000)
+            natsSubscription_Destroy(handle)
+        }
+        self.handle = nil
+    }
+
+    // MARK: Messages
+
+    /// The message that it is; nil, and it is said why, when it is none.
+    private func push(_ message: OpaquePointer) -> Push? {
+        let subject = String(cString: natsMsg_GetSubject(message))
+        let size = Int(natsMsg_GetDataLength(message))
+        let bytes = Array(UnsafeRawBufferPointer(start: natsMsg_GetData(message), count: size))
+        do throws(NoMessage) {
+            return try rules.push(
+                subject: subject,
+                bytes: bytes,
+                maxPayload: source.surroundings.maxPayload,
+                sender: source.sender
+            ) { name in
+                var value: UnsafePointer<CChar>?
+                guard natsMsgHeader_Get(message, name, &value) == NATS_OK else { return nil }
+                return value.map { String(cString: $0) }
+            }
+        } catch {
+            source.say(.warning, "\(subject): \(error)")
+            return nil
+        }
+    }
+
+    /// Nobody keeps it: it waits here, and what comes after it too, as long as the library has room.
+    private func take(_ message: OpaquePointer, _ connection: OpaquePointer?) {
+        let isRequest = natsMsg_GetReply(message) != nil
+        guard let push = push(message) else {
+            return reply(message, connection, .refused("it is no message for an app"))
+        }
+        var pause = Backoff()
+        while true {
+            let outcome = source.surroundings.queue.post(push)
+            switch outcome {
+            case .taken: source.surroundings.log.say(.debug, "\(push.sender): \(push.app) \(push.topic)")
+            case .full where !isRequest && rules.onFull == .wait, .unavailable where !isRequest:
+                source.surroundings.log.sayOften(
+                    .warning,
+                    "\(push.sender) \(push.app)",
+                    "\(push.sender): \(push.app) \(push.topic): \(outcome.text); it waits here"
+                )
+                if source.surroundings.stop.wait(pause.next()) { return }
+                continue
+            case .full, .unavailable, .refused, .unknownApp: complain(outcome, push, isRequest ? "" : "; it is lost")
+            }
+            return reply(message, connection, outcome)
+        }
+    }
+
+    /// The stream keeps it until it is acknowledged, and sends it again.
+    private func takeDurable(_ message: OpaquePointer) {
+        guard let push = push(message) else {
+            natsMsg_Term(message, nil)
+            return
+        }
+        let outcome = source.surroundings.queue.post(push)
+        switch outcome {
+        case .taken:
+            source.surroundings.log.say(.debug, "\(push.sender): \(push.app) \(push.topic)")
+            natsMsg_Ack(message, nil)
+        case .full where rules.onFull == .wait, .unavailable:
+            complain(outcome, push, "; it waits in its stream")
+            natsMsg_NakWithDelay(message, delay(message), nil)
+        case .full, .refused, .unknownApp:
+            complain(outcome, push, "; it is lost")
+            natsMsg_Term(message, nil)
+        }
+    }
+
+    /// Milliseconds until it is sent again: the longer the more often it was.
+    private func delay(_ message: OpaquePointer) -> Int64 {
+        var data: UnsafeMutablePointer<jsMsgMetaData>?
+        guard natsMsg_GetMetaData(&data, message) == NATS_OK, let data else { return 1_000 }
+        defer { jsMsgMetaData_Destroy(data) }
+        return min(60_000, 1_000 << Int64(min(6, max(1, data.pointee.NumDelivered) - 1)))
+    }
+
+    /// Whoever asked is answered what became of it.
+    private func reply(_ message: OpaquePointer, _ connection: OpaquePointer?, _ outcome: PostOutcome) {
+        guard let to = natsMsg_GetReply(message) else { return }
+        let answer: JSON =
+            if case .taken(let reply) = outcome {
+                reply
+            } else {
+                ["error": .string(outcome.text), "temporary": .bool(outcome.isTemporary)]
+            }
+        let bytes = answer.serialised()
+        natsConnection_Publish(connection, to, bytes, Int32(bytes.count))
+    }
+
+    private func complain(_ outcome: PostOutcome, _ push: Push, _ consequence: String) {
+        source.surroundings.log.sayOften(
+            .warning,
+            "\(push.sender) \(push.app)",
+            "\(push.sender): \(push.app) \(push.topic): \(outcome.text)\(consequence)"
+        )
+    }
+}
+
+private func withOptional<Result>(_ text: String?, _ body: (UnsafePointer<CChar>?) -> Result) -> Result {
+    guard let text else { return body(nil) }
+    return text.withCString(body)
+}

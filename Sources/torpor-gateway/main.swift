@@ -1,0 +1,96 @@
+import AppConnection
+import CMosquitto
+import Configuration
+import Gateway
+import Linux
+import TorporAPI
+
+let usage = """
+    Usage: torpor-gateway [--config FILE] [--check] [--version] [--help]
+
+      --config FILE  the configuration; without it \(GatewayLoader.defaultPath)
+      --check        read the configuration and the secrets, say what is wrong with them, and end
+      --version      print the version
+    """
+
+func fail(_ sentence: String, _ code: Int32) -> Never {
+    ThisProcess.complain("torpor-gateway: \(sentence)")
+    ThisProcess.exit(code)
+}
+
+var file = GatewayLoader.defaultPath
+var onlyCheck = false
+var arguments = CommandLine.arguments.dropFirst()
+while let argument = arguments.popFirst() {
+    switch argument {
+    case "--config":
+        guard let path = arguments.popFirst() else { fail("--config needs a file: torpor-gateway --config FILE", 2) }
+        file = path
+    case "--check": onlyCheck = true
+    case "--version":
+        print("torpor-gateway \(TorporVersion.text)")
+        ThisProcess.exit(0)
+    case "--help", "-h":
+        print(usage)
+        ThisProcess.exit(0)
+    default:
+        if argument.hasPrefix("--config=") {
+            file = String(argument.dropFirst("--config=".count))
+        } else {
+            fail("there is no option \(argument): see torpor-gateway --help", 2)
+        }
+    }
+}
+
+var environment: [String: String] = [:]
+for entry in ThisProcess.environment {
+    guard let split = entry.firstIndex(of: "=") else { continue }
+    environment[String(entry[..<split])] = String(entry[entry.index(after: split)...])
+}
+
+let gateway: GatewaySpecification
+switch GatewayLoader.load(path: file, environment: environment) {
+case .success(let loaded): gateway = loaded
+case .failure(let problems):
+    ThisProcess.complain(problems.description)
+    fail("the configuration is not valid, so nothing was started", 2)
+}
+for warning in gateway.warnings { ThisProcess.complain(warning.description) }
+let secrets = Secrets(folder: gateway.secrets, credentials: environment["CREDENTIALS_DIRECTORY"])
+
+do {
+    let tokens = try TokenTable(gateway.http?.tokens ?? [], secrets)
+    if onlyCheck {
+        for name in (gateway.nats + gateway.mqtt).flatMap({ [$0.password, $0.token] }).compactMap(\.self) {
+            _ = try secrets.read(name)
+        }
+        print("OK: \(gateway.http?.tokens.count ?? 0) tokens, \(gateway.nats.count + gateway.mqtt.count) brokers")
+        ThisProcess.exit(0)
+    }
+    // A broker that ends an encrypted connection ends no more than that.
+    try Signal.ignore(Signal.pipe)
+    let stop = try Stop()
+    let surroundings = Surroundings(
+        queue: try PostQueue(socket: gateway.socket, limit: gateway.queue, connections: gateway.connections),
+        log: GatewayLog(level: gateway.logLevel),
+        secrets: secrets,
+        maxPayload: gateway.maxPayload,
+        stop: stop
+    )
+    let server = try gateway.http.map { try Listening.serve($0, tokens, surroundings) }
+    mosquitto_lib_init()
+    for broker in gateway.nats { try NATSSource.start(broker, surroundings) }
+    for broker in gateway.mqtt { try MQTTSource.start(broker, surroundings) }
+    let notifySocket = environment["NOTIFY_SOCKET"]
+    if let notifySocket { try? NotifySpeech.say("READY=1", to: notifySocket) }
+    surroundings.log.say(.info, "started")
+    _ = stop.wait(nil)
+    if let notifySocket { try? NotifySpeech.say("STOPPING=1", to: notifySocket) }
+    // What was taken in is brought to its end; what streams and brokers keep comes again at the next start.
+    let deadline = Clock.monotonic() + .seconds(5)
+    _ = surroundings.queue.waitUntilEmpty(until: deadline)
+    _ = server?.finish(until: deadline)
+    ThisProcess.exit(0)
+} catch {
+    fail("\(error)", 1)
+}

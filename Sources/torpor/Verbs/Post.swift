@@ -1,0 +1,98 @@
+import AppConnection
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct Post: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "post",
+        abstract: "Tells an app something about a topic, now or when it wakes.",
+        discussion: """
+            It waits in the app's mailbox, on the disk, until the app has heard it. What the app takes is named by topics in \
+            its configuration. Called by a process of an app, it posts in that app's name (accepts_from), unless --socket \
+            says whom to ask.
+            """
+    )
+    @OptionGroup var app: AppArgument
+    @Argument(help: ArgumentHelp("What it is about.", valueName: "topic"))
+    var topic: String
+    @Option(help: ArgumentHelp("What it says: JSON, @FILE with JSON, or - for standard input.", valueName: "json"))
+    var payload: String?
+    @Option(
+        help: ArgumentHelp(
+            "How it becomes one with what waits of the topic: all, latest, count, merge or net; else as the app says.",
+            valueName: "how"
+        ),
+        completion: .list(["all", "latest", "count", "merge", "net"])
+    )
+    var coalesce: String?
+    @Option(
+        help: ArgumentHelp("What of the topic it is about: only what has the same key becomes one.", valueName: "key")
+    )
+    var key: String?
+    @Flag(help: "Wake the app for it.")
+    var urgent = false
+    @Flag(help: "Wait until the app wakes anyway, also where its configuration says urgent.")
+    var noWake = false
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if urgent, noWake { throw ValidationError("--urgent and --no-wake say the opposite: choose one") }
+    }
+
+    func run() throws {
+        var request = PostRequest(app: app.app, topic: topic)
+        request.payload = try Self.read(payload)
+        request.coalesce = coalesce
+        request.key = key
+        request.urgent = urgent ? true : noWake ? false : nil
+        request.token = .random()
+        let reply: JSON
+        if options.socket == nil, AppSide.environment.socket != nil {
+            reply = try AppSide.call(.post(request))
+        } else {
+            reply = try Manager(options).call(.post(request))
+        }
+        if options.json { return Output.document(reply) }
+        let result = try Manager.read { () throws(FieldError) in try PostResult(json: reply) }
+        ThisProcess.write(Terminal.harmless("\(app.app) \(Self.words(result))") + "\n")
+    }
+
+    private static func words(_ result: PostResult) -> String {
+        switch (result.change, result.outcome) {
+        case ("cancelled", _): "is told nothing: together with what waited it is nothing"
+        case ("repeated", _): "had it already"
+        case (_, "told"): "is told"
+        case (_, "woken"): "is woken"
+        case (_, "held-back"): "is told when it runs: it \(result.message ?? "is not woken now")"
+        default: "is told when it runs"
+        }
+    }
+
+    /// The payload; null where nothing is given.
+    static func read(_ argument: String?) throws(Failure) -> JSON {
+        guard let argument else { return .null }
+        var text = argument
+        if argument == "-" || argument.hasPrefix("@") {
+            do throws(Errno) {
+                let bytes =
+                    argument == "-"
+                    ? try File.read(descriptor: 0, limit: 1 << 20)
+                    : try File.read(String(argument.dropFirst()), limit: 1 << 20)
+                text = String(decoding: bytes, as: UTF8.self)
+            } catch {
+                let name = argument == "-" ? "standard input" : String(argument.dropFirst())
+                throw Failure(status: .usage, message: "\(name) cannot be read: \(error)")
+            }
+        }
+        do {
+            return try JSON.parse(text)
+        } catch {
+            throw Failure(
+                status: .usage,
+                message: "the payload is no JSON (\(error)): write a text in quotes, as in --payload '\"hello\"'"
+            )
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("Sockets that cannot be bound") struct SocketTroubleTests {
+    private static func app(_ address: String, _ more: String = "") -> String {
+        """
+        [apps.web]
+        \(SocketServer.exec)
+        launch = "on-demand"
+        \(more)
+        sockets = [{ stream = "\(address)" }]
+        """
+    }
+
+    @Test("an address in use is said, the app is not launched without it, and both mend themselves")
+    func inUse() throws {
+        let port = try SocketServer.freePort()
+        let other = try Sockets.listenTCP(address: "127.0.0.1", port: port)
+        try withDaemon(Self.app("127.0.0.1:\(port)", "restart = \"on-failure\""), files: SocketServer.files) { daemon in
+            try daemon.waitForEvent("web", "cannot listen at 127.0.0.1:\(port): the address is in use")
+            let result = try daemon.verb(.start, "web") { $0.wait = false }
+            #expect(result.ok)
+            try daemon.eventually("its launch was refused") {
+                try daemon.events("web").contains { $0.kind == "exit" && $0.text.contains("the address is in use") }
+            }
+            other.close()
+            try daemon.waitForEvent("web", "listens at 127.0.0.1:\(port) now")
+            try daemon.waitFor("web", "active")
+            #expect(try daemon.answer(daemon.connection(port, sending: "x"))?.text == "x")
+        }
+    }
+
+    @Test("it is bound and wakes an app that nobody launches, as soon as the address is free")
+    func becomesFree() throws {
+        let port = try SocketServer.freePort()
+        let other = try Sockets.listenTCP(address: "127.0.0.1", port: port)
+        try withDaemon(Self.app("127.0.0.1:\(port)"), files: SocketServer.files) { daemon in
+            try daemon.waitForEvent("web", "the address is in use")
+            other.close()
+            try daemon.waitForEvent("web", "listens at")
+            #expect(try daemon.answer(daemon.connection(port, sending: "x"))?.text == "x")
+        }
+    }
+
+    @Test("what an earlier program left at a path is replaced, what somebody uses is not")
+    func paths() throws {
+        let toml =
+            Self.app("@D/a.sock") + """
+
+                [apps.used]
+                \(SocketServer.exec)
+                launch = "on-demand"
+                sockets = [{ stream = "@D/used.sock" }]
+                [apps.file]
+                \(SocketServer.exec)
+                launch = "on-demand"
+                sockets = [{ stream = "@D/file.sock" }]
+                """
+        let daemon = try Daemon(
+            "[apps.none]\nexec = [\"/bin/true\"]\nlaunch = \"on-demand\"",
+            files: SocketServer.files
+        )
+        try daemon.waitUntilItAnswers()
+        _ = try Sockets.listen(path: daemon.directory + "/a.sock").withRaw { $0 }
+        let used = try Sockets.listen(path: daemon.directory + "/used.sock")
+        try File.write(daemon.directory + "/file.sock", "mine")
+        _ = try daemon.apply(toml)
+        try daemon.waitForEvent("used", "another program listens there")
+        try daemon.waitForEvent("file", "something that is no socket is there: remove it")
+        #expect(try daemon.ask("stream", daemon.directory + "/a.sock").text == "hello")
+        #expect(try File.readString(daemon.directory + "/file.sock") == "mine")
+        withExtendedLifetime(used) {}
+        try daemon.stop()
+    }
+
+    @Test("a change leaves a socket open whose address stays, and one that leaves is closed")
+    func apply() throws {
+        let (kept, leaving) = (try SocketServer.freePort(), try SocketServer.freePort())
+        func toml(_ backlog: Int, _ others: String) -> String {
+            """
+            [apps.web]
+            \(SocketServer.exec)
+            launch = "on-demand"
+            sockets = [{ stream = "127.0.0.1:\(kept)", backlog = \(backlog), wake = "none" }\(others)]
+            """
+        }
+        let more = ", { stream = \"127.0.0.1:\(leaving)\" }, { stream = \"@D/x.sock\" }"
+        try withDaemon(toml(5, more), files: SocketServer.files) { daemon in
+            let waiting = try daemon.connection(kept, sending: "kept")
+            _ = try daemon.connection(leaving, sending: "x")
+            try daemon.waitFor("web", "background")
+            try daemon.done(.stop, "web")
+            let second = try daemon.connection(kept, sending: "second")
+            _ = try daemon.apply(toml(9, ""))
+            #expect(throws: (any Error).self) { try daemon.connection(leaving, sending: "x") }
+            #expect(!File.exists(daemon.directory + "/x.sock"))
+            try daemon.done(.start, "web")
+            #expect(try daemon.answer(waiting)?.text == "kept")
+            #expect(try daemon.answer(second)?.text == "second")
+            // With the app its sockets go.
+            _ = try daemon.apply("[apps.other]\nexec = [\"/bin/true\"]\nlaunch = \"on-demand\"")
+            try daemon.eventually("the socket is closed") { (try? daemon.connection(kept, sending: "x")) == nil }
+        }
+    }
+}

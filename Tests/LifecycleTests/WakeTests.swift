@@ -1,0 +1,106 @@
+import Testing
+
+@testable import Lifecycle
+
+@Suite("Events that wake")
+struct WakeTests {
+    @Test("A sleeping app that an event woke sleeps again when its time is over")
+    func sleepsAgain() throws {
+        var bench = Bench()
+        try bench.launch(background: true)
+        try bench.suspend()
+        #expect(try bench.ask(.wake(Wake())) == [.continueProcesses, .entered(.background), .tell(.resumed)])
+        #expect(bench.advance(.seconds(29)).isEmpty)
+        #expect(bench.advance(.seconds(1)) == [.stopProcesses])
+        #expect(bench.machine.goal == .suspended)
+    }
+
+    @Test("One that somebody wants in the background meanwhile stays there")
+    func staysWhenAsked() throws {
+        var bench = Bench()
+        try bench.launch(background: true)
+        try bench.suspend()
+        _ = try bench.ask(.wake(Wake()))
+        _ = try bench.ask(.background)
+        #expect(bench.advance(.seconds(30)) == [.report(.backgroundTimeUsed)])
+    }
+
+    @Test("An event may grant less time than the app's own, and never shortens what another gave")
+    func time() throws {
+        var bench = Bench()
+        try bench.launch(background: true)
+        try bench.suspend()
+        _ = try bench.ask(.wake(Wake(time: .seconds(10))))
+        #expect(bench.machine.grant?.at == bench.now + .seconds(10))
+        _ = try bench.ask(.wake(Wake(time: .seconds(20))))
+        #expect(bench.machine.grant?.at == bench.now + .seconds(20))
+        _ = try bench.ask(.wake(Wake(time: .seconds(10))))
+        #expect(bench.machine.grant?.at == bench.now + .seconds(20))
+    }
+
+    @Test("An event for the foreground takes a sleeping app there")
+    func foreground() throws {
+        var bench = Bench()
+        try bench.launch(background: true)
+        try bench.suspend()
+        _ = try bench.ask(.wake(Wake(foreground: true)))
+        #expect(bench.machine.state == .active)
+    }
+
+    @Test("An app that opts out of the background is launched by events for the foreground only")
+    func exitsOnSuspend() throws {
+        var bench = Bench { $0.exitsOnSuspend = true }
+        #expect(bench.refusal(.wake(Wake()))?.hasSuffix("the event waits") == true)
+        #expect(try bench.ask(.wake(Wake(foreground: true))) == [.requestLaunch])
+    }
+
+    @Test("After a force quit only what overrides it launches the app")
+    func forceQuit() throws {
+        var bench = Bench()
+        _ = try bench.ask(.forceQuit)
+        #expect(bench.refusal(.wake(Wake())) != nil)
+        #expect(try bench.ask(.wake(Wake(overridesForceQuit: true))) == [.requestLaunch])
+    }
+
+    @Test("What was woken survives in a record")
+    func record() throws {
+        var bench = Bench()
+        try bench.launch(background: true)
+        try bench.suspend()
+        _ = try bench.ask(.wake(Wake(time: .seconds(7))))
+        bench.machine.wokenFor = .seconds(7)
+        var bytes = [UInt8](repeating: 0, count: AppMachine.wakeBytes)
+        bytes.withUnsafeMutableBytes {
+            var writer = RecordWriter($0)
+            bench.machine.encodeWake(into: &writer)
+            #expect(writer.count == AppMachine.wakeBytes && !writer.isOverfull)
+        }
+        var machine = AppMachine(rules: AppRules())
+        bytes.withUnsafeBytes {
+            var reader = RecordReader($0)
+            machine.restoreWake(from: &reader)
+        }
+        #expect(machine.sleepsAgain && machine.wokenFor == .seconds(7))
+        // A record of before it has nothing of it.
+        var reader = RecordReader(UnsafeRawBufferPointer(start: nil, count: 0))
+        machine.restoreWake(from: &reader)
+        #expect(!machine.sleepsAgain && machine.wokenFor == nil)
+    }
+
+    @Test("Too many wakes within the window are a storm, and hold the app back for a while")
+    func storm() {
+        var rules = WakeStormRules()
+        rules.limit = 3
+        rules.window = .seconds(10)
+        rules.hold = .seconds(5)
+        var ledger = WakeLedger()
+        for second in 1...3 { #expect(ledger.wake(rules, now: .seconds(second)) == .allowed) }
+        #expect(ledger.wake(rules, now: .seconds(4)) == .storm(count: 3, until: .seconds(9)))
+        #expect(ledger.wake(rules, now: .seconds(8)) == .heldBack(until: .seconds(9)))
+        #expect(ledger.wake(rules, now: .seconds(9)) == .allowed)
+        // Spread over more than the window they never are.
+        for second in stride(from: 20, to: 200, by: 5) {
+            #expect(ledger.wake(rules, now: .seconds(second)) == .allowed)
+        }
+    }
+}

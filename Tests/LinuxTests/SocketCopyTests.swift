@@ -1,0 +1,72 @@
+import Testing
+
+@testable import Linux
+
+@Suite("Sockets of processes, seen from outside") struct SocketCopyTests {
+    private static func copies() throws -> [SocketCopy] {
+        let reading = try SocketCopyReading(ThisProcess.pid, pidfd: Pidfd.open(ThisProcess.pid))
+        #expect(try reading.read())
+        return reading.copies
+    }
+
+    @Test("A listener, what came in by it and what went out are told apart, and what waits is counted")
+    func facts() throws {
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let port = try Sockets.port(listener.raw)
+        let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+        #expect(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        func find(_ raw: Int32) throws -> SocketCopy? {
+            let inode = try File.status(descriptor: raw).inode
+            return try Self.copies().first { UInt64($0.inode) == inode }
+        }
+        let copy = try #require(try find(listener.raw))
+        #expect(copy.facts.listens && copy.facts.family == .internet && copy.facts.kind == .stream)
+        #expect(copy.facts.local == "127.0.0.1:\(port)")
+        #expect(copy.facts.place == UInt64(port))
+        #expect(Descriptor.readiness(copy.descriptor.raw).contains(.readable))
+        let queues = try SocketQueues.read([copy.inode])
+        #expect(queues[copy.inode]?.listens == true)
+        #expect(queues[copy.inode]?.unread == 1)
+        let accepted = try #require(try Sockets.accept(listener.raw))
+        #expect(!Descriptor.readiness(copy.descriptor.raw).contains(.readable))
+        try Descriptor.writeAll(client.raw, Array("abc".utf8))
+        #expect(try Descriptor.wait(accepted.raw, timeout: .seconds(10)))
+        let incoming = try #require(try find(accepted.raw))
+        #expect(incoming.facts.isConnected && incoming.facts.place == UInt64(port))
+        #expect(incoming.traffic.unread == 3)
+        let quiet = try #require(incoming.traffic.quiet)
+        #expect(quiet < .seconds(5))
+        #expect(try SocketQueues.read([incoming.inode])[incoming.inode]?.unread == 3)
+        let outgoing = try #require(try find(client.raw))
+        #expect(outgoing.facts.remote == "127.0.0.1:\(port)" && outgoing.facts.place != UInt64(port))
+        #expect(outgoing.facts.local == incoming.facts.remote)
+    }
+
+    @Test("A listener at a Unix socket has the place of its connections", arguments: [true, false])
+    func unix(isAbstract: Bool) throws {
+        let path = (isAbstract ? "@torpor-copies-" : "/tmp/torpor-copies-") + "\(ThisProcess.pid)"
+        let listener = try Sockets.listen(path: path)
+        defer { if !isAbstract { try? File.remove(path) } }
+        let client = try Sockets.connect(path: path, nonBlocking: true)
+        let facts = try SocketFacts(listener.raw)
+        #expect(facts.local == path && facts.listens && facts.family == .unix)
+        let inode = UInt32(try File.status(descriptor: listener.raw).inode)
+        let waiting = try SocketQueues.read([inode])[inode]
+        #expect(waiting?.unread == 1 && waiting?.place == facts.place)
+        let accepted = try #require(try Sockets.accept(listener.raw))
+        #expect(try SocketFacts(accepted.raw).place == facts.place)
+        #expect(try SocketFacts(client.raw).place == 0)
+    }
+
+    @Test("A copy is another descriptor of the same socket, and a process that is gone has none")
+    func copies() throws {
+        let (one, other) = try Sockets.pair(.datagram)
+        let mine = try Pidfd.open(ThisProcess.pid)
+        let copy = try Pidfd.copy(mine.raw, one.raw)
+        #expect(copy.raw != one.raw && Descriptor.sameFile(copy.raw, one.raw))
+        other.close()
+        one.close()
+        #expect(throws: Errno.badFileDescriptor) { try Pidfd.copy(mine.raw, 1_000_000) }
+        #expect(Pidfd.copyObstacle(ThisProcess.pid) == nil)
+    }
+}

@@ -1,0 +1,93 @@
+import Mailbox
+import Testing
+import Varlink
+
+@Suite("A mailbox")
+struct MailboxTests {
+    private func draft(
+        _ topic: String,
+        _ payload: JSON = .null,
+        _ coalescing: Coalescing = .all,
+        key: String? = nil
+    ) -> MailDraft {
+        MailDraft(topic: topic, message: "m", payload: payload, coalescing: coalescing, key: key, sender: "test")
+    }
+
+    /// Puts drafts in one after the other, at 1, 2, 3…
+    private func filled(_ drafts: [MailDraft]) throws -> Mailbox {
+        var box = Mailbox()
+        for (i, draft) in drafts.enumerated() { _ = try box.add(draft, id: Int64(i + 1), at: Int64(i + 1)) }
+        return box
+    }
+
+    @Test("keeps the order of first arrival, whatever coalesces later")
+    func order() throws {
+        let box = try filled([draft("b", .int(1), .latest), draft("a"), draft("b", .int(2), .latest), draft("c")])
+        #expect(box.items.map(\.draft.topic) == ["b", "a", "c"])
+        #expect(box.items[0].draft.payload == .int(2))
+        #expect(box.items[0].count == 2 && box.items[0].firstAt == 1 && box.items[0].lastAt == 3)
+    }
+
+    @Test("tells each by itself where nothing coalesces")
+    func all() throws {
+        #expect(try filled([draft("a"), draft("a"), draft("a")]).items.count == 3)
+    }
+
+    @Test("merges objects as a merge patch does")
+    func merge() throws {
+        let box = try filled([
+            draft("s", ["a": .int(1), "b": ["x": .int(1), "y": .int(2)]], .merge),
+            draft("s", ["a": .null, "b": ["y": .int(3)], "c": .bool(true)], .merge),
+        ])
+        #expect(box.items.count == 1)
+        #expect(box.items[0].draft.payload == ["b": ["x": .int(1), "y": .int(3)], "c": .bool(true)])
+    }
+
+    @Test("takes what was undone for nothing")
+    func net() throws {
+        let plug: JSON = ["before": .bool(false), "after": .bool(true)]
+        let pull: JSON = ["before": .bool(true), "after": .bool(false)]
+        var box = try filled([draft("usb", plug, .net, key: "1"), draft("usb", plug, .net, key: "2")])
+        guard case .cancelled(let mail) = try box.add(draft("usb", pull, .net, key: "1"), id: 3, at: 3) else {
+            Issue.record("it was not cancelled")
+            return
+        }
+        #expect(mail.id == 1)
+        #expect(box.items.map(\.draft.key) == ["2"])
+        #expect(box.bytes == box.items[0].size)
+    }
+
+    @Test("tells what comes while something is being told by itself")
+    func inFlight() throws {
+        var box = try filled([draft("t", .int(1), .latest)])
+        box.setInFlight(1, true)
+        _ = try box.add(draft("t", .int(2), .latest), id: 2, at: 2)
+        _ = try box.add(draft("t", .int(3), .latest), id: 3, at: 3)
+        #expect(box.items.map(\.id) == [1, 2])
+        #expect(box.items.map(\.draft.payload) == [.int(1), .int(3)])
+        box.remove(1)
+        #expect(box.items.map(\.id) == [2])
+    }
+
+    @Test("refuses what is too much, and still coalesces")
+    func full() throws {
+        let limits = Mailbox.Limits(count: 2, bytes: 400)
+        var box = try filled([draft("a", .int(1), .latest), draft("b")])
+        #expect(throws: Mailbox.Refusal.tooMany(2)) { try box.add(draft("c"), id: 3, at: 3, limits: limits) }
+        _ = try box.add(draft("a", .int(2), .latest), id: 3, at: 3, limits: limits)
+        let long = JSON.string(String(repeating: "x", count: 400))
+        #expect(throws: Mailbox.Refusal.tooLarge(400)) {
+            try box.add(draft("a", long, .latest), id: 3, at: 3, limits: limits)
+        }
+        #expect(box.items[0].draft.payload == .int(2) && box.items[0].count == 2)
+        #expect(box.bytes == box.items.reduce(0) { $0 + $1.size })
+    }
+
+    @Test("refuses a payload that its coalescing cannot use")
+    func wrongPayload() {
+        var box = Mailbox()
+        #expect(throws: Mailbox.Refusal.self) { try box.add(draft("a", .int(1), .merge), id: 1, at: 1) }
+        #expect(throws: Mailbox.Refusal.self) { try box.add(draft("a", ["after": .int(1)], .net), id: 1, at: 1) }
+        #expect(box.items.isEmpty)
+    }
+}
