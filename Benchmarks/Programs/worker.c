@@ -7,6 +7,8 @@
 //   heartbeat MS         READY=1, then WATCHDOG=1 every MS milliseconds (0: one after the other), counted on the page
 //   ready                READY=1, then nothing more
 //   lines BYTES TOTAL    writes lines of BYTES bytes to standard output until TOTAL bytes are written, then waits
+//   answer [once]        answers each connection to the socket that it was passed (descriptor 3) with its pid; once: the
+//                        first, and ends
 //   bomb COUNT           forks COUNT processes below it that wait for ever, in sessions of their own, then waits
 #define _GNU_SOURCE
 #include "report.h"
@@ -133,6 +135,26 @@ static void write_lines(size_t bytes, uint64_t total)
     free(block);
 }
 
+static void answer(int once)
+{
+    char asked[64], text[16];
+    for (;;) {
+        int peer = accept4(3, NULL, NULL, SOCK_CLOEXEC);
+        if (peer < 0 && (errno == EINTR || errno == ECONNABORTED))
+            continue;
+        if (peer < 0)
+            fail("accept");
+        if (read(peer, asked, sizeof asked) > 0) {
+            int length = snprintf(text, sizeof text, "%d", (int)getpid());
+            if (send(peer, text, (size_t)length, MSG_NOSIGNAL) < 0 && errno != EPIPE)
+                fail("send");
+        }
+        close(peer);
+        if (once)
+            exit(0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     uint64_t started = now_ns();
@@ -161,6 +183,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(mode, "lines") == 0 && argc > 4)
         write_lines(strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
+    if (strcmp(mode, "answer") == 0)
+        answer(argc > 3);
     if (strcmp(mode, "bomb") == 0 && argc > 3)
         for (unsigned long count = strtoul(argv[3], NULL, 10); count > 0; count--) {
             pid_t child = fork();

@@ -48,6 +48,8 @@ public final class GPSClient {
         self.port = port
         retry = try? loop.timer { [weak self] in self?.connect() }
         silence = try? loop.timer { [weak self] in self?.isSilent() }
+        // Also of positions that only somebody before this one has heard.
+        silence?.arm(after: Self.patience)
         connect()
     }
 

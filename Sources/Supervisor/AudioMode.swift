@@ -10,7 +10,7 @@ import Processes
 /// and before it is stopped; and once a second while it plays there. What is quiet costs nothing.
 final class AudioMode: EventSource {
     private unowned let supervisor: Supervisor
-    private let reader: Aside<[SoundStream]>
+    private let reader: Aside<Void, [SoundStream]>
     /// Apps in the background that were looked at.
     private var followed: [AppID: Following] = [:]
     private var timer: TimerSource?

@@ -71,7 +71,6 @@ final class KeepAlive: EventSource {
 
     private func wake(_ app: AppRuntime, _ period: Duration, _ now: Duration) {
         let text = "its keep_alive of \(Quantity.text(period))"
-        let hears = supervisor.hearsByChannel(app.id) || app.specification.signals[.didReceiveEvent] != nil
         let mail = MailDraft(
             topic: "keep-alive",
             message: Message.didReceiveEvent.rawValue,
@@ -83,7 +82,7 @@ final class KeepAlive: EventSource {
             "keep-alive",
             text,
             wake: Wake(time: Self.time),
-            mail: hears ? mail : nil,
+            mail: supervisor.hears(app, .didReceiveEvent) ? mail : nil,
             at: now
         )
         // Whatever comes of it: the next time is a period away, or when it has slept again.

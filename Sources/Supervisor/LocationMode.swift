@@ -190,11 +190,8 @@ final class LocationMode: EventSource {
 
     private func mail(_ position: Position, to app: AppRuntime) -> MailDraft? {
         let machine = machine(app.id)
-        let hears =
-            supervisor.hearsByChannel(app.id) || machine.rules.readiness == .delegate
-            || app.specification.signals[.didReceiveEvent] != nil
         // It runs and has no ears: nothing would ever take it away.
-        if machine.isAlive, machine.transition != .launching, !hears { return nil }
+        if machine.isAlive, machine.transition != .launching, !supervisor.hears(app, .didReceiveEvent) { return nil }
         return MailDraft(
             topic: "location",
             message: Message.didReceiveEvent.rawValue,

@@ -50,7 +50,7 @@ extension Timers {
             coalescing: .latest,
             sender: "fetch"
         )
-        let hears = supervisor.hears(.performFetch, app)
+        let hears = supervisor.hears(app, .performFetch)
         let event = WakeEvent(
             .fetch,
             "fetch",

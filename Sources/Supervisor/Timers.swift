@@ -197,7 +197,7 @@ final class Timers: EventSource {
 
     private func event(_ timer: TimerSpecification, _ app: AppRuntime, now: ClockPair, at: Duration) -> WakeEvent {
         var mail: MailDraft?
-        if timer.payload != nil || timer.wake == .none || supervisor.hears(.didReceiveEvent, app) {
+        if timer.payload != nil || timer.wake == .none || supervisor.hears(app, .didReceiveEvent) {
             mail = MailDraft(
                 topic: "timer:\(timer.name)",
                 message: Message.didReceiveEvent.rawValue,
@@ -273,14 +273,6 @@ final class Timers: EventSource {
             table.updateTimer(key) { $0.zoneChanged(expressions, now: now) }
         }
         arm()
-    }
-}
-
-extension Supervisor {
-    /// Whether the app hears a message, now or when it runs: by its delegate, or by the signal that it is mapped to.
-    func hears(_ message: Message, _ app: AppRuntime) -> Bool {
-        let machine = coordinator.machine(app.id)
-        return machine.hasDelegate || machine.rules.readiness == .delegate || app.specification.signals[message] != nil
     }
 }
 

@@ -54,7 +54,7 @@ final class WallClock: EventSource {
     func forget(_ app: AppRuntime) {}
 
     private func mayHear(_ app: AppRuntime) -> Bool {
-        app.specification.notifications.contains(.clock) && supervisor.hears(.significantTimeChange, app)
+        app.specification.notifications.contains(.clock) && supervisor.hears(app, .significantTimeChange)
     }
 
     private func follow() {

@@ -8,11 +8,13 @@ final class Child {
     /// The writing end of its standard input, where one was asked for.
     private var input: Int32 = -1
 
-    /// Starts it. Standard output and error go to files (appended), standard input is /dev/null or a pipe.
+    /// Starts it. Standard output and error go to files (appended), standard input is /dev/null or a pipe. `passed` is its
+    /// descriptor 3.
     init(
         _ arguments: [String],
         environment: [String: String] = [:],
         hasInput: Bool = false,
+        passed: Int32? = nil,
         output: String = "/dev/null",
         errors: String = "/dev/null"
     ) throws {
@@ -30,6 +32,7 @@ final class Child {
         }
         posix_spawn_file_actions_addopen(&actions, 1, output, O_WRONLY | O_CREAT | O_APPEND, 0o644)
         posix_spawn_file_actions_addopen(&actions, 2, errors, O_WRONLY | O_CREAT | O_APPEND, 0o644)
+        if let passed { posix_spawn_file_actions_adddup2(&actions, passed, 3) }
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }

@@ -7,7 +7,8 @@ struct Workload {
     var arguments: [String] = []
     /// Further settings, by the peer's name: lines of its configuration, for every app.
     var settings: [String: String] = [:]
-
+    /// Further lines of Torpor's configuration for one app, by its slot and the folder of the run on the tmpfs.
+    var tables: ((_ slot: Int, _ runtime: String) -> String)?
     /// What runs; nil: the worker.
     var program: String?
 

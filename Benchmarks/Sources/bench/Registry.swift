@@ -15,7 +15,7 @@ enum Registry {
     static var measurements: [any Measurement] {
         [
             Scale(), Idle(), Restart(), Suspend(), Asking(), Recovery(), Logging(), Heartbeats(), Bomb(), Policies(),
-            Delegates(), Density(),
+            Delegates(), Wakes(), Density(),
         ]
     }
 }

@@ -35,12 +35,20 @@ import TorporAPI
         return try #require(daemon.processes(of: app).first)
     }
 
+    /// It begins to play in the foreground and is to be suspended, on the way to which it is found to play.
+    private func plays(_ sound: Sound, _ daemon: Daemon) throws {
+        let pid = try player(daemon)
+        try daemon.done(.foreground, "player")
+        try sound.play(pid)
+        try daemon.done(.suspend, "player") { $0.wait = false }
+        try daemon.waitForEvent("player", "may stay in the background")
+    }
+
     @Test("An app that plays is not suspended; it is as soon as the sound has ended")
-    func plays() throws {
+    func playing() throws {
         let sound = Sound()
         try withDaemon(Self.toml, environment: sound.environment) { daemon in
-            try sound.play(try player(daemon))
-            try daemon.done(.suspend, "player") { $0.wait = false }
+            try plays(sound, daemon)
             let began = try daemon.waitForEvent("player", "may stay in the background")
             #expect(began.text.contains("(mode audio)"))
             try daemon.waitFor("player", "background")
@@ -85,9 +93,7 @@ import TorporAPI
     func forced() throws {
         let sound = Sound()
         try withDaemon(Self.toml, environment: sound.environment) { daemon in
-            try sound.play(try player(daemon))
-            try daemon.done(.suspend, "player") { $0.wait = false }
-            try daemon.waitForEvent("player", "may stay in the background")
+            try plays(sound, daemon)
             try daemon.done(.suspend, "player") { $0.force = true }
             #expect(daemon.isStopped("player"))
             #expect(try daemon.summary("player").holds.isEmpty)
@@ -103,9 +109,7 @@ import TorporAPI
     func recovery(endsMeanwhile: Bool) throws {
         let sound = Sound()
         try withDaemon(Self.toml, environment: sound.environment) { daemon in
-            try sound.play(try player(daemon))
-            try daemon.done(.suspend, "player") { $0.wait = false }
-            try daemon.waitForEvent("player", "may stay in the background")
+            try plays(sound, daemon)
             let before = try daemon.torpord()
             if endsMeanwhile { try sound.end() }
             kill(before, SIGKILL)
@@ -124,9 +128,7 @@ import TorporAPI
     func withdrawn() throws {
         let sound = Sound()
         try withDaemon(Self.toml, environment: sound.environment) { daemon in
-            try sound.play(try player(daemon))
-            try daemon.done(.suspend, "player") { $0.wait = false }
-            try daemon.waitForEvent("player", "may stay in the background")
+            try plays(sound, daemon)
             let without = Self.toml.replacingOccurrences(of: "background_modes = [\"audio\"]", with: "")
             try daemon.apply(without)
             try daemon.waitFor("player", "suspended")

@@ -42,12 +42,16 @@ final class GPSFake {
         child = process
     }
 
+    /// gpsd is there and hears no more.
+    func pause() { if let child { kill(child.processIdentifier, SIGSTOP) } }
+
     /// gpsd is gone.
     func stop() {
         guard let child else { return }
         let pid = child.processIdentifier
         let children = (try? String(contentsOfFile: "/proc/\(pid)/task/\(pid)/children", encoding: .utf8)) ?? ""
         // It ends its gpsd itself when it is told to end.
+        kill(pid, SIGCONT)
         child.interrupt()
         let end = Clock.monotonic() + .seconds(5)
         while child.isRunning, Clock.monotonic() < end { usleep(10_000) }

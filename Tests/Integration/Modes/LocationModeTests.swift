@@ -106,8 +106,11 @@ struct LocationModeTests {
         }
     }
 
-    @Test("Positions that come again and again wake an app and hold it in the background until they end")
-    func continuous() throws {
+    @Test(
+        "Positions that come again and again wake an app and hold it in the background until they end",
+        arguments: [true, false]
+    )
+    func continuous(gpsdGoes: Bool) throws {
         let gps = try GPSFake()
         try withDaemon(Self.toml(gps, #"launch = "background""#), files: Self.guide) { daemon in
             try daemon.waitForRecord("guide", "runs")
@@ -128,13 +131,13 @@ struct LocationModeTests {
             try daemon.eventually("another torpord runs") { (try? daemon.torpord()).map { $0 != before } ?? false }
             try daemon.waitUntilItAnswers()
             #expect(try daemon.summary("guide").holds == ["the mode location"])
-            gps.stop()
+            if gpsdGoes { gps.stop() } else { gps.pause() }
             try daemon.eventually("it sleeps when there was none for a while", within: .seconds(25)) {
                 try daemon.summary("guide").state == "suspended"
             }
             #expect(daemon.isStopped("guide"))
             let checks = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "doctor"]).output
-            #expect(checks.contains("1 receiver, no position"))
+            #expect(checks.contains(gpsdGoes ? "does not answer as it should" : "1 receiver, no position"), "\(checks)")
         }
     }
 

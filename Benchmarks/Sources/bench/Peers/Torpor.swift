@@ -73,7 +73,7 @@ final class TorporSession: Session {
             let command = ([load.program ?? bench.worker, "\(slot)"] + load.arguments).map { "\"\($0)\"" }.joined(
                 separator: ", "
             )
-            text += "[apps.w\(slot)]\nexec = [\(command)]\n"
+            text += "[apps.w\(slot)]\nexec = [\(command)]\n" + (load.tables?(slot, runtime) ?? "")
         }
         configuration = text
         try text.write(toFile: folder + "/torpor.toml", atomically: false, encoding: .utf8)
