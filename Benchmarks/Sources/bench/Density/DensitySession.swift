@@ -238,12 +238,17 @@ final class DensityTorpor: DensitySession {
     }
 
     override func launch(_ slots: Range<Int>) throws {
-        let names = slots.map { "w\($0)" }.joined(separator: " ")
-        let how = slots.lowerBound < plan.hot ? "" : "--background "
-        try running().run(
-            "\(binary("torpor")) start \(how)--no-wait \(names) --socket \(runtime)/io.torpor",
-            seconds: 30
-        )
+        let (used, others) = (slots.filter { $0 < plan.hot }, slots.filter { $0 >= plan.hot })
+        if !used.isEmpty {
+            let names = used.map { "w\($0)" }.joined(separator: " ")
+            let command = "\(binary("torpor")) start --no-wait \(names) --socket \(runtime)/io.torpor"
+            try running().run(command, seconds: 30)
+        }
+        // The first who asks for them is who launches them.
+        guard !others.isEmpty else { return }
+        let ports = others.map { "\(DensityPlan.port + $0)" }.joined(separator: " ")
+        let ask = "exec 3<>/dev/tcp/127.0.0.1/$0 && printf \"GET /?q=1 HTTP/1.0\\r\\n\\r\\n\" >&3 && cat <&3"
+        try running().run("for port in \(ports); do bash -c '\(ask)' $port >/dev/null 2>&1 & done", seconds: 30)
     }
 
     private var configuration: String {
