@@ -46,7 +46,7 @@ public struct AppMachine: Sendable {
     /// Its grant of background time is over, and something holds it.
     var grantIsOver = false
     /// Only an event woke it: it is suspended again when its time is over.
-    var sleepsAgain = false
+    public internal(set) var sleepsAgain = false
     /// Background time that it has after a launch for an event; nil for `event_time`.
     var wokenFor: Duration?
     /// It is suspended whatever holds it.

@@ -263,6 +263,14 @@ extension Supervisor {
                     return nil  // How it ends will tell whether it opted out or somebody stopped it.
                 }
                 if goal == .suspended, machine.goal == .background {
+                    if machine.sleepsAgain {
+                        return result(
+                            app,
+                            ok: false,
+                            "was woken by an event meanwhile, and sleeps again after its time for that",
+                            "overtaken"
+                        )
+                    }
                     return machine.transition == nil
                         ? result(app, ok: false, "could not be stopped in time and goes on in the background", "failed")
                         : nil

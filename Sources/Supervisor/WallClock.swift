@@ -78,11 +78,17 @@ final class WallClock: EventSource {
             let made = try Inotify()
             // Whoever sets the zone makes a new link and moves it over the old one: its other name goes.
             try made.watchRemovals(of: Self.directory)
+            Self.watchFile(made)
             zoneSource = try supervisor.loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.etcRang() }
             zoneWatch = made
         } catch {
             supervisor.log.warning("nobody is told when the time zone is changed: \(Self.directory): \(error)")
         }
+    }
+
+    /// Where it is no link somebody may write into it.
+    private static func watchFile(_ inotify: Inotify) {
+        _ = try? Inotify.watch(inotify.descriptor.raw, directory + "/localtime", .writtenAndClosed)
     }
 
     private static func difference(_ now: ClockPair) -> Int64 { now.wall - now.running.microseconds }
@@ -117,7 +123,10 @@ final class WallClock: EventSource {
     }
 
     private func etcRang() {
-        zoneWatch?.drain()
+        if let zoneWatch {
+            zoneWatch.drain()
+            Self.watchFile(zoneWatch)
+        }
         look(step: 0)
     }
 

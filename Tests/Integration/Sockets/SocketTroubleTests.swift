@@ -44,6 +44,28 @@ import TorporAPI
         }
     }
 
+    @Test("who suspends an app for which something waits is told so, not that it could not be stopped")
+    func suspendedAndWoken() throws {
+        let port = try SocketServer.freePort()
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "background"
+            wake_storm = { limit = 0 }
+            sockets = [{ stream = "127.0.0.1:\(port)" }]
+            """
+        try withDaemon(toml) { daemon in
+            try daemon.waitFor("web", "background")
+            let waiting = try daemon.connection(port, sending: "x")
+            for _ in 0..<10 {
+                let result = try daemon.verb(.suspend, "web")
+                #expect(result.ok || result.error == "overtaken", "\(result)")
+                try daemon.waitFor("web", "background")
+            }
+            withExtendedLifetime(waiting) {}
+        }
+    }
+
     @Test("what an earlier program left at a path is replaced, what somebody uses is not")
     func paths() throws {
         let toml =

@@ -66,6 +66,32 @@ struct ClockTests {
         }
     }
 
+    @Test("Also where the file is no link, and is written into")
+    func writtenInPlace() throws {
+        try withZones(Delegates.head, files: Delegates.files()) { daemon in
+            try daemon.done(.start, "web")
+            let file = daemon.directory + "/etc/localtime"
+            func zone(_ name: String) throws -> Data {
+                try Data(contentsOf: URL(fileURLWithPath: "/usr/share/zoneinfo/" + name))
+            }
+            // In the place of the link there is a file.
+            try zone("Asia/Tokyo").write(to: URL(fileURLWithPath: file), options: .atomic)
+            try daemon.eventually("torpord knows of it") {
+                try daemon.events().contains { $0.text == "the time zone is JST now" }
+            }
+            let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
+            try handle.write(contentsOf: try zone("Asia/Kolkata"))
+            try handle.truncate(atOffset: UInt64(try zone("Asia/Kolkata").count))
+            try handle.close()
+            try daemon.eventually("torpord knows of it") {
+                try daemon.events().contains { $0.text == "the time zone is IST now" }
+            }
+            try daemon.eventually("the app is told") {
+                try daemon.heard().filter { $0.name == "significantTimeChange" }.count == 2
+            }
+        }
+    }
+
     @Test("A delegate is told what has changed, of several changes the last")
     func delegate() throws {
         try withZones(Delegates.head, files: Delegates.files()) { daemon in
