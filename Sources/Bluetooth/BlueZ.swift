@@ -48,6 +48,8 @@ package final class BlueZ {
     /// UUIDs of services, by their objects.
     private var services: [String: String] = [:]
     private var subscriptions: [String: BusSlot?] = [:]
+    /// Calls that end subscriptions, until they are answered.
+    private var leaving: [String: BusSlot?] = [:]
     private var slots: [BusSlot?] = []
     private var monitor: BusMonitor?
     /// Processes by the unique names of their connections, which are never given twice.
@@ -204,6 +206,19 @@ package final class BlueZ {
         else { return }
         // Whether it can is the device's affair: without it values come as long as somebody else asks for them.
         subscriptions[path] = connection.call(Self.name, path, Self.gattCharacteristic, "StartNotify") { _ in }
+    }
+
+    /// Others are wanted than before (``wants``).
+    package func wantsChanged() {
+        for (path, characteristic) in characteristics {
+            if let device = devices[characteristic.device], wants?(characteristic, device) ?? false {
+                subscribe(path)
+            } else if subscriptions.removeValue(forKey: path) != nil, let connection = service.connection {
+                leaving[path] = connection.call(Self.name, path, Self.gattCharacteristic, "StopNotify") { [weak self] _ in
+                    self?.leaving[path] = nil
+                }
+            }
+        }
     }
 
     // MARK: Requests

@@ -58,15 +58,7 @@ enum BluetoothReader {
 
     static func triggers(_ context: Context, _ node: Node) -> [BluetoothTrigger]? {
         guard let triggers = Read.elements(context, node, of: "tables", trigger) else { return nil }
-        var seen: Set<String> = []
-        for trigger in triggers where !seen.insert(trigger.name).inserted {
-            context.error(
-                "two of them are called \(quoted(trigger.name)): give each a name of its own",
-                at: node.position
-            )
-            return nil
-        }
-        return triggers
+        return Read.unique(context, node, triggers, by: \.name)
     }
 
     private static func trigger(_ context: Context, _ node: Node) -> BluetoothTrigger? {

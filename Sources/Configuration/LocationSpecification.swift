@@ -125,15 +125,7 @@ enum LocationReader {
     static func regions(_ context: Context, _ node: Node) -> [RegionSpecification]? {
         guard var regions = Read.elements(context, node, of: "tables", region) else { return nil }
         for index in regions.indices where regions[index].name.isEmpty { regions[index].name = "\(index + 1)" }
-        var seen: Set<String> = []
-        for region in regions where !seen.insert(region.name).inserted {
-            context.error(
-                "two regions are called \(quoted(region.name)): give each a name of its own",
-                at: node.position
-            )
-            return nil
-        }
-        return regions
+        return Read.unique(context, node, regions, by: \.name)
     }
 
     private static func region(_ context: Context, _ node: Node) -> RegionSpecification? {

@@ -12,6 +12,7 @@ enum SupervisorKeyEffects {
             .table("memory", \.memory, .live, MemorySpecification.members),
             .value("on_exit", \.onExit, .live),
             .value("operators", \.operators, .live),
+            .value("posters", \.posters, .live),
             .value("orphans", \.orphans, .live),
             .value("policies", \.policies, .live),
             .value("readers", \.readers, .live),

@@ -16,6 +16,7 @@ enum SupervisorKeys {
         .value("orphans", \.orphans) { Read.choice($0, $1) },
         .value("policies", \.policies, Read.texts),
         .value("policy_directory", \.policyDirectory, Read.path),
+        .value("posters", \.posters, Read.texts),
         .value("readers", \.readers, Read.texts),
         .value("runtime_directory", \.runtimeDirectory, Read.path),
         .value("session", \.session, Read.session),

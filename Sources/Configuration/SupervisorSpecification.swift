@@ -14,6 +14,8 @@ public struct SupervisorSpecification: Sendable, Hashable {
     public var readers: [String] = []
     /// Names or numbers of the groups that may change.
     public var operators: [String] = []
+    /// Names or numbers of the groups that may post to apps.
+    public var posters: [String] = []
     /// The app with which the supervisor ends, as a container does with its main process.
     public var main: String?
     /// What is done when the machine is short of memory.

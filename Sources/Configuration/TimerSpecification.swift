@@ -65,12 +65,7 @@ enum TimerReader {
         let timers = Read.elements(context, node, of: "tables", timer)
         guard var timers else { return nil }
         for index in timers.indices where timers[index].name.isEmpty { timers[index].name = "\(index + 1)" }
-        var seen: Set<String> = []
-        for timer in timers where !seen.insert(timer.name).inserted {
-            context.error("two timers are called \(quoted(timer.name)): give each a name of its own", at: node.position)
-            return nil
-        }
-        return timers
+        return Read.unique(context, node, timers, by: \.name)
     }
 
     private static func timer(_ context: Context, _ node: Node) -> TimerSpecification? {

@@ -15,6 +15,13 @@ final class SupervisorLink {
     /// Posts, and waits until it is known what became of it. A message whose reply was lost with the connection is
     /// posted again, with the token by which the supervisor knows it.
     func post(_ push: Push) -> PostOutcome {
+        // Asked again and again it would not be taken either.
+        guard push.payload.isNested(atMost: JSON.payloadDepthLimit) else {
+            return .refused("it is nested more than \(JSON.payloadDepthLimit) deep")
+        }
+        guard push.payload.serialised().count <= JSON.payloadSizeLimit else {
+            return .refused("it has more than \(JSON.payloadSizeLimit >> 10) KiB as JSON")
+        }
         do throws(VarlinkClientError) {
             let client = try connected()
             return .taken(try client.call(deadline: Clock.monotonic() + patience) { push.call })

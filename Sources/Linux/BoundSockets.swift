@@ -212,7 +212,7 @@ extension Sockets {
         try at(.owner) { () throws(Errno) in
             do throws(Errno) {
                 if node.uid != nil || node.gid != nil { try File.setOwner(path, uid: node.uid, gid: node.gid) }
-                try File.setMode(path, node.mode)
+                try File.setMode(path, node.mode, followLinks: false)
             } catch {
                 try? File.remove(path)
                 throw error

@@ -292,8 +292,17 @@ public enum File {
     /// Makes a symbolic link at `path` that points to `target`.
     public static func link(_ path: String, to target: String) throws(Errno) { try call { symlink(target, path) } }
 
-    /// Sets the permission bits.
-    public static func setMode(_ path: String, _ mode: UInt32) throws(Errno) { try call { chmod(path, mode_t(mode)) } }
+    /// Sets the permission bits. ELOOP for a symbolic link that is not to be followed.
+    public static func setMode(_ path: String, _ mode: UInt32, followLinks: Bool = true) throws(Errno) {
+        guard !followLinks else {
+            try call { chmod(path, mode_t(mode)) }
+            return
+        }
+        // fchmodat(2) cannot do it before Linux 6.6.
+        let node = try open(path, [.path, .noFollow])
+        guard try status(descriptor: node.raw).kind != .link else { throw .tooManySymbolicLinkLevels }
+        _ = try node.withRaw { raw throws(Errno) in try call { chmod("/proc/self/fd/\(raw)", mode_t(mode)) } }
+    }
 
     /// Sets owner and group without following a symbolic link; nil leaves one as it is.
     public static func setOwner(_ path: String, uid: UInt32?, gid: UInt32?) throws(Errno) {

@@ -30,6 +30,16 @@ public enum ThisProcess {
         return result
     }
 
+    /// The whole environment, by name.
+    public static var variables: [String: String] {
+        var result: [String: String] = [:]
+        for entry in environment {
+            guard let split = entry.firstIndex(of: "=") else { continue }
+            result[String(entry[..<split])] = String(entry[entry.index(after: split)...])
+        }
+        return result
+    }
+
     /// Sets or (nil) removes a variable.
     public static func setEnvironment(_ name: String, _ value: String?) {
         if let value { setenv(name, value, 1) } else { unsetenv(name) }

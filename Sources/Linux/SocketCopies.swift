@@ -104,17 +104,21 @@ public final class SocketCopyReading {
     public private(set) var seen: Set<UInt32>
     private let pidfd: Descriptor
     private let directory: OpaquePointer
+    private let most: Int
     private var count = 0
 
     /// Begins with the first descriptor of a process. EACCES for a process that may not be looked into, ENOENT for one that
     /// is gone.
     ///
-    /// - Parameter seen: numbers of sockets that are not wanted again.
-    public init(_ pid: Int32, pidfd: Descriptor, seen: Set<UInt32> = []) throws(Errno) {
+    /// - Parameters:
+    ///   - seen: numbers of sockets that are not wanted again.
+    ///   - most: with one more it is EMFILE.
+    public init(_ pid: Int32, pidfd: Descriptor, seen: Set<UInt32> = [], most: Int = .max) throws(Errno) {
         guard let directory = opendir("/proc/\(pid)/fd") else { throw Errno(rawValue: errno) }
         self.directory = directory
         self.pidfd = pidfd
         self.seen = seen
+        self.most = most
     }
 
     deinit { closedir(directory) }
@@ -152,6 +156,7 @@ public final class SocketCopyReading {
             // Its number may be another's by now.
             (try? File.status(descriptor: descriptor.raw).inode) == UInt64(inode)
         else { return }
+        guard copies.count < most else { throw .tooManyOpenFiles }
         copies.append(SocketCopy(descriptor: descriptor, inode: inode, facts: facts))
     }
 }

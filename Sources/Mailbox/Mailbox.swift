@@ -18,6 +18,9 @@ public struct Mailbox: Sendable {
     }
 
     /// Why something has no place.
+    /// Bytes that a payload may have, also one that several became.
+    public static let longestPayload = JSON.payloadSizeLimit
+
     public enum Refusal: Error, Sendable, Hashable, CustomStringConvertible {
         /// As many wait as may.
         case tooMany(Int)
@@ -70,6 +73,7 @@ public struct Mailbox: Sendable {
         limits: Limits = Limits()
     ) throws(Refusal) -> Change {
         try Self.check(draft)
+        try Self.check(draft.payload)
         if let index = items.lastIndex(where: { !$0.isInFlight && $0.draft.coalesces(with: draft) }) {
             var mail = items[index]
             let before = mail.size
@@ -83,6 +87,7 @@ public struct Mailbox: Sendable {
                 bytes -= before
                 return .cancelled(mail)
             }
+            try Self.check(mail.draft.payload)
             guard mail.size <= before || bytes - before + mail.size <= limits.bytes else {
                 throw .tooLarge(limits.bytes)
             }
@@ -117,6 +122,15 @@ public struct Mailbox: Sendable {
 
     // MARK: Coalescing
 
+    private static func check(_ payload: JSON) throws(Refusal) {
+        guard payload.isNested(atMost: JSON.payloadDepthLimit) else {
+            throw .payload("takes payloads that are nested at most \(JSON.payloadDepthLimit) deep")
+        }
+        guard payload.serialised().count <= longestPayload else {
+            throw .payload("takes payloads of at most \(longestPayload >> 10) KiB, together with what becomes one with them")
+        }
+    }
+
     private static func check(_ draft: MailDraft) throws(Refusal) {
         switch draft.coalescing {
         case .all, .latest, .count: break
@@ -143,13 +157,25 @@ public struct Mailbox: Sendable {
     /// The merge patch `second` applied to `first`.
     private static func merge(_ first: JSON, _ second: JSON) -> JSON {
         guard let patch = second.objectValue else { return second }
-        var object = first.objectValue ?? JSONObject()
+        var members = first.objectValue?.members ?? []
+        // Looked up, not searched for: a payload may have thousands.
+        var places = Dictionary(members.enumerated().map { ($1.name, $0) }, uniquingKeysWith: { $1 })
+        var gone: Set<Int> = []
         for member in patch.members {
-            // An Optional of JSON: nil alone could as well be null.
-            let merged: JSON? =
-                member.value.isNull ? JSON?.none : merge(object[member.name] ?? .null, member.value)
-            object[member.name] = merged
+            let place = places[member.name]
+            if member.value.isNull {
+                if let place { gone.insert(place) }
+                continue
+            }
+            let merged = merge(place.map { members[$0].value } ?? .null, member.value)
+            if let place {
+                members[place].value = merged
+                gone.remove(place)
+            } else {
+                places[member.name] = members.count
+                members.append(JSONObject.Member(name: member.name, value: merged))
+            }
         }
-        return .object(object)
+        return .object(JSONObject(members: members.indices.filter { !gone.contains($0) }.map { members[$0] }))
     }
 }

@@ -138,7 +138,12 @@ public final class PathWatcher {
     // MARK: Walks
 
     private func walk() {
-        guard underWay.isEmpty, !dirty.isEmpty else { return }
+        guard underWay.isEmpty else { return }
+        guard !dirty.isEmpty else {
+            // What was to be looked at is watched no more.
+            source?.setEvents(.readable)
+            return
+        }
         let now = loop.now
         guard now - walkedAt >= Self.gathering else {
             source?.setEvents([])

@@ -23,7 +23,7 @@ public final class Store {
     public private(set) var replayed = 0
     /// What changed before the file was read, by that torpord or this one: what the file held is older.
     var beforeLoad: [StoreJournal.Item] = []
-    private(set) var isLoaded = false
+    public private(set) var isLoaded = false
     /// Who waits for what is saved to be on the disk, and whether some are being served.
     var waitingForSync: [(deadline: Duration, completion: (Unavailable?) -> Void)] = []
     var isSyncing = false
@@ -45,7 +45,12 @@ public final class Store {
     private struct Pending {
         let deadline: Duration
         let completion: (StoreAnswer) -> Void
+        /// Gets the answer that comes after the deadline; nil: nobody wants it.
+        var late: ((StoreAnswer) -> Void)?
     }
+
+    /// Later than any disk answers.
+    private static let never = Duration.seconds(100 * 365 * 86_400)
 
     /// Why a question has no answer.
     public struct Unavailable: Error, Sendable, Hashable, CustomStringConvertible {
@@ -225,25 +230,38 @@ public final class Store {
 
     /// Gives what the file held when it was opened. To be called once, before anything else is asked.
     ///
-    /// - Parameter limit: when the disk takes longer, the completion gets what an empty file holds.
-    public func load(within limit: Duration = .seconds(10), _ completion: @escaping (StoreContents) -> Void) {
-        ask(.load, within: limit) { [weak self] answer in
-            var contents = StoreContents()
-            if case .contents(let found) = answer { contents = found }
-            if let self {
-                self.lastSequence = max(self.lastSequence, contents.lastSequence)
-                for item in self.beforeLoad {
-                    switch item {
-                    case .removal(let app): contents.forget(app: app)
-                    case .change(let change): contents.apply(change)
-                    case .event, .report: break
-                    }
-                }
-                self.beforeLoad = []
-                self.isLoaded = true
-            }
-            completion(contents)
+    /// - Parameters:
+    ///   - limit: when the disk takes longer, the completion gets what an empty file holds.
+    ///   - late: gets then what the file does hold, when the disk has answered; until then it is not known (``isLoaded``).
+    public func load(
+        within limit: Duration = .seconds(10),
+        late: ((StoreContents) -> Void)? = nil,
+        _ completion: @escaping (StoreContents) -> Void
+    ) {
+        func take(_ completion: @escaping (StoreContents) -> Void) -> (StoreAnswer) -> Void {
+            { [weak self] in self?.loaded($0, completion) }
         }
+        ask(.load, within: limit, late: late.map(take), take(completion))
+    }
+
+    private func loaded(_ answer: StoreAnswer, _ completion: (StoreContents) -> Void) {
+        var contents = StoreContents()
+        switch answer {
+        case .later: return completion(contents)
+        case .contents(let found): contents = found
+        case .events, .reports, .flushed, .failed: break
+        }
+        lastSequence = max(lastSequence, contents.lastSequence)
+        for item in beforeLoad {
+            switch item {
+            case .removal(let app): contents.forget(app: app)
+            case .change(let change): contents.apply(change)
+            case .event, .report: break
+            }
+        }
+        beforeLoad = []
+        isLoaded = true
+        completion(contents)
     }
 
     /// Gives the events that the query wants, the oldest first; all that was appended before is seen, except what
@@ -257,7 +275,7 @@ public final class Store {
             switch answer {
             case .events(let events): completion(.success(events))
             case .failed(let reason): completion(.failure(Unavailable(description: reason)))
-            case .contents, .reports, .flushed: break
+            case .contents, .reports, .flushed, .later: break
             }
         }
     }
@@ -272,7 +290,7 @@ public final class Store {
             switch answer {
             case .reports(let reports): completion(.success(reports))
             case .failed(let reason): completion(.failure(Unavailable(description: reason)))
-            case .contents, .events, .flushed: break
+            case .contents, .events, .flushed, .later: break
             }
         }
     }
@@ -284,7 +302,12 @@ public final class Store {
         }
     }
 
-    func ask(_ request: StoreRequest, within limit: Duration, _ completion: @escaping (StoreAnswer) -> Void) {
+    func ask(
+        _ request: StoreRequest,
+        within limit: Duration,
+        late: ((StoreAnswer) -> Void)? = nil,
+        _ completion: @escaping (StoreAnswer) -> Void
+    ) {
         nextTicket += 1
         let ticket = nextTicket
         let isTaken = doorbell != nil && !isClosed && queue.withLock { $0.ask(request, ticket: ticket) }
@@ -292,7 +315,7 @@ public final class Store {
             loop.later { completion(.failed("too much waits for the disk already")) }
             return
         }
-        pending[ticket] = Pending(deadline: loop.now + limit, completion: completion)
+        pending[ticket] = Pending(deadline: loop.now + limit, completion: completion, late: late)
         queue.wake()
         armTimer()
     }
@@ -308,9 +331,11 @@ public final class Store {
     private func giveUpOnOld() {
         let now = loop.now
         let old = pending.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
-        for (ticket, _) in old { pending[ticket] = nil }
+        for (ticket, entry) in old {
+            pending[ticket] = entry.late.map { Pending(deadline: now + Self.never, completion: $0) }
+        }
         armTimer()
-        for (_, entry) in old { entry.completion(.failed("the disk does not answer")) }
+        for (_, entry) in old { entry.completion(entry.late == nil ? .failed("the disk does not answer") : .later) }
     }
 
     /// The writer has rung.

@@ -114,7 +114,7 @@ public final class StoreJournal {
     private func append(kind: UInt8, _ numbers: [Int64], _ texts: [String?]) {
         let length = texts.reduce(numbers.count * 8) { $0 + 4 + ($1?.utf8.count ?? 0) }
         let size = (Self.frameHead + length + 7) & ~7
-        guard size <= capacity / 4 else { return }
+        guard size <= capacity / 2 else { return }
         let room = capacity - Int(end) & (capacity - 1)
         if size > room {
             free(room)

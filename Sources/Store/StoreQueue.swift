@@ -33,6 +33,8 @@ enum StoreAnswer: Sendable {
     case reports([StoredReport])
     case flushed
     case failed(String)
+    /// It takes longer than whoever asked wants to wait; another answer comes behind this one.
+    case later
 }
 
 /// What waits between the loop's thread and the writer's: bounded, and coalesced by app.

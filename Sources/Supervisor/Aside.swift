@@ -38,7 +38,8 @@ final class Aside<Question: Sendable, Answer: Sendable> {
     }
 
     private func begin() {
-        guard let first = waiting.first else { return }
+        // Who was just answered may have asked again, and begun the next reading with that.
+        guard underWay.isEmpty, let first = waiting.first else { return }
         let question = waiting.dropFirst().reduce(into: first.question) { join(&$0, $1.question) }
         underWay = waiting.map(\.completion)
         waiting = []

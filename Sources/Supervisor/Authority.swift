@@ -3,14 +3,17 @@ import Linux
 import TorporAPI
 import VarlinkServer
 
-/// Who may ask what: root and the supervisor's own user everything, `readers` may look, `operators` may also act.
+/// Who may ask what: root and the supervisor's own user everything, `readers` may look, `operators` may also act; `posters`
+/// may post to apps, and nothing else.
 struct Authority {
     private let readers: [String]
     private let operators: [String]
+    private let posters: [String]
 
     init(_ specification: SupervisorSpecification) {
         readers = specification.readers
         operators = specification.operators
+        posters = specification.posters
     }
 
     /// Why the peer may not ask that, in a sentence; nil when it may.
@@ -18,6 +21,7 @@ struct Authority {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
         let groups = Set(peer.groups + [peer.gid])
         if isMember(groups, of: operators) { return nil }
+        if case .post = request, isMember(groups, of: posters) { return nil }
         if request.onlyLooks {
             if isMember(groups, of: readers) { return nil }
             return "user \(peer.uid) may not look at this supervisor: it needs to be in one of the groups named by "

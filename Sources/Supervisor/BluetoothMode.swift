@@ -34,7 +34,10 @@ final class BluetoothMode: EventSource {
             blueZ = nil
             return
         }
-        guard blueZ == nil || seesRequests == peripherals.isEmpty else { return }
+        guard blueZ == nil || seesRequests == peripherals.isEmpty else {
+            blueZ?.wantsChanged()
+            return
+        }
         seesRequests = !peripherals.isEmpty
         let made = BlueZ(supervisor.loop, seesRequests: seesRequests)
         made.wants = { [weak self] characteristic, device in self?.wants(characteristic, device) ?? false }

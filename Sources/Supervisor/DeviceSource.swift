@@ -39,24 +39,23 @@ final class DeviceSource: EventSource {
     /// What is tried again when an app is held back no longer.
     private var heldBack: [AppID: [WakeEvent]] = [:]
     /// Which devices fitted, for the next torpord.
-    private var memory: Descriptor?
+    private let kept: KeptBytes
     /// Which had fitted when the torpord before this one ended, by entry; nil: there was none.
     private var remembered: [String: Set<String>]?
 
     /// An accessory has this long to say what it has to say, each time.
     private static let dataTime = Duration.seconds(10)
-    private static let mostRemembered = 1 << 20
     /// Nodes that an earlier torpord had opened, until somebody waits for their data again.
     private var inherited: [String: Descriptor] = [:]
 
     init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
         work = SideWork(supervisor.loop, named: "devices")
-        memory = supervisor.inheritance.take(HeldName.devices).first
+        kept = KeptBytes(supervisor, named: HeldName.devices, most: 1 << 20)
         for name in supervisor.inheritance.remaining {
             if let node = HeldName.node(of: name) { inherited[node] = supervisor.inheritance.take(name).first }
         }
-        guard let memory, let bytes = try? File.read(memory.raw, at: 0, maximum: Self.mostRemembered) else { return }
+        guard let bytes = kept.bytes else { return }
         let fields = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
         var all: [String: Set<String>] = [:]
         for index in stride(from: 0, to: fields.count - 1, by: 2) {
@@ -71,7 +70,7 @@ final class DeviceSource: EventSource {
         let nodes = entries.values.flatMap(\.nodes).compactMap { node, watch in
             watch.descriptor.map { (name: HeldName.node(node), descriptors: [$0.raw]) }
         }
-        return (memory.map { [(HeldName.devices, [$0.raw])] } ?? []) + nodes
+        return kept.held + nodes
     }
 
     // MARK: What is followed
@@ -213,11 +212,12 @@ final class DeviceSource: EventSource {
         let wake = entry.trigger.wake.wake(for: what == .data ? Self.dataTime : nil)
         var event = WakeEvent(.device, entry.trigger.name, text, wake: wake, mail: mail, at: supervisor.loop.now)
         let outcome = supervisor.happened(event, for: app)
-        guard case .heldBack(_, let until) = outcome else { return }
+        guard case .heldBack = outcome else { return }
+        let isTriedAgain = supervisor.wakes.isTriedAgain(outcome, app)
         if what == .data {
             // It is still there to be read when the app may be woken again.
-            if until == nil { entry.isRefused = true }
-        } else if until != nil {
+            if !isTriedAgain { entry.isRefused = true }
+        } else if isTriedAgain {
             event.mail = nil
             heldBack[app.id, default: []].append(event)
         }
@@ -268,7 +268,7 @@ final class DeviceSource: EventSource {
         guard let entries = ofApp[app.id] else { return }
         for entry in entries { waitForData(entry) }
         for event in heldBack.removeValue(forKey: app.id) ?? [] {
-            guard case .heldBack(_, .some) = supervisor.happened(event, for: app) else { continue }
+            guard supervisor.wakes.isTriedAgain(supervisor.happened(event, for: app), app) else { continue }
             heldBack[app.id, default: []].append(event)
         }
     }
@@ -288,19 +288,7 @@ final class DeviceSource: EventSource {
         for (key, entry) in entries {
             for path in entry.devices.keys { bytes += Array(key.utf8) + [0] + Array(path.utf8) + [0] }
         }
-        guard memory != nil || !entries.isEmpty, bytes.count <= Self.mostRemembered else { return }
-        do throws(Errno) {
-            if memory == nil {
-                let made = try Memory.file(named: "torpor-devices")
-                supervisor.hold(HeldName.devices, made.raw)
-                memory = made
-            }
-            guard let memory else { return }
-            try File.truncate(memory.raw, to: 0)
-            try File.write(memory.raw, at: 0, bytes)
-        } catch {
-            supervisor.log.debug("which devices are there is not kept for the next torpord: \(error)")
-        }
+        if kept.exists || !entries.isEmpty { kept.keep(bytes) }
     }
 }
 

@@ -70,7 +70,13 @@ final class ListeningSocket {
         let old = specification
         specification = new
         guard let descriptor, new != old else { return [] }
+        if old.priority != nil, new.priority == nil { try? Sockets.set(descriptor.raw, .priority, 0) }
         var warnings = setOptions()
+        for (name, was, size) in [
+            ("receive_buffer", old.receiveBuffer, new.receiveBuffer), ("send_buffer", old.sendBuffer, new.sendBuffer),
+        ] where was != nil && size == nil {
+            warnings.append("its socket \(label) has the \(name) that it had until it is bound anew")
+        }
         if new.backlog != old.backlog, new.plan.kind != .datagram {
             do throws(BindFailure) {
                 try Sockets.listen(descriptor.raw, backlog: new.backlog)
@@ -81,10 +87,12 @@ final class ListeningSocket {
         }
         guard case .path(let path) = new.plan.address else { return warnings }
         if new.mode != old.mode || new.owner != old.owner || new.group != old.group {
-            let node = Self.node(new)
+            let wanted = Self.node(new)
             do throws(Errno) {
-                if node.uid != nil || node.gid != nil { try File.setOwner(path, uid: node.uid, gid: node.gid) }
-                try File.setMode(path, node.mode)
+                // Its folder may be the app's, which may have put anything into its place.
+                guard isOwnNode(path) else { throw .noSuchFileOrDirectory }
+                if wanted.uid != nil || wanted.gid != nil { try File.setOwner(path, uid: wanted.uid, gid: wanted.gid) }
+                try File.setMode(path, wanted.mode, followLinks: false)
             } catch {
                 warnings.append("owner and mode of \(path) cannot be changed (\(error))")
             }
@@ -199,11 +207,24 @@ final class ListeningSocket {
         descriptor = nil
         guard specification.removeOnStop, case .path(let path) = specification.plan.address else { return }
         for link in specification.symlinks { Self.removeLink(link, to: path) }
-        guard let node, let status = try? File.status(path, followLinks: false), status.kind == .socket,
-            status.device == node.device, status.inode == node.inode
-        else { return }
-        try? File.remove(path)
+        if isOwnNode(path) { try? File.remove(path) }
     }
+
+    private func isOwnNode(_ path: String) -> Bool {
+        guard let node, let status = try? File.status(path, followLinks: false), status.kind == .socket else {
+            return false
+        }
+        return status.device == node.device && status.inode == node.inode
+    }
+
+    /// Whether the app has shut it down (shutdown(2)): for all who have it, and for good.
+    var isShutDown: Bool {
+        guard let descriptor else { return false }
+        return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
+    }
+
+    /// What is told of one that was shut down.
+    static let shutDown: IOEvents = [.hangup, .peerClosed]
 
     // MARK: What waits
 
@@ -241,8 +262,9 @@ final class ListeningSocket {
 
     /// Keeps new connections waiting, or lets them in (`user = true`).
     func withhold(_ isHeld: Bool) {
+        let isHeld = isHeld && specification.user
         guard specification.user || isWithheld ?? false, let descriptor, isWithheld != isHeld else { return }
-        try? Sockets.holdBack(descriptor.raw, isHeld && specification.user)
+        try? Sockets.holdBack(descriptor.raw, isHeld)
         isWithheld = isHeld
     }
 }

@@ -186,6 +186,7 @@ final class ListeningSockets: EventSource {
             guard let socket = set.sockets.first(where: { $0.specification.identity == specification.identity }) else {
                 continue
             }
+            if socket.isShutDown { close(socket) }
             if socket.descriptor == nil { bind(socket, of: app, isForLaunch: true) }
             guard let descriptor = socket.descriptor else {
                 arrangeRetry()
@@ -238,9 +239,13 @@ final class ListeningSockets: EventSource {
         guard let refusal = set.refusal else { return true }
         let now = supervisor.loop.now
         let isOver = refusal.until.map { $0 <= now } ?? (refusal.at + SocketSet.patience <= now)
-        guard isOver || refusal.of != SocketSet.Situation(machine) else { return false }
+        guard isOver || refusal.of != situation(machine) else { return false }
         set.refusal = nil
         return true
+    }
+
+    private func situation(_ machine: AppMachine) -> SocketSet.Situation {
+        SocketSet.Situation(machine, isBeforeFirstUnlock: supervisor.interruptions.isBeforeFirstUnlock)
     }
 
     private func watch(_ socket: ListeningSocket, of set: SocketSet, toWake: Bool) {
@@ -248,18 +253,32 @@ final class ListeningSockets: EventSource {
             if socket.wakes == toWake { return }
             stopWatching(socket)
         }
+        guard !socket.isShutDown else { return renew(socket, of: set) }
         guard let descriptor = socket.descriptor else { return }
         socket.wakes = toWake
         do throws(Errno) {
             // One that wakes nobody is told of once for each connection, so that it is seen filling up.
-            let events: IOEvents = toWake ? .readable : [.readable, .edgeTriggered]
-            socket.source = try supervisor.loop.watch(descriptor.raw, events) { [weak self, weak set, weak socket] _ in
+            let wanted: IOEvents = toWake ? [.readable, .peerClosed] : [.readable, .peerClosed, .edgeTriggered]
+            socket.source = try supervisor.loop.watch(descriptor.raw, wanted) { [weak self, weak set, weak socket] events in
                 guard let self, let set, let socket else { return }
+                guard events.isDisjoint(with: ListeningSocket.shutDown) else {
+                    self.stopWatching(socket)
+                    return self.renew(socket, of: set)
+                }
                 if toWake { self.arrived(at: socket, of: set) } else { self.waits(at: socket, of: set) }
             }
         } catch {
             supervisor.log.error("\(set.app.name): its socket \(socket.label) cannot be watched (\(error))")
         }
+    }
+
+    /// The app has shut it down, as many programs do when they end: the next incarnation gets another one. While it lives
+    /// that is as it wants it.
+    private func renew(_ socket: ListeningSocket, of set: SocketSet) {
+        guard !supervisor.coordinator.machine(set.app.id).isAlive else { return }
+        supervisor.log.info("\(set.app.name): its socket \(socket.label) was shut down by it, and is bound anew")
+        close(socket)
+        if bind(socket, of: set.app) { look(set) } else { arrangeRetry() }
     }
 
     private func stopWatching(_ socket: ListeningSocket) {
@@ -282,7 +301,7 @@ final class ListeningSockets: EventSource {
         let outcome = try? supervisor.wakes.happened(event, for: app)
         if case .heldBack(_, let until) = outcome {
             let machine = supervisor.coordinator.machine(app.id)
-            set.refusal = SocketSet.Refusal(at: supervisor.loop.now, until: until, of: SocketSet.Situation(machine))
+            set.refusal = SocketSet.Refusal(at: supervisor.loop.now, until: until, of: situation(machine))
         }
         look(set)
     }
@@ -350,8 +369,10 @@ final class SocketSet {
         let generation: UInt32
         let failed: Bool
         let ending: TerminationReason?
+        let isBeforeFirstUnlock: Bool
 
-        init(_ machine: AppMachine) {
+        init(_ machine: AppMachine, isBeforeFirstUnlock: Bool) {
+            self.isBeforeFirstUnlock = isBeforeFirstUnlock
             state = machine.state
             incarnation = machine.incarnation
             generation = UInt32(truncatingIfNeeded: machine.goalGeneration)

@@ -53,6 +53,7 @@ final class MachineNotices: EventSource {
         }
         lookAtPower()
         lookAtScreens()
+        if !topics.contains(.accessories) { accessories = [] }
         if topics.contains(.accessories), !before.contains(.accessories) {
             work.ask(
                 { Device.all(of: ["input", "usb"]).filter(\.isAccessory).map(\.path) },

@@ -22,8 +22,6 @@ final class Mailboxes {
     private var afterLoad: [() -> Void] = []
     /// So many are handed to a delegate's queue at a time.
     private static let batch = 64
-    /// Bytes that one payload may have.
-    static let longestPayload = 256 << 10
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -48,9 +46,6 @@ final class Mailboxes {
     /// - Throws: ``Mailbox/Refusal`` when there is no place for it.
     @discardableResult
     func add(_ draft: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) -> Mailbox.Change {
-        guard draft.payload.serialised().count <= Self.longestPayload else {
-            throw .payload("takes payloads of at most \(Self.longestPayload >> 10) KiB")
-        }
         let now = Clock.realtimeMicroseconds()
         // Later than every number before it, also when the clock was set back.
         let id = max(lastID + 1, now, supervisor.events.sequence)
@@ -182,25 +177,27 @@ final class Mailboxes {
             supervisor.pump(app)
             return
         }
-        var signals: [Int32] = []
+        // A signal that is pending is none more: one is as good as many.
+        var signals: [Int32: Bool] = [:]
         for mail in box.items where !isBeingTold(mail.id, to: app) {
             guard let message = Message(rawValue: mail.draft.message),
                 let number = app.specification.signals[message]
             else { continue }
+            let isSent = signals[number] ?? ((try? app.tree?.signal(number, toAll: false)) ?? 0 > 0)
+            signals[number] = isSent
+            // It has ended: what waits is for the next incarnation.
+            guard isSent else { continue }
             supervisor.note(
                 app,
                 .told,
                 text: "told \(message.rawValue) (\(mail.draft.topic)) by \(Signal.name(number))"
             )
-            if !signals.contains(number) { signals.append(number) }
             if supervisor.keepsUntilTaken(mail.draft, app) {
                 told[app.id, default: []].insert(mail.id)
             } else {
                 acknowledged(mail.id, by: app)
             }
         }
-        // A signal that is pending is none more: one is as good as many.
-        for number in signals { _ = try? app.tree?.signal(number, toAll: false) }
     }
 
     /// Whether it can be told anything now.

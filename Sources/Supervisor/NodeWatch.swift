@@ -39,6 +39,9 @@ final class NodeWatch {
         self.heard = heard
     }
 
+    // Before the descriptor is closed, of which the keeper may have another.
+    deinit { source?.cancel() }
+
     /// Says once when there is something to read.
     func wait() {
         guard !isWaiting, !isDead else { return }

@@ -29,7 +29,7 @@ final class PathSource: EventSource {
     /// What is tried again when an app is held back no longer.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
     /// What was found, for the next torpord.
-    private var memory: Descriptor?
+    private let kept: KeptBytes
     /// Files that were written to a moment ago, and are perhaps being written still.
     private var unsettled: [String: PathNews] = [:]
     private var settling: TimerSource?
@@ -41,12 +41,12 @@ final class PathSource: EventSource {
 
     init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
-        memory = supervisor.inheritance.take(HeldName.paths).first
+        kept = KeptBytes(supervisor, named: HeldName.paths, most: 4 << 20)
     }
 
     var isIdle: Bool { watcher?.isIdle ?? true }
 
-    var held: [(name: String, descriptors: [Int32])] { memory.map { [(HeldName.paths, [$0.raw])] } ?? [] }
+    var held: [(name: String, descriptors: [Int32])] { kept.held }
 
     // MARK: What is watched
 
@@ -87,34 +87,17 @@ final class PathSource: EventSource {
 
     private func start() {
         guard watcher == nil else { return }
-        let remembered = memory.flatMap { try? File.read($0.raw, at: 0, maximum: Self.mostRemembered) } ?? []
         do throws(Errno) {
-            let made = try PathWatcher(supervisor.loop, remembered: remembered)
+            let made = try PathWatcher(supervisor.loop, remembered: kept.bytes ?? [])
             made.onNews = { [weak self] in self?.heard($0) }
-            made.onRemember = { [weak self] in self?.remember() }
+            made.onRemember = { [weak self] in
+                if let self, let bytes = watcher?.remembered { kept.keep(bytes) }
+            }
             watcher = made
         } catch {
             supervisor.log.warning(
                 "files cannot be watched: \(error); raise fs.inotify.max_user_instances (sysctl) if there are too many"
             )
-        }
-    }
-
-    private static let mostRemembered = 4 << 20
-
-    private func remember() {
-        guard let bytes = watcher?.remembered, bytes.count <= Self.mostRemembered else { return }
-        do throws(Errno) {
-            if memory == nil {
-                let made = try Memory.file(named: "torpor-paths")
-                supervisor.hold(HeldName.paths, made.raw)
-                memory = made
-            }
-            guard let memory else { return }
-            try File.truncate(memory.raw, to: 0)
-            try File.write(memory.raw, at: 0, bytes)
-        } catch {
-            supervisor.log.debug("what was found in watched places is not kept for the next torpord: \(error)")
         }
     }
 
@@ -173,7 +156,7 @@ final class PathSource: EventSource {
         let outcome = supervisor.happened(event, for: app)
         // What it is told waits already; only the wake is tried again.
         event.mail = nil
-        if case .heldBack(_, .some) = outcome { heldBack[app.id, default: [:]][key] = event }
+        if supervisor.wakes.isTriedAgain(outcome, app) { heldBack[app.id, default: [:]][key] = event }
     }
 
     private func settled() {
@@ -221,7 +204,7 @@ final class PathSource: EventSource {
         }
         guard let events = heldBack.removeValue(forKey: app.id) else { return }
         for (key, event) in events {
-            guard case .heldBack(_, .some) = supervisor.happened(event, for: app) else { continue }
+            guard supervisor.wakes.isTriedAgain(supervisor.happened(event, for: app), app) else { continue }
             heldBack[app.id, default: [:]][key] = event
         }
     }

@@ -20,6 +20,10 @@ final class ServingApp {
     private var processorTime: Duration?
 
     private static let slice = Duration.milliseconds(1)
+    /// Copies take descriptors of torpord: of an app that has more, these tell.
+    private static let mostCopies = 1_024
+    /// It is not looked at more often.
+    private static let pause = Duration.milliseconds(50)
     /// So long before the end it is looked at.
     private static let margin = Duration.milliseconds(250)
     /// An app that does nothing uses less than this part of a processor.
@@ -48,7 +52,7 @@ final class ServingApp {
         guard machine.state == .background, machine.transition == nil, let grant, grant != end else { return }
         end = grant
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.timeIsNearlyOver() } }
-        timer?.arm(at: max(supervisor.loop.now, grant - Self.margin))
+        timer?.arm(at: max(supervisor.loop.now + Self.pause, grant - Self.margin))
     }
 
     private func timeIsNearlyOver() {
@@ -63,7 +67,8 @@ final class ServingApp {
         while true {
             if reading == nil {
                 guard let pid = rest.first else { break }
-                reading = try? SocketCopyReading(pid, pidfd: Identity(of: pid).open(), seen: seen)
+                let room = Self.mostCopies - copies.count
+                reading = try? SocketCopyReading(pid, pidfd: Identity(of: pid).open(), seen: seen, most: room)
             }
             if let reading {
                 guard (try? reading.read(until: deadline)) ?? true else {

@@ -26,6 +26,7 @@ final class SleepingSockets {
     private var seen: Set<UInt32> = []
     private var watched: [Watched] = []
     private var numbers: Set<UInt32> = []
+    private var numberReading: SocketReading?
     private var timer: TimerSource?
     private var isOver = false
 
@@ -53,6 +54,7 @@ final class SleepingSockets {
         timer?.cancel()
         timer = nil
         reading = nil
+        numberReading = nil
         for one in watched {
             one.source.cancel()
             one.copy.descriptor.close()
@@ -78,7 +80,6 @@ final class SleepingSockets {
                 if let reading {
                     guard try reading.read(until: end) else { break }
                     take(reading)
-                    if copies.count > Self.mostCopies { throw .tooManyOpenFiles }
                 }
                 reading = nil
                 rest = rest.dropFirst()
@@ -91,7 +92,8 @@ final class SleepingSockets {
 
     private func begin(_ pid: Int32) throws(Errno) -> SocketCopyReading? {
         do throws(Errno) {
-            return try SocketCopyReading(pid, pidfd: try Identity(of: pid).open(), seen: seen)
+            let pidfd = try Identity(of: pid).open()
+            return try SocketCopyReading(pid, pidfd: pidfd, seen: seen, most: Self.mostCopies - copies.count)
         } catch {
             if error.isGone { return nil }
             throw error
@@ -181,12 +183,15 @@ final class SleepingSockets {
 
     private func findNumbers() {
         guard !isOver else { return }
-        guard let pid = rest.popFirst() else {
-            return owner.poll.add(app.id, numbers) { [weak self] in self?.polled($0, after: $1) }
+        if numberReading == nil {
+            guard let pid = rest.popFirst() else {
+                return owner.poll.add(app.id, numbers) { [weak self] in self?.polled($0, after: $1) }
+            }
+            numberReading = try? SocketReading(pid)
         }
-        if let reading = try? SocketReading(pid) {
-            _ = reading.read()
+        if let reading = numberReading, reading.read(until: loop.now + Self.slice) {
             numbers.formUnion(reading.sockets)
+            numberReading = nil
         }
         loop.later { [weak self] in self?.findNumbers() }
     }

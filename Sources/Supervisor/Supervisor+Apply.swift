@@ -84,14 +84,9 @@ extension Supervisor {
 
     /// The files that the configuration in force was read from, as they are now.
     private func readConfiguration() -> Result<TorporConfiguration, DiagnosticList> {
-        var environment: [String: String] = [:]
-        for entry in ThisProcess.environment {
-            guard let split = entry.firstIndex(of: "=") else { continue }
-            environment[String(entry[..<split])] = String(entry[entry.index(after: split)...])
-        }
         var system = ConfigurationSystem.live
         system.workingDirectory = configuration.sources.workingDirectory
-        return ConfigurationLoader.load(path: configuration.sources.path, environment: environment, system: system)
+        return ConfigurationLoader.load(path: configuration.sources.path, environment: ThisProcess.variables, system: system)
     }
 
     /// The configuration in force, with every app as it goes by it: one that runs may have older values.

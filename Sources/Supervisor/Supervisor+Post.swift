@@ -36,13 +36,19 @@ extension Supervisor {
             let (id, result) = try take(request, from: sender, for: app)
             store.sync { [weak self, weak app] problem in
                 guard let problem, let self, let app else { return completion(.success(result)) }
-                // What was told is told, and what became one with something else cannot be told apart.
-                guard result.change == "added", let id, self.mailboxes.takeBack(id, of: app) else {
-                    return completion(.success(result))
+                if result.change == "added" {
+                    // What was told is told.
+                    guard let id, self.mailboxes.takeBack(id, of: app) else { return completion(.success(result)) }
+                    app.tokens.giveBack(request.token)
+                    self.keepTokens(of: app)
+                    return completion(.failure(.failed("nothing was posted: it cannot be stored (\(problem))")))
                 }
-                app.tokens.giveBack(request.token)
-                self.keepTokens(of: app)
-                completion(.failure(.failed("nothing was posted: it cannot be stored (\(problem))")))
+                // It cannot be told apart any more from what it became one with.
+                if result.change != "repeated" {
+                    app.tokens.giveBack(request.token)
+                    self.keepTokens(of: app)
+                }
+                completion(.failure(.failed("it waits in memory, and cannot be stored (\(problem))")))
             }
         } catch {
             completion(.failure(error))

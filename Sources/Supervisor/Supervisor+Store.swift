@@ -65,11 +65,18 @@ extension Supervisor {
         )
     }
 
+    private func rememberMail(_ contents: StoreContents) {
+        events.sequence = max(events.sequence, contents.lastSequence)
+        rememberSubscriptions(contents)
+        mailboxes.load(contents)
+        timers.remember(contents.schedules)
+    }
+
     /// Asks for what is remembered, and gives it to the apps that were not found running or in the recovery file.
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }
-        store.load { [weak self] contents in
+        store.load(late: { [weak self] in self?.rememberMail($0) }) { [weak self] contents in
             guard let self else { return }
             self.events.sequence = max(self.events.sequence, contents.lastSequence)
             if contents.lastSequence == 0, contents.origin == .nobody, self.store.replayed == 0 {
@@ -82,9 +89,9 @@ extension Supervisor {
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
-            self.timers.remember(contents.schedules)
-            self.rememberSubscriptions(contents)
-            self.mailboxes.load(contents)
+            // Apps are launched without what the disk does not say; what waits for them, and when timers came, would
+            // be taken for nothing.
+            if self.store.isLoaded { self.rememberMail(contents) }
             completion()
         }
         store.reports { [weak self] in self?.takeReports($0) }

@@ -30,6 +30,9 @@ final class Timers: EventSource {
     /// What was kept of each, until it is taken over.
     private var kept: [StoredSchedule.Key: StoredSchedule] = [:]
     private(set) var hasBegun = false
+    /// It may begin, and what an earlier torpord knew has been read.
+    private var isDue = false
+    private var isRemembered = false
     /// Apps in the fetch mode.
     var fetchers: Set<AppID> = []
     /// What is not woken for now, and is tried again when its time comes.
@@ -72,10 +75,16 @@ final class Timers: EventSource {
     }
 
     /// What an earlier torpord, or the one before the boot, knew.
-    func remember(_ schedules: [StoredSchedule.Key: StoredSchedule]) { kept = schedules }
+    func remember(_ schedules: [StoredSchedule.Key: StoredSchedule]) {
+        kept = schedules
+        isRemembered = true
+        if isDue { begin() }
+    }
 
-    /// The first launches are under way: from now on times come.
+    /// The first launches are under way: from now on times come, as soon as it is known when they last did.
     func begin() {
+        isDue = true
+        guard isRemembered else { return }
         hasBegun = true
         configure()
         // What belongs to no app any more was removed by the apps' going, or comes back with them.
@@ -213,18 +222,17 @@ final class Timers: EventSource {
     @discardableResult
     func happened(_ event: WakeEvent, _ app: AppRuntime, _ key: Key) -> Bool {
         do throws(Mailbox.Refusal) {
-            switch try supervisor.wakes.happened(event, for: app) {
-            case .runs, .woken:
+            let outcome = try supervisor.wakes.happened(event, for: app)
+            guard case .heldBack = outcome else {
                 heldBack[app.id]?[key.name] = nil
                 return true
-            case .heldBack(_, until: nil): return false
-            case .heldBack(_, until: .some):
-                // It is told already: the next try only wakes.
-                var again = event
-                again.mail = nil
-                heldBack[app.id, default: [:]][key.name] = again
-                return false
             }
+            guard supervisor.wakes.isTriedAgain(outcome, app) else { return false }
+            // It is told already: the next try only wakes.
+            var again = event
+            again.mail = nil
+            heldBack[app.id, default: [:]][key.name] = again
+            return false
         } catch {
             let text = "is not woken by \(event.text): it \(error.description)"
             supervisor.note(app, .notWoken, text: text, reason: event.source.rawValue)

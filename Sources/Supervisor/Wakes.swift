@@ -116,6 +116,8 @@ final class Wakes {
     /// What events come from.
     private(set) var sources: [any EventSource] = []
     private var retryTimers: [AppID: TimerSource] = [:]
+    /// Sources are about to be told that apps have left.
+    private var isConfiguring = false
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
@@ -166,8 +168,8 @@ final class Wakes {
         }
         // Several events for one sleep are one wake.
         if app.pendingWake != nil, !order.foreground { return .woken }
+        let (before, ledger) = (app.pendingWake, app.wakes)
         if sleeps, let heldBack = isHeldBack(app, event) { return heldBack }
-        let before = app.pendingWake
         app.pendingWake = PendingWake(event: event, since: supervisor.loop.now)
         var order = order
         let modes = app.specification.wakeAfterForceQuit
@@ -176,6 +178,7 @@ final class Wakes {
             try supervisor.request(.wake(order), of: app.id)
         } catch {
             app.pendingWake = before
+            app.wakes = ledger
             let text = "is not woken by \(event.text): it \(error.description)"
             supervisor.note(app, .notWoken, text: text, reason: event.source.rawValue)
             return .heldBack(error.description, until: nil)
@@ -206,6 +209,14 @@ final class Wakes {
             if rules.ends { try? supervisor.request(.stop(.wakeStorm), of: app.id) }
             return .heldBack("was woken too often", until: until)
         }
+    }
+
+    /// Whether what came to that is to be remembered and tried again when sources are told that the app was touched: it was
+    /// woken too often, or nothing may wake it before the first unlock.
+    func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
+        guard case .heldBack(_, let until) = outcome else { return false }
+        return until != nil
+            || supervisor.interruptions.isBeforeFirstUnlock && !app.specification.wakesBeforeFirstUnlock
     }
 
     private func retry(_ app: AppRuntime, at time: Duration) {
@@ -269,6 +280,14 @@ final class Wakes {
         for source in sources { source.forget(app) }
         retryTimers[app.id] = nil
         supervisor.mailboxes.forget(app)
+        // What nobody is left to hear of is watched no more; once for all that leave together.
+        guard !isConfiguring else { return }
+        isConfiguring = true
+        supervisor.loop.later { [weak self] in
+            guard let self else { return }
+            isConfiguring = false
+            if !supervisor.isEnding { configure() }
+        }
     }
 }
 

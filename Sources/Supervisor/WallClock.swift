@@ -40,7 +40,10 @@ final class WallClock: EventSource {
     // MARK: Whether to look
 
     func configure() {
-        let hasTimers = supervisor.apps.contains { app in app.specification.timers.contains { !$0.calendar.isEmpty } }
+        // Intervals too: the loop's clock stands still while the machine sleeps, and theirs does not.
+        let hasTimers = supervisor.apps.contains { app in
+            !app.specification.timers.isEmpty || app.specification.backgroundModes.contains(.fetch)
+        }
         if hasTimers || supervisor.apps.contains(where: mayHear) { follow() }
         armDay()
     }

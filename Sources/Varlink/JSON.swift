@@ -8,6 +8,15 @@ public enum JSON: Hashable, Sendable {
     case array([JSON])
     case object(JSONObject)
 
+    /// Whether there are no more objects and arrays within each other than so many.
+    public func isNested(atMost depth: Int) -> Bool {
+        switch self {
+        case .null, .bool, .int, .double, .string: true
+        case .array(let elements): depth > 0 && elements.allSatisfy { $0.isNested(atMost: depth - 1) }
+        case .object(let object): depth > 0 && object.members.allSatisfy { $0.value.isNested(atMost: depth - 1) }
+        }
+    }
+
     /// The member of that name of an object; nil when there is none or this is no object.
     public subscript(name: String) -> JSON? {
         guard case .object(let object) = self else { return nil }

@@ -19,6 +19,11 @@ extension JSON {
     /// How deep arrays and objects may nest.
     public static let depthLimit = 64
 
+    /// How deep the payload of a message may be nested: it is told within others, by ways of which each takes some.
+    public static let payloadDepthLimit = 32
+    /// The bytes that the payload of a message may have.
+    public static let payloadSizeLimit = 64 << 10
+
     /// Reads one JSON text, strictly: nothing but white space around it, no duplicate names, valid UTF-8.
     ///
     /// Integers beyond 64 bits become doubles; numbers beyond a double are refused.

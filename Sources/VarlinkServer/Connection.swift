@@ -125,8 +125,9 @@ final class Connection {
         } catch let error as FieldError {
             return refuse(error)
         } catch {
-            // Not even JSON: nobody there who would read an error in JSON.
-            return close()
+            // Not even like JSON: nobody there who would read an error in JSON.
+            guard message.first == UInt8(ascii: "{") else { return close() }
+            return refuse(FieldError(field: "", problem: "\(error)"))
         }
         let oneway = call.oneway
         let reply = Reply(more: call.more && !oneway, connection: number) { [weak self] response in

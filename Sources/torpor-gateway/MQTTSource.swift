@@ -14,10 +14,25 @@ final class MQTTSource {
     private let address: BrokerAddress
     /// Something could not be taken: what else comes on this connection is left to the broker too.
     private var isRefusing = false
+    /// That was how the last connection ended.
+    private var wasRefusing = false
     private var isSubscribed = false
+    /// Numbers of the subscriptions that the broker has not answered.
+    private var asked: Set<Int32> = []
+    /// It has answered one with no.
+    private var isRefused = false
+    /// What was posted already of a message that could not be taken whole, and comes again with the next connection.
+    private var settled: Settled?
     private var isConnected = false
     private var pause = Backoff()
     private var sender: String { "mqtt:\(broker.name)" }
+
+    private struct Settled {
+        let subject: String
+        let bytes: [UInt8]
+        /// Which subscriptions.
+        var indices: Set<Int>
+    }
 
     /// Seconds between signs of life.
     private static let keepAlive: Int32 = 60
@@ -53,8 +68,8 @@ final class MQTTSource {
         mosquitto_connect_with_flags_callback_set(handle) { _, source, code, flags in
             MQTTSource.from(source).connected(code, isResumed: flags & 1 != 0)
         }
-        mosquitto_subscribe_callback_set(handle) { _, source, _, count, granted in
-            MQTTSource.from(source).subscribed(UnsafeBufferPointer(start: granted, count: Int(count)))
+        mosquitto_subscribe_callback_set(handle) { _, source, number, count, granted in
+            MQTTSource.from(source).subscribed(number, UnsafeBufferPointer(start: granted, count: Int(count)))
         }
         mosquitto_message_callback_set(handle) { _, source, message in
             guard let message = message?.pointee else { return }
@@ -81,6 +96,7 @@ final class MQTTSource {
     private func run() {
         let log = surroundings.log
         while !surroundings.stop.isRequested {
+            wasRefusing = isRefusing
             isRefusing = false
             var code = mosquitto_connect(handle, address.host, address.port, Self.keepAlive)
             if code == success { code = serve() }
@@ -133,17 +149,27 @@ final class MQTTSource {
         }
         if !isConnected { surroundings.log.say(.info, "\(sender): connected to \(broker.url)") }
         isConnected = true
+        // What went wrong before was the connection, not a message.
+        if !wasRefusing { pause.reset() }
         // The broker knows them still. Not asked again, since it would send what it retains each time.
         if isResumed, isSubscribed { return }
-        var asked: Set<String> = []
-        for subscription in broker.subscriptions where asked.insert(subscription.pattern.description).inserted {
+        isSubscribed = false
+        isRefused = false
+        asked = []
+        var patterns: Set<String> = []
+        for subscription in broker.subscriptions where patterns.insert(subscription.pattern.description).inserted {
             let same = broker.subscriptions.filter { $0.pattern == subscription.pattern }
-            mosquitto_subscribe(handle, nil, subscription.pattern.description, same.map(\.quality).max() ?? 1)
+            var number: Int32 = 0
+            mosquitto_subscribe(handle, &number, subscription.pattern.description, same.map(\.quality).max() ?? 1)
+            asked.insert(number)
         }
     }
 
-    private func subscribed(_ granted: UnsafeBufferPointer<Int32>) {
-        isSubscribed = true
+    private func subscribed(_ number: Int32, _ granted: UnsafeBufferPointer<Int32>) {
+        asked.remove(number)
+        if granted.contains(where: { $0 > 2 }) { isRefused = true }
+        // What it did not grant it is asked again with the next connection.
+        if asked.isEmpty { isSubscribed = !isRefused }
         guard granted.contains(where: { $0 > 2 }) else { return }
         surroundings.log.say(.error, "\(sender): \(broker.url) does not let this user subscribe to all that it shall")
     }
@@ -153,8 +179,13 @@ final class MQTTSource {
     private func take(_ message: mosquitto_message) {
         guard !isRefusing, let topic = message.topic else { return }
         let subject = String(cString: topic)
-        let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: Int(message.payloadlen)))
-        for subscription in broker.subscriptions {
+        // One that is too large is refused with its first bytes.
+        let size = min(Int(message.payloadlen), surroundings.maxPayload + 1)
+        let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: size))
+        var done: Set<Int> = []
+        if let settled, settled.subject == subject, settled.bytes == bytes { done = settled.indices }
+        settled = nil
+        for (index, subscription) in broker.subscriptions.enumerated() where !done.contains(index) {
             do throws(NoMessage) {
                 let push = try subscription.push(
                     subject: subject,
@@ -167,7 +198,11 @@ final class MQTTSource {
             } catch {
                 surroundings.log.sayOften(.warning, "\(sender) \(subject)", "\(sender): \(subject): \(error)")
             }
-            if isRefusing { return }
+            if isRefusing {
+                if !done.isEmpty { settled = Settled(subject: subject, bytes: bytes, indices: done) }
+                return
+            }
+            done.insert(index)
         }
     }
 

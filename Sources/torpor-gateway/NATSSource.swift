@@ -9,6 +9,13 @@ final class NATSSource: Sendable {
     private struct State: Sendable {
         var isConnected = false
         var isClosed = false
+        /// The connection was there.
+        var wasConnected = false
+        /// The program ends: what was taken in is brought to its end, and nothing more is.
+        var isStopping = false
+        var isFinished = false
+
+        var isOver: Bool { isClosed || isStopping }
     }
 
     let broker: GatewayBroker
@@ -20,9 +27,22 @@ final class NATSSource: Sendable {
     var sender: String { "nats:\(broker.name)" }
 
     /// Begins. Errors are in sentences.
-    static func start(_ broker: GatewayBroker, _ surroundings: Surroundings) throws {
+    static func start(_ broker: GatewayBroker, _ surroundings: Surroundings) throws -> NATSSource {
         let source = try NATSSource(broker, surroundings)
-        try WorkerThread.start(named: "nats") { source.run() }
+        try WorkerThread.start(named: "nats") {
+            source.run()
+            source.state.withLock { $0.isFinished = true }
+            source.state.wake()
+        }
+        return source
+    }
+
+    /// Posts what was taken in, and takes in nothing more; false at the deadline of CLOCK_MONOTONIC.
+    func finish(until deadline: Duration) -> Bool {
+        state.withLock { $0.isStopping = true }
+        state.wake()
+        let isFinished: Bool? = state.wait(until: deadline) { state, _ in state.isFinished ? true : nil }
+        return isFinished ?? false
     }
 
     private init(_ broker: GatewayBroker, _ surroundings: Surroundings) throws {
@@ -35,8 +55,15 @@ final class NATSSource: Sendable {
     private func run() {
         var pause = Backoff()
         while !surroundings.stop.isRequested {
-            state.withLock { $0 = State() }
+            let isStopping = state.withLock { state in
+                let isStopping = state.isStopping
+                state = State()
+                state.isStopping = isStopping
+                return isStopping
+            }
+            if isStopping { return }
             serve()
+            if state.withLock({ $0.wasConnected }) { pause.reset() }
             // The library connects again by itself, unless it is refused.
             if surroundings.stop.wait(pause.next()) { return }
         }
@@ -64,7 +91,7 @@ final class NATSSource: Sendable {
             }
         }
         beginDurable(subscriptions.filter { $0.rules.durable != nil }, connection)
-        let _: Bool? = state.wait { state, _ in state.isClosed ? true : nil }
+        let _: Bool? = state.wait { state, _ in state.isOver ? true : nil }
         var why: UnsafePointer<CChar>?
         if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
             say(.error, "\(broker.url) ended the connection: \(String(cString: why))")
@@ -77,7 +104,7 @@ final class NATSSource: Sendable {
         var left = subscriptions
         var pause = Backoff()
         while !left.isEmpty {
-            let isOver: Bool? = state.wait { state, _ in state.isClosed ? true : state.isConnected ? false : nil }
+            let isOver: Bool? = state.wait { state, _ in state.isOver ? true : state.isConnected ? false : nil }
             if isOver ?? true { return }
             left.removeAll { subscription in
                 let problem = subscription.beginDurable(connection)
@@ -145,6 +172,7 @@ final class NATSSource: Sendable {
         let (was, now) = state.withLock { state in
             let before = state
             change(&state)
+            if state.isConnected { state.wasConnected = true }
             return (before, state)
         }
         state.wake()

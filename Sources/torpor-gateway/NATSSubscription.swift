@@ -8,11 +8,11 @@ import Varlink
 final class NATSSubscription: @unchecked Sendable {
     // Sendable, since `handle` is used by the thread that makes connections alone.
     let rules: GatewaySubscription
-    private unowned let source: NATSSource
+    private let source: NATSSource
     private var handle: OpaquePointer?
 
     /// So many messages the server sends before it waits for an acknowledgement.
-    private static let mostPending: Int64 = 2
+    private static let mostPending: Int64 = 16
     /// How long the server waits for one before it sends again: longer than the supervisor may take for all of these, or
     /// they would be posted twice.
     private static let acknowledgement = PostQueue.patience * (Int(mostPending) + 1)
@@ -22,7 +22,20 @@ final class NATSSubscription: @unchecked Sendable {
         self.source = source
     }
 
-    private var closure: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+    /// The library may call back for as long as it has the subscription: it is kept until it says that it has done so for
+    /// the last time.
+    private func retain(_ status: natsStatus, _ closure: Unmanaged<NATSSubscription>) -> natsStatus {
+        guard status == NATS_OK else {
+            closure.release()
+            return status
+        }
+        natsSubscription_SetOnCompleteCB(
+            handle,
+            { closure in Unmanaged<NATSSubscription>.fromOpaque(closure!).release() },
+            closure.toOpaque()
+        )
+        return status
+    }
 
     private static let handler: natsMsgHandler = { connection, _, message, closure in
         guard let message else { return }
@@ -38,10 +51,15 @@ final class NATSSubscription: @unchecked Sendable {
     /// Subscribes to what is sent from now on.
     func begin(_ connection: OpaquePointer) -> natsStatus {
         let subject = rules.pattern.description
+        let kept = Unmanaged.passRetained(self)
+        let closure = kept.toOpaque()
         if let group = rules.group {
-            return natsConnection_QueueSubscribe(&handle, connection, subject, group, Self.handler, closure)
+            return retain(
+                natsConnection_QueueSubscribe(&handle, connection, subject, group, Self.handler, closure),
+                kept
+            )
         }
-        return natsConnection_Subscribe(&handle, connection, subject, Self.handler, closure)
+        return retain(natsConnection_Subscribe(&handle, connection, subject, Self.handler, closure), kept)
     }
 
     /// Subscribes to what a stream keeps for this gateway; a sentence when that does not work.
@@ -54,6 +72,8 @@ final class NATSSubscription: @unchecked Sendable {
         var code = jsErrCode(0)
         // A consumer that somebody else has made has settings of its own, which are not to be changed.
         for withSettings in [true, false] {
+            let kept = Unmanaged.passRetained(self)
+            let closure = kept.toOpaque()
             status = durable.withCString { durable in
                 withOptional(rules.stream) { name in
                     var options = jsSubOptions()
@@ -70,7 +90,7 @@ final class NATSSubscription: @unchecked Sendable {
                     return js_Subscribe(&handle, stream, subject, Self.handler, closure, nil, &options, &code)
                 }
             }
-            if status == NATS_OK { return nil }
+            if retain(status, kept) == NATS_OK { return nil }
         }
         switch Int(code.rawValue) {
         case 10_059: return "there is no stream \(rules.stream ?? "with the subject")"
@@ -132,7 +152,7 @@ final class NATSSubscription: @unchecked Sendable {
                     "\(push.sender) \(push.app)",
                     "\(push.sender): \(push.app) \(push.topic): \(outcome.text); it waits here"
                 )
-                if source.surroundings.stop.wait(pause.next()) { return }
+                if source.surroundings.stop.wait(pause.next()) { return complain(outcome, push, "; it is lost") }
                 continue
             case .full, .unavailable, .refused, .unknownApp: complain(outcome, push, isRequest ? "" : "; it is lost")
             }

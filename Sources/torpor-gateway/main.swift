@@ -42,11 +42,7 @@ while let argument = arguments.popFirst() {
     }
 }
 
-var environment: [String: String] = [:]
-for entry in ThisProcess.environment {
-    guard let split = entry.firstIndex(of: "=") else { continue }
-    environment[String(entry[..<split])] = String(entry[entry.index(after: split)...])
-}
+let environment = ThisProcess.variables
 
 let gateway: GatewaySpecification
 switch GatewayLoader.load(path: file, environment: environment) {
@@ -79,7 +75,7 @@ do {
     )
     let server = try gateway.http.map { try Listening.serve($0, tokens, surroundings) }
     mosquitto_lib_init()
-    for broker in gateway.nats { try NATSSource.start(broker, surroundings) }
+    let nats = try gateway.nats.map { try NATSSource.start($0, surroundings) }
     for broker in gateway.mqtt { try MQTTSource.start(broker, surroundings) }
     let notifySocket = environment["NOTIFY_SOCKET"]
     if let notifySocket { try? NotifySpeech.say("READY=1", to: notifySocket) }
@@ -88,6 +84,7 @@ do {
     if let notifySocket { try? NotifySpeech.say("STOPPING=1", to: notifySocket) }
     // What was taken in is brought to its end; what streams and brokers keep comes again at the next start.
     let deadline = Clock.monotonic() + .seconds(5)
+    for source in nats { _ = source.finish(until: deadline) }
     _ = surroundings.queue.waitUntilEmpty(until: deadline)
     _ = server?.finish(until: deadline)
     ThisProcess.exit(0)

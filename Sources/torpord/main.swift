@@ -45,11 +45,7 @@ while let argument = arguments.popFirst() {
     }
 }
 
-var environment: [String: String] = [:]
-for entry in ThisProcess.environment {
-    guard let split = entry.firstIndex(of: "=") else { continue }
-    environment[String(entry[..<split])] = String(entry[entry.index(after: split)...])
-}
+let environment = ThisProcess.variables
 
 if checkUpgrade {
     // What the torpord that runs asks before it makes way; its descriptors 3 and 4 are the state to go on from.

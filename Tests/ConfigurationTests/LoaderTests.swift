@@ -296,6 +296,7 @@ struct LoaderTests {
             main = "web@2"
             on_exit = "leave"
             operators = ["o"]
+            posters = ["p"]
             orphans = "end"
             policies = ["p"]
             policy_directory = "/p"
@@ -333,6 +334,7 @@ struct LoaderTests {
         #expect(memory.rules.warningAvailable == 0.2 && memory.rules.criticalAvailable == 0.025)
         #expect(supervisor.onExit == .leave)
         #expect(supervisor.operators == ["o"])
+        #expect(supervisor.posters == ["p"])
         #expect(supervisor.orphans == .end)
         #expect(supervisor.gpsd == GPSAddress(address: "::1", port: 2000))
         #expect(supervisor.policies == ["p"])

@@ -2,8 +2,8 @@
 enum GatewayRead {
     static func payload(_ context: Context, _ node: Node) -> Int? {
         guard let size = Read.size(context, node) else { return nil }
-        guard let size, (1...16 << 20).contains(size) else {
-            context.error("must be between 1B and 16MiB", at: node.position)
+        guard let size, (1...64 << 10).contains(size) else {
+            context.error("must be between 1B and 64KiB, which is what an app's mailbox takes", at: node.position)
             return nil
         }
         return Int(size)

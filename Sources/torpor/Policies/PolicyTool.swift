@@ -42,7 +42,7 @@ struct PolicyTool {
     /// The library of that name; one in the folder of policies, if there is none here.
     private static func find(_ library: String) -> String {
         guard !library.contains("/"), !File.exists(library) else { return library }
-        let defaults = DefaultPaths(environment: Surroundings.environment, userID: Users.effectiveUID)
+        let defaults = DefaultPaths(environment: ThisProcess.variables, userID: Users.effectiveUID)
         let installed = defaults.policies + "/" + library
         return File.exists(installed) ? installed : library
     }

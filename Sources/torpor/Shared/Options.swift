@@ -14,18 +14,6 @@ struct GlobalOptions: ParsableArguments {
     var verbose = false
 }
 
-/// The environment as configurations see it.
-enum Surroundings {
-    static var environment: [String: String] {
-        var environment: [String: String] = [:]
-        for entry in ThisProcess.environment {
-            let parts = entry.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count == 2 { environment[String(parts[0])] = String(parts[1]) }
-        }
-        return environment
-    }
-}
-
 /// Options of verbs that wait.
 struct WaitOptions: ParsableArguments {
     @Flag(name: .customLong("no-wait"), help: "Return as soon as the supervisor has the request.")

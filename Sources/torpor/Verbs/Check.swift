@@ -15,7 +15,7 @@ struct Check: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
-        switch ConfigurationLoader.load(path: file, environment: Surroundings.environment) {
+        switch ConfigurationLoader.load(path: file, environment: ThisProcess.variables) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }
             for diagnostic in list.diagnostics { ThisProcess.complain(diagnostic.description) }

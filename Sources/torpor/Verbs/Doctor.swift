@@ -46,7 +46,7 @@ struct Doctor: ParsableCommand {
 
     /// Whether a supervisor that is started now would find a configuration, and with how many apps.
     private static func ownConfiguration() -> (apps: Int, DoctorCheck) {
-        switch ConfigurationLoader.load(path: nil, environment: Surroundings.environment) {
+        switch ConfigurationLoader.load(path: nil, environment: ThisProcess.variables) {
         case .success(let configuration):
             let count = configuration.apps.count
             return (
