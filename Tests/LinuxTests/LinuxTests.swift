@@ -13,6 +13,22 @@ final class TemporaryFolder {
 }
 
 @Suite struct FileTests {
+    @Test("The mode of what a symbolic link points to is not set where links are not followed")
+    func modeOfLink() throws {
+        let folder = NSTemporaryDirectory() + "tp-mode-\(ThisProcess.pid)"
+        try File.makeDirectories(folder)
+        defer { try? File.removeTree(folder) }
+        try File.write(folder + "/file", "x")
+        try File.setMode(folder + "/file", 0o600, followLinks: false)
+        try File.link(folder + "/link", to: folder + "/file")
+        #expect(throws: Errno.tooManySymbolicLinkLevels) {
+            try File.setMode(folder + "/link", 0o666, followLinks: false)
+        }
+        #expect(try File.status(folder + "/file").mode == 0o600)
+        try File.setMode(folder + "/link", 0o640)
+        #expect(try File.status(folder + "/file").mode == 0o640)
+    }
+
     @Test("what is written is read, and no more than the limit")
     func roundTrip() throws {
         let folder = try TemporaryFolder()

@@ -90,4 +90,30 @@ struct MailboxTests {
         #expect(throws: Mailbox.Refusal.self) { try box.add(draft("a", ["after": .int(1)], .net), id: 1, at: 1) }
         #expect(box.items.isEmpty)
     }
+
+    @Test("refuses a payload that is nested too deeply or too large, also one that several became")
+    func payloadLimits() throws {
+        var box = Mailbox()
+        let deep = (0..<JSON.payloadDepthLimit).reduce(JSON.null) { inner, _ in .array([inner]) }
+        _ = try box.add(draft("a", deep), id: 1, at: 1)
+        #expect(throws: Mailbox.Refusal.self) { try box.add(draft("a", ["x": deep]), id: 2, at: 2) }
+        let half = JSON.string(String(repeating: "x", count: 40 << 10))
+        _ = try box.add(draft("m", ["a": half], .merge), id: 2, at: 2)
+        #expect(throws: Mailbox.Refusal.self) { try box.add(draft("m", ["b": half], .merge), id: 3, at: 3) }
+        #expect(box.items.map(\.count) == [1, 1] && box.items[1].draft.payload == ["a": half])
+    }
+
+    @Test("merges thousands of members, some of which come, change and go")
+    func mergeMany() throws {
+        func object(_ numbers: Range<Int>, _ value: (Int) -> JSON) -> JSON {
+            .object(JSONObject(members: numbers.map { JSONObject.Member(name: "n\($0)", value: value($0)) }))
+        }
+        let box = try filled([
+            draft("s", object(0..<2_000) { _ in .int(1) }, .merge),
+            draft("s", object(1_000..<3_000) { $0 < 1_500 ? .null : .int(2) }, .merge),
+        ])
+        let members = try #require(box.items.first?.draft.payload.objectValue?.members)
+        #expect(members.map(\.name) == (Array(0..<1_000) + Array(1_500..<3_000)).map { "n\($0)" })
+        #expect(members.map(\.value) == (0..<2_500).map { .int($0 < 1_000 ? 1 : 2) })
+    }
 }

@@ -44,6 +44,37 @@ import TorporAPI
         }
     }
 
+    @Test("a socket that an app shuts down when it ends is bound anew for the next one", arguments: ["tcp", "unix"])
+    func shutDown(kind: String) throws {
+        let program = """
+            import os, socket
+            listener = socket.socket(fileno=3)
+            peer, _ = listener.accept()
+            text = peer.recv(100).decode()
+            peer.send(("%d web %s" % (os.getpid(), text)).encode())
+            peer.close()
+            listener.shutdown(socket.SHUT_RDWR)
+            """
+        let port = try SocketServer.freePort()
+        let address = kind == "tcp" ? "127.0.0.1:\(port)" : "@D/web.sock"
+        let files = SocketServer.files.merging(["server.py": program]) { $1 }
+        try withDaemon(Self.app(address, "restart = \"never\""), files: files) { daemon in
+            var pids: Set<Int32> = []
+            for round in 1...4 {
+                let place = kind == "tcp" ? address : daemon.directory + "/web.sock"
+                pids.insert(try daemon.ask("stream", place).pid)
+                #expect(pids.count == round)
+                try daemon.eventually("it has ended, and somebody listens") {
+                    let isOver = try daemon.summary("web").pid == nil
+                    let status = try daemon.status("web")
+                    return isOver && status.sockets.allSatisfy { $0.trouble == nil }
+                }
+            }
+            // Nobody was launched but for a connection.
+            #expect(try daemon.events("web").filter { $0.text.contains("launched as process") }.count == 4)
+        }
+    }
+
     @Test("who suspends an app for which something waits is told so, not that it could not be stopped")
     func suspendedAndWoken() throws {
         let port = try SocketServer.freePort()
