@@ -214,7 +214,8 @@ package final class BlueZ {
             if let device = devices[characteristic.device], wants?(characteristic, device) ?? false {
                 subscribe(path)
             } else if subscriptions.removeValue(forKey: path) != nil, let connection = service.connection {
-                leaving[path] = connection.call(Self.name, path, Self.gattCharacteristic, "StopNotify") { [weak self] _ in
+                leaving[path] = connection.call(Self.name, path, Self.gattCharacteristic, "StopNotify") {
+                    [weak self] _ in
                     self?.leaving[path] = nil
                 }
             }

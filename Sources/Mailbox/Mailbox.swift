@@ -18,9 +18,6 @@ public struct Mailbox: Sendable {
     }
 
     /// Why something has no place.
-    /// Bytes that a payload may have, also one that several became.
-    public static let longestPayload = JSON.payloadSizeLimit
-
     public enum Refusal: Error, Sendable, Hashable, CustomStringConvertible {
         /// As many wait as may.
         case tooMany(Int)
@@ -126,8 +123,10 @@ public struct Mailbox: Sendable {
         guard payload.isNested(atMost: JSON.payloadDepthLimit) else {
             throw .payload("takes payloads that are nested at most \(JSON.payloadDepthLimit) deep")
         }
-        guard payload.serialised().count <= longestPayload else {
-            throw .payload("takes payloads of at most \(longestPayload >> 10) KiB, together with what becomes one with them")
+        guard payload.serialised().count <= JSON.payloadSizeLimit else {
+            throw .payload(
+                "takes payloads of at most \(JSON.payloadSizeLimit >> 10) KiB, together with what becomes one with them"
+            )
         }
     }
 

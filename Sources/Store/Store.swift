@@ -23,6 +23,7 @@ public final class Store {
     public private(set) var replayed = 0
     /// What changed before the file was read, by that torpord or this one: what the file held is older.
     var beforeLoad: [StoreJournal.Item] = []
+    /// Whether it is known what the file held.
     public private(set) var isLoaded = false
     /// Who waits for what is saved to be on the disk, and whether some are being served.
     var waitingForSync: [(deadline: Duration, completion: (Unavailable?) -> Void)] = []

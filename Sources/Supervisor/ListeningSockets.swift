@@ -259,7 +259,8 @@ final class ListeningSockets: EventSource {
         do throws(Errno) {
             // One that wakes nobody is told of once for each connection, so that it is seen filling up.
             let wanted: IOEvents = toWake ? [.readable, .peerClosed] : [.readable, .peerClosed, .edgeTriggered]
-            socket.source = try supervisor.loop.watch(descriptor.raw, wanted) { [weak self, weak set, weak socket] events in
+            socket.source = try supervisor.loop.watch(descriptor.raw, wanted) {
+                [weak self, weak set, weak socket] events in
                 guard let self, let set, let socket else { return }
                 guard events.isDisjoint(with: ListeningSocket.shutDown) else {
                     self.stopWatching(socket)

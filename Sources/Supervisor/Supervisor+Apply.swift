@@ -86,7 +86,11 @@ extension Supervisor {
     private func readConfiguration() -> Result<TorporConfiguration, DiagnosticList> {
         var system = ConfigurationSystem.live
         system.workingDirectory = configuration.sources.workingDirectory
-        return ConfigurationLoader.load(path: configuration.sources.path, environment: ThisProcess.variables, system: system)
+        return ConfigurationLoader.load(
+            path: configuration.sources.path,
+            environment: ThisProcess.variables,
+            system: system
+        )
     }
 
     /// The configuration in force, with every app as it goes by it: one that runs may have older values.

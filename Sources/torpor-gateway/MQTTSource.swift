@@ -39,16 +39,22 @@ final class MQTTSource {
     /// How often the library is asked whether a sign of life is due.
     private static let beat = Duration.seconds(15)
 
-    /// Begins. Errors are in sentences.
-    static func start(_ broker: GatewayBroker, _ surroundings: Surroundings) throws {
+    /// Begins; what comes back is true once it has ended, after the program shall. Errors are in sentences.
+    static func start(_ broker: GatewayBroker, _ surroundings: Surroundings) throws -> Monitor<Bool> {
+        let isFinished = Monitor(false)
         let password = try broker.password.map { try surroundings.secrets.text($0) }
         try WorkerThread.start(named: "mqtt") {
+            defer {
+                isFinished.withLock { $0 = true }
+                isFinished.wake()
+            }
             guard let source = MQTTSource(broker, password, surroundings) else {
                 surroundings.log.say(.error, "mqtt:\(broker.name): there is no memory, or a certificate is not usable")
                 return
             }
             source.run()
         }
+        return isFinished
     }
 
     private init?(_ broker: GatewayBroker, _ password: String?, _ surroundings: Surroundings) {
@@ -110,6 +116,18 @@ final class MQTTSource {
         }
         mosquitto_disconnect(handle)
         mosquitto_loop_write(handle, 1)
+        leave(mosquitto_socket(handle))
+    }
+
+    /// Waits until the broker has ended the connection too. If something unread were left when it is closed here, the
+    /// broker would not see the last acknowledgements, and send again what is posted.
+    private func leave(_ socket: Int32) {
+        guard socket >= 0 else { return }
+        try? Sockets.shutdownWriting(socket)
+        let end = Clock.monotonic() + .seconds(2)
+        while (try? Descriptor.wait(socket, timeout: max(.zero, end - Clock.monotonic()))) ?? false {
+            guard let bytes = try? Descriptor.read(socket, maximum: 64 << 10), !bytes.isEmpty else { return }
+        }
     }
 
     /// Serves a connection to its end; the code says why it ended.

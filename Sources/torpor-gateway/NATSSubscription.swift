@@ -13,9 +13,13 @@ final class NATSSubscription: @unchecked Sendable {
 
     /// So many messages the server sends before it waits for an acknowledgement.
     private static let mostPending: Int64 = 16
-    /// How long the server waits for one before it sends again: longer than the supervisor may take for all of these, or
-    /// they would be posted twice.
-    private static let acknowledgement = PostQueue.patience * (Int(mostPending) + 1)
+    /// How long the server waits for one before it sends again: longer than the supervisor takes for all of these, or they
+    /// would be posted twice. Only for one of them it is waited in vain.
+    private static let acknowledgement = PostQueue.patience * 3
+    /// After that the supervisor is left alone for so long, and what comes meanwhile is left to the stream.
+    private static let rest = Duration.seconds(2)
+    /// Until then; of the library's thread.
+    private var restsUntil = Duration.zero
 
     init(_ rules: GatewaySubscription, _ source: NATSSource) {
         self.rules = rules
@@ -166,7 +170,12 @@ final class NATSSubscription: @unchecked Sendable {
             natsMsg_Term(message, nil)
             return
         }
+        guard Clock.monotonic() >= restsUntil else {
+            natsMsg_NakWithDelay(message, delay(message), nil)
+            return
+        }
         let outcome = source.surroundings.queue.post(push)
+        if case .unavailable = outcome { restsUntil = Clock.monotonic() + Self.rest }
         switch outcome {
         case .taken:
             source.surroundings.log.say(.debug, "\(push.sender): \(push.app) \(push.topic)")

@@ -76,7 +76,7 @@ do {
     let server = try gateway.http.map { try Listening.serve($0, tokens, surroundings) }
     mosquitto_lib_init()
     let nats = try gateway.nats.map { try NATSSource.start($0, surroundings) }
-    for broker in gateway.mqtt { try MQTTSource.start(broker, surroundings) }
+    let mqtt = try gateway.mqtt.map { try MQTTSource.start($0, surroundings) }
     let notifySocket = environment["NOTIFY_SOCKET"]
     if let notifySocket { try? NotifySpeech.say("READY=1", to: notifySocket) }
     surroundings.log.say(.info, "started")
@@ -85,6 +85,7 @@ do {
     // What was taken in is brought to its end; what streams and brokers keep comes again at the next start.
     let deadline = Clock.monotonic() + .seconds(5)
     for source in nats { _ = source.finish(until: deadline) }
+    for isFinished in mqtt { let _: Bool? = isFinished.wait(until: deadline) { state, _ in state ? true : nil } }
     _ = surroundings.queue.waitUntilEmpty(until: deadline)
     _ = server?.finish(until: deadline)
     ThisProcess.exit(0)

@@ -100,4 +100,18 @@ import Varlink
         #expect(fixture.supervisor.posts("full").count == before + 1)
         #expect(fixture.supervisor.posts("full").allSatisfy { $0["payload"] == 4 })
     }
+
+    @Test("what waits for a full mailbox lets pass what comes for others")
+    func passing() throws {
+        guard let program else { return }
+        _ = try fixture.nats(program, port: port)
+        let client = try NATSClient(port: port)
+        try client.makeStream("KEPT", "kept.*")
+        fixture.supervisor.answer("full", .error("MailboxFull"))
+        for number in 0..<8 { try client.publish("kept.full", "\(number)") }
+        try client.publish("kept.web", "8")
+        _ = try fixture.gateway(configuration(durable))
+        try fixture.eventually("the one for another app") { fixture.supervisor.posts("web").count == 1 }
+        #expect(fixture.supervisor.posts("full").count >= 8)
+    }
 }

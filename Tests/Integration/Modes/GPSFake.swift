@@ -35,7 +35,9 @@ final class GPSFake {
         // The thread of a test may block signals, and what it starts inherits that: gpsfake could not be interrupted, and
         // would leave its gpsd behind.
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["--default-signal", "/usr/bin/gpsfake", "-q", "-c", "0.05", "-P", "\(port)", folder + "/walk.log"]
+        process.arguments = [
+            "--default-signal", "/usr/bin/gpsfake", "-q", "-c", "0.05", "-P", "\(port)", folder + "/walk.log",
+        ]
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()

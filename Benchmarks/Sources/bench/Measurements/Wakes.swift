@@ -50,7 +50,9 @@ struct Wakes: Measurement {
     private func record(_ run: Run, _ figure: String, _ peer: any Peer, seconds: [Double], per unit: Double) {
         let values = seconds.map { $0 * unit }
         run.record(figure, peer, values: values)
-        if let high = Statistics(values)?.percentile99, figures(run.bench).contains(where: { $0.name == figure + "-99" }) {
+        if let high = Statistics(values)?.percentile99,
+            figures(run.bench).contains(where: { $0.name == figure + "-99" })
+        {
             run.record(figure + "-99", peer, high)
         }
     }
