@@ -216,7 +216,7 @@ package final class BlueZ {
             } else if subscriptions.removeValue(forKey: path) != nil, let connection = service.connection {
                 leaving[path] = connection.call(Self.name, path, Self.gattCharacteristic, "StopNotify") {
                     [weak self] _ in
-                    self?.leaving[path] = nil
+                    self?.loop.later { self?.leaving[path] = nil }
                 }
             }
         }

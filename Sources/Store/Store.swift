@@ -50,8 +50,8 @@ public final class Store {
         var late: ((StoreAnswer) -> Void)?
     }
 
-    /// Later than any disk answers.
-    private static let never = Duration.seconds(100 * 365 * 86_400)
+    /// How long after that: without an answer then, it is taken for one that there is nothing.
+    private static let latePatience = Duration.seconds(60)
 
     /// Why a question has no answer.
     public struct Unavailable: Error, Sendable, Hashable, CustomStringConvertible {
@@ -233,7 +233,7 @@ public final class Store {
     ///
     /// - Parameters:
     ///   - limit: when the disk takes longer, the completion gets what an empty file holds.
-    ///   - late: gets then what the file does hold, when the disk has answered; until then it is not known (``isLoaded``).
+    ///   - late: gets then what the file does hold, when the disk has answered; until then, for a minute at most, it is not known (``isLoaded``).
     public func load(
         within limit: Duration = .seconds(10),
         late: ((StoreContents) -> Void)? = nil,
@@ -333,7 +333,7 @@ public final class Store {
         let now = loop.now
         let old = pending.filter { $0.value.deadline <= now }.sorted { $0.key < $1.key }
         for (ticket, entry) in old {
-            pending[ticket] = entry.late.map { Pending(deadline: now + Self.never, completion: $0) }
+            pending[ticket] = entry.late.map { Pending(deadline: now + Self.latePatience, completion: $0) }
         }
         armTimer()
         for (_, entry) in old { entry.completion(entry.late == nil ? .failed("the disk does not answer") : .later) }

@@ -50,6 +50,8 @@ final class BluetoothMode: EventSource {
     // What happens elsewhere does not wait: nothing is looked at again.
     func touched(_ app: AppRuntime) {}
 
+    func appsLeft() { configure() }
+
     func forget(_ app: AppRuntime) {
         centrals.remove(app.id)
         peripherals.remove(app.id)

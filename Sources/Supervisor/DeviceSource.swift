@@ -273,6 +273,8 @@ final class DeviceSource: EventSource {
         }
     }
 
+    func appsLeft() { configure() }
+
     func forget(_ app: AppRuntime) {
         heldBack[app.id] = nil
         for entry in ofApp.removeValue(forKey: app.id) ?? [] {

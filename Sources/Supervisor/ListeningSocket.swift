@@ -205,6 +205,8 @@ final class ListeningSocket {
         source = nil
         descriptor?.close()
         descriptor = nil
+        isWithheld = nil
+        defer { node = nil }
         guard specification.removeOnStop, case .path(let path) = specification.plan.address else { return }
         for link in specification.symlinks { Self.removeLink(link, to: path) }
         if isOwnNode(path) { try? File.remove(path) }
@@ -221,6 +223,14 @@ final class ListeningSocket {
     var isShutDown: Bool {
         guard let descriptor else { return false }
         return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
+    }
+
+    /// Whether its address can be bound anew while others still have it open.
+    var isBoundAnewAtOnce: Bool {
+        switch specification.plan.address {
+        case .port, .ipv4, .ipv6, .path: true
+        case .abstract, .vsock: false
+        }
     }
 
     /// What is told of one that was shut down.

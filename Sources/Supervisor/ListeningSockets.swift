@@ -186,7 +186,7 @@ final class ListeningSockets: EventSource {
             guard let socket = set.sockets.first(where: { $0.specification.identity == specification.identity }) else {
                 continue
             }
-            if socket.isShutDown { close(socket) }
+            if socket.isShutDown, socket.isBoundAnewAtOnce { close(socket) }
             if socket.descriptor == nil { bind(socket, of: app, isForLaunch: true) }
             guard let descriptor = socket.descriptor else {
                 arrangeRetry()

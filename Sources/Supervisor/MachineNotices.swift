@@ -33,6 +33,8 @@ final class MachineNotices: EventSource {
     var isIdle: Bool { work.isIdle }
 
     func touched(_ app: AppRuntime) {}
+    func appsLeft() { configure() }
+
     func forget(_ app: AppRuntime) {}
 
     // MARK: What is followed

@@ -215,6 +215,8 @@ final class PathSource: EventSource {
         }
     }
 
+    func appsLeft() { configure() }
+
     func forget(_ app: AppRuntime) {
         triggered[app.id] = nil
         heldBack[app.id] = nil

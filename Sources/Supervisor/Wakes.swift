@@ -90,8 +90,10 @@ protocol EventSource: AnyObject {
     /// The state of an app may have changed, or it may be woken again after it was held back. Called often, and for all
     /// apps: it must cost next to nothing for those of which the source has nothing.
     func touched(_ app: AppRuntime)
-    /// The app is gone for good.
+    /// The app is gone for good. It is among the supervisor's apps still.
     func forget(_ app: AppRuntime)
+    /// Apps are gone for good, and among the supervisor's apps no more.
+    func appsLeft()
     /// Whether no thread of its own works for it.
     var isIdle: Bool { get }
     /// What the keeper holds for it under names of ``HeldName``: another keeper is given it too.
@@ -99,6 +101,7 @@ protocol EventSource: AnyObject {
 }
 
 extension EventSource {
+    func appsLeft() {}
     var isIdle: Bool { true }
     var held: [(name: String, descriptors: [Int32])] { [] }
 }
@@ -168,8 +171,8 @@ final class Wakes {
         }
         // Several events for one sleep are one wake.
         if app.pendingWake != nil, !order.foreground { return .woken }
-        let (before, ledger) = (app.pendingWake, app.wakes)
         if sleeps, let heldBack = isHeldBack(app, event) { return heldBack }
+        let before = app.pendingWake
         app.pendingWake = PendingWake(event: event, since: supervisor.loop.now)
         var order = order
         let modes = app.specification.wakeAfterForceQuit
@@ -178,7 +181,6 @@ final class Wakes {
             try supervisor.request(.wake(order), of: app.id)
         } catch {
             app.pendingWake = before
-            app.wakes = ledger
             let text = "is not woken by \(event.text): it \(error.description)"
             supervisor.note(app, .notWoken, text: text, reason: event.source.rawValue)
             return .heldBack(error.description, until: nil)
@@ -286,7 +288,7 @@ final class Wakes {
         supervisor.loop.later { [weak self] in
             guard let self else { return }
             isConfiguring = false
-            if !supervisor.isEnding { configure() }
+            if !supervisor.isEnding { for source in sources { source.appsLeft() } }
         }
     }
 }

@@ -114,15 +114,17 @@ final class MQTTSource {
             }
             if surroundings.stop.wait(pause.next()) { break }
         }
+        // The library closes its own as soon as it has said goodbye.
+        let socket = mosquitto_socket(handle)
+        let kept = socket >= 0 ? try? Descriptor.duplicate(socket) : nil
         mosquitto_disconnect(handle)
         mosquitto_loop_write(handle, 1)
-        leave(mosquitto_socket(handle))
+        if let kept { kept.withRaw { leave($0) } }
     }
 
     /// Waits until the broker has ended the connection too. If something unread were left when it is closed here, the
     /// broker would not see the last acknowledgements, and send again what is posted.
     private func leave(_ socket: Int32) {
-        guard socket >= 0 else { return }
         try? Sockets.shutdownWriting(socket)
         let end = Clock.monotonic() + .seconds(2)
         while (try? Descriptor.wait(socket, timeout: max(.zero, end - Clock.monotonic()))) ?? false {

@@ -96,7 +96,7 @@ final class NATSSource: Sendable {
         if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
             say(.error, "\(broker.url) ended the connection: \(String(cString: why))")
         }
-        for subscription in subscriptions { subscription.end() }
+        for subscription in subscriptions { subscription.end(connection) }
     }
 
     /// Asks for what streams keep, again and again until it is there.

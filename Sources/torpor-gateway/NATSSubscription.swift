@@ -13,11 +13,13 @@ final class NATSSubscription: @unchecked Sendable {
 
     /// So many messages the server sends before it waits for an acknowledgement.
     private static let mostPending: Int64 = 16
-    /// How long the server waits for one before it sends again: longer than the supervisor takes for all of these, or they
-    /// would be posted twice. Only for one of them it is waited in vain.
+    /// How long the server waits for one before it sends again: longer than the supervisor mostly takes for all of these.
+    /// Where its disk takes seconds for each, some come twice.
     private static let acknowledgement = PostQueue.patience * 3
     /// After that the supervisor is left alone for so long, and what comes meanwhile is left to the stream.
     private static let rest = Duration.seconds(2)
+    /// A message of a stream is under way.
+    private let isPosting = Monitor(false)
     /// Until then; of the library's thread.
     private var restsUntil = Duration.zero
 
@@ -47,7 +49,10 @@ final class NATSSubscription: @unchecked Sendable {
         if subscription.rules.durable == nil {
             subscription.take(message, connection)
         } else {
+            subscription.isPosting.withLock { $0 = true }
             subscription.takeDurable(message)
+            subscription.isPosting.withLock { $0 = false }
+            subscription.isPosting.wake()
         }
         natsMsg_Destroy(message)
     }
@@ -105,12 +110,18 @@ final class NATSSubscription: @unchecked Sendable {
     }
 
     /// Ends, once what is under way is done. What a stream keeps it keeps.
-    func end() {
+    func end(_ connection: OpaquePointer) {
         guard let handle else { return }
         if rules.durable == nil {
             natsSubscription_Drain(handle)
             natsSubscription_WaitForDrainCompletion(handle, 2_000)
             natsSubscription_Destroy(handle)
+        } else {
+            // Its acknowledgement is to reach the server, or it would come again.
+            let _: Bool? = isPosting.wait(until: Clock.monotonic() + .seconds(3)) { isPosting, _ in
+                isPosting ? nil : true
+            }
+            natsConnection_FlushTimeout(connection, 1_000)
         }
         self.handle = nil
     }
@@ -166,6 +177,8 @@ final class NATSSubscription: @unchecked Sendable {
 
     /// The stream keeps it until it is acknowledged, and sends it again.
     private func takeDurable(_ message: OpaquePointer) {
+        // The stream sends it again to the next one.
+        if source.surroundings.stop.isRequested { return }
         guard let push = push(message) else {
             natsMsg_Term(message, nil)
             return

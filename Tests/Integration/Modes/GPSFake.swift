@@ -38,6 +38,8 @@ final class GPSFake {
         process.arguments = [
             "--default-signal", "/usr/bin/gpsfake", "-q", "-c", "0.05", "-P", "\(port)", folder + "/walk.log",
         ]
+        // It leaves its control socket there.
+        process.environment = ProcessInfo.processInfo.environment.merging(["TMPDIR": folder]) { $1 }
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()

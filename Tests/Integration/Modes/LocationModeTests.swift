@@ -158,6 +158,7 @@ struct LocationModeTests {
         try withDaemon(toml, files: Delegates.files()) { daemon in
             try daemon.done(.start, "web")
             try daemon.done(.suspend, "web")
+            try daemon.waitFor("other", "active")
             try daemon.done(.suspend, "other")
             try gps.start(Self.toAndFro)
             try daemon.eventually("several changes came", within: .seconds(30)) {
