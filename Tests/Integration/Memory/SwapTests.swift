@@ -98,7 +98,8 @@ import Varlink
                 let before = try swapped()
                 let since = Clock.monotonic()
                 try daemon.eventually("a moment has passed") { Clock.monotonic() - since > .milliseconds(300) }
-                #expect(try swapped() <= before + (1 << 20))
+                // The step of 8 MiB that was under way comes to its end.
+                #expect(try swapped() <= before + (9 << 20))
                 try daemon.done(.suspend, "asleep")
             }
             try daemon.eventually("left alone, it is paged out") { try swapped() > 80 << 20 }
