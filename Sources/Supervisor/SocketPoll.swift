@@ -17,9 +17,7 @@ final class SocketPoll {
 
     private let loop: EventLoop
     private var polled: [AppID: Polled] = [:]
-    private let answers = Monitor<[(queues: Queues, cost: Duration)]>([])
-    private var doorbell: EventCounter?
-    private var source: IOSource?
+    private let work: SideWork
     private var timer: TimerSource?
     /// Whose sockets are being looked at.
     private var underWay: Set<AppID>?
@@ -28,7 +26,15 @@ final class SocketPoll {
     /// A look takes at most that part of the time.
     private static let share = 20
 
-    init(_ loop: EventLoop) { self.loop = loop }
+    private struct Answer: Sendable {
+        let queues: Queues
+        let cost: Duration
+    }
+
+    init(_ loop: EventLoop) {
+        self.loop = loop
+        work = SideWork(loop, named: "sockets")
+    }
 
     func add(_ app: AppID, _ sockets: Set<UInt32>, _ handler: @escaping Handler) {
         guard !sockets.isEmpty else { return }
@@ -51,40 +57,19 @@ final class SocketPoll {
         guard underWay == nil, !polled.isEmpty else { return }
         let sockets = polled.values.reduce(into: Set<UInt32>()) { $0.formUnion($1.sockets) }
         underWay = Set(polled.keys)
-        do throws(Errno) {
-            let doorbell = try bell()
-            let answers = self.answers
-            try WorkerThread.start(named: "sockets") {
+        work.ask(
+            {
                 let start = Clock.monotonic()
                 let queues = (try? SocketQueues.read(sockets)) ?? [:]
-                let cost = Clock.monotonic() - start
-                answers.withLock { $0.append((queues, cost)) }
-                doorbell.signal()
-            }
-        } catch {
-            // No room for a thread: there may be at the next time.
-            underWay = nil
-            arm(after: Self.interval)
-        }
+                return Answer(queues: queues, cost: Clock.monotonic() - start)
+            },
+            { [weak self] (answer: Answer) in self?.answered(answer) }
+        )
     }
 
-    private func bell() throws(Errno) -> EventCounter {
-        if let doorbell { return doorbell }
-        let doorbell = try EventCounter()
-        source = try loop.watch(doorbell.raw, .readable) { [weak self] _ in self?.answered() }
-        self.doorbell = doorbell
-        return doorbell
-    }
-
-    private func answered() {
-        doorbell?.drain()
-        let answer = answers.withLock { state in
-            defer { state = [] }
-            return state.last
-        }
+    private func answered(_ answer: Answer) {
         let apps = underWay ?? []
         underWay = nil
-        guard let answer else { return }
         for id in apps {
             guard let one = polled[id] else { continue }
             let queues = answer.queues.filter { one.sockets.contains($0.key) }

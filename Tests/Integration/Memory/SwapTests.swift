@@ -100,6 +100,10 @@ import Varlink
                 try daemon.eventually("a moment has passed") { Clock.monotonic() - since > .milliseconds(300) }
                 // The step of 8 MiB that was under way comes to its end.
                 #expect(try swapped() <= before + (9 << 20))
+                let after = try swapped()
+                let then = Clock.monotonic()
+                try daemon.eventually("another moment has passed") { Clock.monotonic() - then > .milliseconds(100) }
+                #expect(try swapped() <= after)
                 try daemon.done(.suspend, "asleep")
             }
             try daemon.eventually("left alone, it is paged out") { try swapped() > 80 << 20 }
