@@ -19,7 +19,7 @@ struct Conductor<Delegate: AppDelegate> {
             case .link(.refused(let error)): throw AppError(error)
             case .link(.lost): if isAttached { await delegate.supervisorLost(app) }
             case .link(.tasksLost(let tokens)):
-                app.state.withLock { state in for token in tokens { state.tasks[token] = nil } }
+                app.state.withLock { state in for token in tokens { state.tasks.begun[token] = nil } }
             case .link(.attached(let situation)):
                 defer { isAttached = true }
                 if isAttached { break }
@@ -142,7 +142,9 @@ extension AppDelegate {
         case "didReceiveMemoryWarning": try await didReceiveMemoryWarning(app)
         case "taskExpiring":
             let remaining = milliseconds("remaining_ms")
-            if let token = parameters["token"]?.intValue, await app.expire(token: token, remaining: remaining) {
+            if let token = parameters["token"]?.intValue,
+                await app.expire(token: token, name: text("name"), remaining: remaining)
+            {
                 return
             }
             try await taskExpiring(app, task: text("name"), remaining: remaining)

@@ -29,7 +29,7 @@ public final class TorporApp: Sendable {
 
     struct State {
         var inFlight: InFlight?
-        var tasks: [Int64: ExpiringTask] = [:]
+        var tasks = BackgroundTasks()
     }
 
     /// The message that the delegate works on.
