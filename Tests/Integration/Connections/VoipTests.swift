@@ -98,7 +98,9 @@ import TorporAPI
                 try peer.send("y")
                 var woken: EventRecord?
                 try daemon.eventually("it was woken again") {
-                    woken = try daemon.events("phone").first { $0.sequence > asleep.sequence && $0.text.hasPrefix("woken by ") }
+                    woken = try daemon.events("phone").first {
+                        $0.sequence > asleep.sequence && $0.text.hasPrefix("woken by ")
+                    }
                     return woken != nil
                 }
                 isAtOnce = try #require(woken).at - asleep.at < delay * 1_000_000
