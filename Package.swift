@@ -106,6 +106,7 @@ let package = Package(
             ]
         ),
         .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux"]),
+        .target(name: "Telemetry", dependencies: ["TorporAPI", "Varlink"]),
         .target(name: "TestMachine", path: "Tests/Support/TestMachine"),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),
         .target(name: "TorporApp", dependencies: ["AppConnection", "Linux", "TorporAPI", "Varlink"]),
@@ -134,8 +135,8 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "AppConnection", "Configuration", "Lifecycle", "Linux", "Policies", "TorporAPI", "TorporPolicyABI",
-                "Varlink",
+                "AppConnection", "Configuration", "Lifecycle", "Linux", "Policies", "Telemetry", "TorporAPI",
+                "TorporPolicyABI", "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             linkerSettings: [
@@ -260,6 +261,7 @@ let package = Package(
             ]
         ),
         .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),
+        .testTarget(name: "TelemetryTests", dependencies: ["Linux", "Telemetry", "TorporAPI", "Varlink"]),
         .testTarget(
             name: "TorporAppTests",
             dependencies: ["AppConnection", "Linux", "TorporAPI", "TorporApp", "Varlink"]

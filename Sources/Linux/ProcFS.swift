@@ -137,6 +137,9 @@ public enum ProcFS {
         return result
     }
 
+    /// How many descriptors a process has open; nil where that may not be seen.
+    public static func descriptorCount(_ pid: Int32) -> Int? { (try? numbers(in: "/proc/\(pid)/fd"))?.count }
+
     /// All processes.
     public static func allPids() throws(Errno) -> [Int32] { try numbers(in: "/proc") }
 

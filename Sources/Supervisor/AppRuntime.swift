@@ -69,6 +69,10 @@ final class AppRuntime {
     var reports: [Report] = []
     /// What was last announced, so that a change of it is.
     var announced: Transition?
+    /// The change of state under way that is being timed.
+    var counted: (transition: Transition, began: Duration)?
+    /// What has happened to it since this torpord was started.
+    var counters = AppCounters()
     /// What the log has room for.
     var room = LogRoom()
     var lastState: AppState = .notRunning

@@ -18,6 +18,7 @@ extension Supervisor {
         for output in outputs {
             if case .entered(let state) = output.action { apps[output.app].times.enter(state, at: now) }
         }
+        countTransitions(outputs)
         noteMain(outputs)
         enqueue(outputs)
         recordAhead(of: outputs)

@@ -121,6 +121,7 @@ extension Supervisor {
         case .unknown, nil: break
         }
         app.lastExit = exit
+        app.counters.ended(ending.reason)
         let text = EndingText.describe(
             ending,
             failing: failing(of: app, ending),

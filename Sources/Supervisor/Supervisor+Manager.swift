@@ -69,6 +69,7 @@ extension Supervisor {
             case .memory: memoryWatch.report { reply.send(Replies.memory($0)) }
             case .timers(let patterns): try timers(patterns.isEmpty ? nil : patterns, reply)
             case .recordPolicies(let request): recordPolicies(request, reply)
+            case .metrics: reply.send(Replies.metrics(metrics))
             case .describe: reply.send(info.json)
             case .upgrade: upgrade(reply)
             }

@@ -39,6 +39,8 @@ extension Supervisor {
             )
         )
         store.append(StoredEvent(record))
+        counters.noted(happening, from: from, to: to, reason: reason)
+        if happening == .launched { app?.counters.launches &+= 1 }
         recovery.nextEvent = UInt64(clamping: events.sequence)
         write(record, happening, app, level ?? happening.level, fields)
     }

@@ -19,6 +19,7 @@ extension Supervisor {
         case .suspend, .willTerminate, .grace: break
         case .kill, .restart, .backgroundTime: return
         }
+        counters.missed(missed.kind)
         trace(app, .missed(missed.kind))
     }
 

@@ -25,6 +25,10 @@ public final class Supervisor {
     let log: DaemonLog
     let runtime: RuntimeDirectory
     let events = EventLog()
+    /// What has happened since the start, in numbers.
+    var counters = Counters()
+    /// Microseconds since 1970.
+    let startedAt = Clock.realtimeMicroseconds()
     let processes: ProcessTable
     let batch: OutputBatch
     /// What the torpord that comes after this one goes on from.

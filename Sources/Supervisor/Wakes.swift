@@ -156,6 +156,7 @@ final class Wakes {
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome {
         let outcome = event.wake.map { wake(app, event, $0) } ?? .runs
+        if case .heldBack = outcome { supervisor.counters.heldBack() }
         supervisor.mailboxes.deliver(to: app)
         return outcome
     }
@@ -257,7 +258,10 @@ final class Wakes {
             machine.transition != .terminating
         else { return }
         app.pendingWake = nil
-        let took = ((supervisor.loop.now - pending.event.at).inSeconds * 100_000).rounded() / 100
+        let time = supervisor.loop.now - pending.event.at
+        app.counters.wakes &+= 1
+        supervisor.counters.woken(by: pending.event.source, after: time)
+        let took = (time.inSeconds * 100_000).rounded() / 100
         supervisor.note(
             app,
             .woken,

@@ -276,6 +276,16 @@ public enum ManagerInterface {
           persistent: bool
         )
 
+        # What a metric tells at one moment. name is that of its family in OpenMetrics, without _total; kind is counter,
+        # gauge, histogram, info, stateset or summary; docs/metrics.md has them all.
+        type Metric (name: string, kind: string, unit: ?string, help: string, samples: []MetricSample)
+
+        # A value, told from others of the metric by its labels. Of a histogram, value is the sum of all values, count how
+        # many there are, and buckets say how many were not above each bound.
+        type MetricSample (labels: [string]string, value: float, count: ?int, buckets: ?[]MetricBucket)
+
+        type MetricBucket (le: float, count: int)
+
         # A key of the configuration whose value is another one now. effect says when it counts: live (at once),
         # next-launch (it only matters then), restart (the app runs with the old value until it is launched again) or
         # supervisor-start.
@@ -446,6 +456,10 @@ public enum ManagerInterface {
         # the numbers of mail, only that is returned and does not. What is being told stays.
         method Mailbox(app: string, take: ?bool, drop: ?[]int) ->
           (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int)
+
+        # What this torpord has counted since it was started, and how the machine's memory and its own processes are. ‘torpor
+        # metrics’ adds to it what follows from Describe, List and Policies.
+        method Metrics() -> (metrics: []Metric)
 
         # Which torpord answers: its version, and how many its keeper has started, this one included; phase
         # is starting until what is launched at the start was launched, then running, in the end ending.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Linux
+import Telemetry
 import TorporAPI
 import Varlink
 
@@ -25,6 +26,9 @@ struct Events: ParsableCommand {
     @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
     var since: PointInTime?
 
+    @Flag(help: "As traces of OpenTelemetry (OTLP/JSON, a line each): a run of an app is a trace, its states are spans.")
+    var otlp = false
+
     @Option(
         help: ArgumentHelp("Record for policies into a file; - is standard output.", valueName: "file"),
         completion: .file()
@@ -41,11 +45,12 @@ struct Events: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
+        guard !otlp || !options.json else { throw ValidationError("--otlp is JSON already: leave out --json") }
         if record == nil {
             guard time == nil, every == nil else { throw ValidationError("--for and --every go with --record") }
             return
         }
-        guard app == nil, !follow, since == nil else {
+        guard app == nil, !follow, since == nil, !otlp else {
             throw ValidationError(
                 "a recording has everything that happens from now on: it goes with no app, -f or --since"
             )
@@ -65,18 +70,22 @@ struct Events: ParsableCommand {
         request.app = app
         request.follow = follow
         request.since = since?.microseconds
+        var spans = TransitionSpans()
         // Another supervisor goes on behind the last event that this one knew of.
         let last = try Manager(options).call(.events(request)) { reply in
-            show(reply)
+            show(reply, &spans)
             request.after = reply["sequence"]?.intValue
         }
-        show(last)
+        show(last, &spans)
     }
 
-    private func show(_ reply: JSON) {
+    private func show(_ reply: JSON, _ spans: inout TransitionSpans) {
         var text = ""
         for event in reply["events"]?.arrayValue ?? [] {
-            if options.json {
+            if otlp {
+                guard let event = try? EventRecord(json: event) else { continue }
+                for line in spans.add(event) { text += line + "\n" }
+            } else if options.json {
                 text += event.description + "\n"
             } else if let event = try? EventRecord(json: event) {
                 text += Terminal.coloured(Times.timestamp(event.at), .dim) + " "

@@ -1,0 +1,138 @@
+/// A metric of `torpor metrics`: what there is, its kind and its unit. The raw value is the name of its family in
+/// OpenMetrics.
+public enum Metric: String, CaseIterable, Sendable {
+    // The supervisor.
+    case supervisor = "torpor_supervisor"
+    case supervisorStart = "torpor_supervisor_start_time_seconds"
+    case supervisorProcessor = "torpor_supervisor_cpu_seconds"
+    case supervisorMemory = "torpor_supervisor_resident_memory_bytes"
+    case supervisorDescriptors = "torpor_supervisor_open_fds"
+    case events = "torpor_events"
+
+    // All apps together.
+    case apps = "torpor_apps"
+    case transitions = "torpor_transitions"
+    case transitionDuration = "torpor_transition_duration_seconds"
+    case deadlinesMissed = "torpor_deadlines_missed"
+    case wakeLatency = "torpor_wake_latency_seconds"
+    case wakesHeldBack = "torpor_wakes_held_back"
+
+    // Each app.
+    case appState = "torpor_app_state"
+    case appFailed = "torpor_app_failed"
+    case appMemory = "torpor_app_memory_bytes"
+    case appProcessor = "torpor_app_cpu_seconds"
+    case appUptime = "torpor_app_uptime_seconds"
+    case appHolds = "torpor_app_holds"
+    case appMail = "torpor_app_mailbox_messages"
+    case appLaunches = "torpor_app_launches"
+    case appRestarts = "torpor_app_restarts"
+    case appEndings = "torpor_app_endings"
+    case appWakes = "torpor_app_wakes"
+
+    // Memory.
+    case memoryTotal = "torpor_memory_total_bytes"
+    case memoryAvailable = "torpor_memory_available_bytes"
+    case swapTotal = "torpor_swap_total_bytes"
+    case swapFree = "torpor_swap_free_bytes"
+    case memoryLevel = "torpor_memory_level"
+    case memoryWaiting = "torpor_memory_waiting_seconds"
+    case memorySteps = "torpor_memory_steps"
+
+    // Policies.
+    case policyState = "torpor_policy_state"
+    case policyAnswer = "torpor_policy_answer_seconds"
+    case policyAdvice = "torpor_policy_advice"
+    case policyFailures = "torpor_policy_failures"
+
+    /// The kinds of OpenMetrics that are used.
+    public enum Kind: String, Sendable {
+        case counter, gauge, histogram, info, stateset, summary
+    }
+
+    /// What kind of metric it is.
+    public var kind: Kind {
+        switch self {
+        case .supervisor: .info
+        case .supervisorProcessor, .events, .transitions, .deadlinesMissed, .wakesHeldBack, .appProcessor, .appLaunches,
+            .appRestarts, .appEndings, .appWakes, .memoryWaiting, .memorySteps, .policyAdvice, .policyFailures:
+            .counter
+        case .supervisorStart, .supervisorMemory, .supervisorDescriptors, .apps, .appFailed, .appMemory, .appUptime,
+            .appHolds, .appMail, .memoryTotal, .memoryAvailable, .swapTotal, .swapFree:
+            .gauge
+        case .transitionDuration, .wakeLatency: .histogram
+        case .appState, .memoryLevel, .policyState: .stateset
+        case .policyAnswer: .summary
+        }
+    }
+
+    /// Its unit, with which its name ends; nil for what is counted.
+    public var unit: String? { ["seconds", "bytes"].first { rawValue.hasSuffix("_" + $0) } }
+
+    /// What its samples are told apart by.
+    public var labels: [String] {
+        switch self {
+        case .supervisor: ["version", "instance"]
+        case .supervisorProcessor, .supervisorMemory, .supervisorDescriptors: ["process"]
+        case .events: ["kind"]
+        case .apps: ["state"]
+        case .transitions: ["from", "to"]
+        case .transitionDuration: ["transition"]
+        case .deadlinesMissed: ["deadline"]
+        case .wakeLatency: ["source"]
+        case .appState: ["app", rawValue]
+        case .appFailed, .appMemory, .appProcessor, .appUptime, .appHolds, .appMail, .appLaunches, .appRestarts,
+            .appWakes:
+            ["app"]
+        case .appEndings: ["app", "reason"]
+        case .memoryLevel: [rawValue]
+        case .memoryWaiting: ["tasks"]
+        case .memorySteps: ["rung"]
+        case .policyState: ["policy", rawValue]
+        case .policyAnswer: ["policy", "quantile"]
+        case .policyAdvice: ["policy", "outcome"]
+        case .policyFailures: ["policy"]
+        case .supervisorStart, .wakesHeldBack, .memoryTotal, .memoryAvailable, .swapTotal, .swapFree: []
+        }
+    }
+
+    /// What it tells, in a sentence.
+    public var help: String {
+        switch self {
+        case .supervisor: "Which torpord answers, and how many its keeper has started."
+        case .supervisorStart: "When this torpord was started, since 1970: its counters began at zero then."
+        case .supervisorProcessor: "Processor time that torpord and its keeper have used."
+        case .supervisorMemory: "Memory that torpord and its keeper have, with what they share with others."
+        case .supervisorDescriptors: "Descriptors that torpord and its keeper have open."
+        case .events: "What was told of by ‘torpor events’."
+        case .apps: "How many apps are in a state."
+        case .transitions: "How often an app came from one state to another."
+        case .transitionDuration: "How long apps took to change their state."
+        case .deadlinesMissed: "How often an app missed a deadline."
+        case .wakeLatency: "From an event to the app that runs for it."
+        case .wakesHeldBack: "How often an event did not wake an app, because it was woken too often or may not be."
+        case .appState: "The state of an app."
+        case .appFailed: "Whether restarting an app was given up."
+        case .appMemory: "Memory of all processes of an app."
+        case .appProcessor: "Processor time of all processes of an app in this run of it."
+        case .appUptime: "How long an app has run, the time that it was suspended included."
+        case .appHolds: "How many tasks, modes and operators keep an app in the background."
+        case .appMail: "How many messages wait to be told to an app."
+        case .appLaunches: "How often an app was launched."
+        case .appRestarts: "How often an app was restarted since a person last started or reset it."
+        case .appEndings: "How often, and why, an app ended."
+        case .appWakes: "How often events launched or woke an app."
+        case .memoryTotal: "Memory of the machine, or of what bounds all apps."
+        case .memoryAvailable: "Memory that could be had without swapping."
+        case .swapTotal: "Swap of the machine."
+        case .swapFree: "Swap that is not in use."
+        case .memoryLevel: "How short memory is."
+        case .memoryWaiting: "How long some task, or all of them, waited for memory, as the kernel counts it."
+        case .memorySteps: "Steps that were taken because memory was short."
+        case .policyState: "The state of a policy."
+        case .policyAnswer: "How long a policy took to answer."
+        case .policyAdvice: "What became of a policy's advice."
+        case .policyFailures: "Crashes, late answers, nonsense and floods of a policy."
+        }
+    }
+}

@@ -1,0 +1,45 @@
+import ArgumentParser
+import Linux
+import Telemetry
+import TorporAPI
+import Varlink
+
+struct MetricsVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "metrics",
+        abstract: "Shows everything in numbers, for Prometheus and others.",
+        discussion: """
+            Examples:
+              torpor metrics
+              torpor metrics --format prometheus >/var/lib/node_exporter/torpor.prom.new &&
+                mv /var/lib/node_exporter/torpor.prom.new /var/lib/node_exporter/torpor.prom
+
+            ‘torpor-web’ serves the same at /metrics. docs/metrics.md tells what each metric is.
+            """
+    )
+
+    @Option(help: "openmetrics, or prometheus for its older text format.")
+    var format = Format.openmetrics
+    @OptionGroup var options: GlobalOptions
+
+    func run() throws {
+        let manager = try Manager(options)
+        var replies: [JSON] = []
+        for request in MetricSnapshot.requests { replies.append(try manager.call(request)) }
+        let read = replies
+        let snapshot = try Manager.read { () throws(FieldError) in try MetricSnapshot(replies: read) }
+        guard !options.json else { return Output.document(.array(snapshot.families.map(\.json))) }
+        ThisProcess.write(format.text.text(snapshot.families))
+    }
+}
+
+enum Format: String, ExpressibleByArgument, CaseIterable {
+    case openmetrics, prometheus
+
+    var text: MetricText {
+        switch self {
+        case .openmetrics: .openMetrics
+        case .prometheus: .prometheus
+        }
+    }
+}
