@@ -35,7 +35,7 @@ public struct MetricSnapshot: Sendable {
 
     /// Those that follow from what is asked for other ends too.
     private var own: [MetricFamily] {
-        let info = [MetricLabel("version", supervisor.version), MetricLabel("instance", "\(supervisor.instance)")]
+        let info = [MetricLabel("version", supervisor.version), MetricLabel("generation", "\(supervisor.instance)")]
         func each(_ metric: Metric, _ value: (AppSummary) -> Double?) -> MetricFamily {
             MetricFamily(
                 metric,

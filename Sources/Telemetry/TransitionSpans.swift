@@ -53,7 +53,16 @@ public struct TransitionSpans: Sendable {
             if let state = run.state { spans.append(span(app, run, state.name, state.since, event.at, reason)) }
             let isFailure = !Self.harmless.contains(event.reason ?? "")
             spans.append(
-                span(app, run, "run \(incarnation)", run.began, event.at, reason, isRoot: true, isFailure ? event.text : nil)
+                span(
+                    app,
+                    run,
+                    "run \(incarnation)",
+                    run.began,
+                    event.at,
+                    reason,
+                    isRoot: true,
+                    isFailure ? event.text : nil
+                )
             )
             runs[app] = nil
         default: break

@@ -72,7 +72,7 @@ public enum Metric: String, CaseIterable, Sendable {
     /// What its samples are told apart by.
     public var labels: [String] {
         switch self {
-        case .supervisor: ["version", "instance"]
+        case .supervisor: ["version", "generation"]
         case .supervisorProcessor, .supervisorMemory, .supervisorDescriptors: ["process"]
         case .events: ["kind"]
         case .apps: ["state"]

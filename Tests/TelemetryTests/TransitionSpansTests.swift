@@ -1,10 +1,16 @@
-import Testing
 import Telemetry
+import Testing
 import TorporAPI
 import Varlink
 
 @Suite("What apps go through as traces") struct TransitionSpansTests {
-    private func event(_ at: Int64, _ kind: String, from: String? = nil, to: String? = nil, reason: String? = nil)
+    private func event(
+        _ at: Int64,
+        _ kind: String,
+        from: String? = nil,
+        to: String? = nil,
+        reason: String? = nil
+    )
         -> EventRecord
     {
         EventRecord(at: at, app: "web", incarnation: 2, kind: kind, from: from, to: to, text: "text", reason: reason)

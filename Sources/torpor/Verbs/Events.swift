@@ -26,7 +26,9 @@ struct Events: ParsableCommand {
     @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
     var since: PointInTime?
 
-    @Flag(help: "As traces of OpenTelemetry (OTLP/JSON, a line each): a run of an app is a trace, its states are spans.")
+    @Flag(
+        help: "As traces of OpenTelemetry (OTLP/JSON, a line each): a run of an app is a trace, its states are spans."
+    )
     var otlp = false
 
     @Option(
