@@ -41,7 +41,7 @@ extension ManagerRequest {
     var onlyLooks: Bool {
         switch self {
         case .list, .listOf, .status, .logs, .events, .reports, .doctor, .policies, .evictionOrder, .memory,
-            .recordPolicies, .timers, .metrics,
+            .recordPolicies, .timers, .graph, .metrics,
             .describe:
             true
         case .verb(let request): request.verb == .wait

@@ -69,6 +69,7 @@ extension Supervisor {
             case .memory: memoryWatch.report { reply.send(Replies.memory($0)) }
             case .timers(let patterns): try timers(patterns.isEmpty ? nil : patterns, reply)
             case .recordPolicies(let request): recordPolicies(request, reply)
+            case .graph: reply.send(Replies.graph(graph))
             case .metrics: reply.send(Replies.metrics(metrics))
             case .describe: reply.send(info.json)
             case .upgrade: upgrade(reply)
@@ -185,6 +186,19 @@ extension Supervisor {
                 max(0, ($0.at - loop.now).microseconds / 1000)
             }
         )
+    }
+
+    private var graph: [GraphNode] {
+        apps.map { app in
+            let machine = coordinator.machine(app.id)
+            return GraphNode(
+                app: app.name,
+                state: machine.state.rawValue,
+                failed: machine.failed,
+                requires: app.specification.requires,
+                after: app.specification.after
+            )
+        }
     }
 
     private func status(_ app: AppRuntime) -> AppStatus {

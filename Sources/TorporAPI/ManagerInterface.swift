@@ -276,6 +276,9 @@ public enum ManagerInterface {
           persistent: bool
         )
 
+        # An app and those that it needs: those that it requires, and those that it is only launched after.
+        type GraphNode (app: string, state: string, failed: bool, requires: []string, after: []string)
+
         # What a metric tells at one moment. name is that of its family in OpenMetrics, without _total; kind is counter,
         # gauge, histogram, info, stateset or summary; docs/metrics.md has them all.
         type Metric (name: string, kind: string, unit: ?string, help: string, samples: []MetricSample)
@@ -456,6 +459,9 @@ public enum ManagerInterface {
         # the numbers of mail, only that is returned and does not. What is being told stays.
         method Mailbox(app: string, take: ?bool, drop: ?[]int) ->
           (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int)
+
+        # Which apps need which; all apps, sorted by name.
+        method Graph() -> (apps: []GraphNode)
 
         # What this torpord has counted since it was started, and how the machine's memory and its own processes are. ‘torpor
         # metrics’ adds to it what follows from Describe, List and Policies.

@@ -32,6 +32,8 @@ public enum ManagerRequest: Hashable, Sendable {
     case timers(apps: [String])
     /// What policies are asked and what they advise, as it happens.
     case recordPolicies(RecordRequest)
+    /// Which apps need which.
+    case graph
     /// What torpord counts.
     case metrics
     /// Which torpord answers.
@@ -71,6 +73,7 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Memory": self = .memory
         case "Timers": self = .timers(apps: fields["apps"] == nil ? [] : try fields.strings("apps"))
         case "RecordPolicies": self = .recordPolicies(try RecordRequest(fields: fields))
+        case "Graph": self = .graph
         case "Metrics": self = .metrics
         case "Describe": self = .describe
         case "Upgrade": self = .upgrade
@@ -101,6 +104,7 @@ public enum ManagerRequest: Hashable, Sendable {
             case .memory: ("Memory", .emptyObject, false)
             case .timers(let apps): ("Timers", apps.isEmpty ? .emptyObject : ["apps": .strings(apps)], false)
             case .recordPolicies(let request): ("RecordPolicies", request.parameters, true)
+            case .graph: ("Graph", .emptyObject, false)
             case .metrics: ("Metrics", .emptyObject, false)
             case .describe: ("Describe", .emptyObject, false)
             case .upgrade: ("Upgrade", .emptyObject, false)

@@ -215,6 +215,8 @@ public enum Replies {
     public static func evictionOrder(_ apps: [EvictionCandidate]) -> JSON { ["apps": .array(apps.map(\.json))] }
     /// The reply of Memory.
     public static func memory(_ status: MemoryStatus) -> JSON { ["memory": status.json] }
+    /// The reply of Graph.
+    public static func graph(_ nodes: [GraphNode]) -> JSON { ["apps": .array(nodes.map(\.json))] }
     /// The reply of Metrics.
     public static func metrics(_ families: [MetricFamily]) -> JSON { ["metrics": .array(families.map(\.json))] }
     /// The reply of Timers.

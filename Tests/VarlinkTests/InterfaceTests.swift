@@ -11,7 +11,7 @@ import VarlinkServer
         var requests: [ManagerRequest] = [
             .list, .listOf(["a", "tag:b"]), .status(app: "a"), .signal(app: "a", signal: "USR1"), .reports(app: nil),
             .reports(app: "a"),
-            .doctor, .policies, .reloadPolicy(name: "mobile"), .evictionOrder, .memory, .metrics,
+            .doctor, .policies, .reloadPolicy(name: "mobile"), .evictionOrder, .memory, .graph, .metrics,
             .timers(apps: ["web"]),
             .describe,
             .upgrade,

@@ -2,11 +2,13 @@ import Linux
 
 /// Colours, only on a terminal and never with NO_COLOR (https://no-color.org).
 enum Terminal {
-    enum Colour: String {
+    enum Colour: String, Sendable {
         case red = "31"
         case green = "32"
         case yellow = "33"
         case blue = "34"
+        case magenta = "35"
+        case cyan = "36"
         case dim = "2"
         case bold = "1"
     }

@@ -15,6 +15,11 @@ struct Apply: ParsableCommand {
             The configuration is applied as a whole: APP limits what --restart restarts, and what --diff shows.
             """
     )
+    .examples(
+        "torpor apply --diff",
+        "torpor apply",
+        "torpor apply --restart 'web@*'"
+    )
 
     @Flag(help: "Only show what would happen, and why.") var diff = false
     @Flag(help: "Launch anew what runs with old values, in order of dependency.") var restart = false

@@ -6,6 +6,9 @@ struct Background: ParsableCommand {
         commandName: "background",
         abstract: "Takes apps to the background."
     )
+    .examples(
+        "torpor background web"
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

@@ -9,6 +9,10 @@ struct Check: ParsableCommand {
         abstract: "Validates a configuration, without a supervisor.",
         discussion: "Prints everything that is wrong at once, or when each app that ends at once is started again."
     )
+    .examples(
+        "torpor check",
+        "torpor check ./torpor.toml"
+    )
 
     @Argument(help: "The file; the supervisor's own if none is named.", completion: .file(extensions: ["toml"]))
     var file: String?

@@ -23,6 +23,10 @@ struct DelegateVerb: ParsableCommand {
             “done”, “failed TEXT”, “pending DURATION TEXT”, “decline WHAT” and “fetch WHAT” before one of these.
             """
     )
+    .examples(
+        "torpor delegate --on didEnterBackground=./save.sh",
+        "torpor delegate --on 'didReceiveNotification=cat >>news' -- ./server"
+    )
 
     @Option(
         help: ArgumentHelp("A command for a message; * for those that have none.", valueName: "message=command"),

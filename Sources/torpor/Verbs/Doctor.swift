@@ -10,6 +10,9 @@ struct Doctor: ParsableCommand {
         abstract: "Shows what this machine offers, what it lacks and what that costs.",
         discussion: "Without a running supervisor it shows what one that is started here would have."
     )
+    .examples(
+        "torpor doctor"
+    )
     @OptionGroup var options: GlobalOptions
 
     func run() throws {

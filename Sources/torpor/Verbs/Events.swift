@@ -13,6 +13,13 @@ struct Events: ParsableCommand {
             until Ctrl-C: ‘torpor policy simulate’ finds out what another policy would have done.
             """
     )
+    .examples(
+        "torpor events",
+        "torpor events -f web",
+        "torpor events --since 10min --json",
+        "torpor events --otlp -f >>spans.jsonl",
+        "torpor events --record day.trace --for 1h"
+    )
 
     @Argument(
         help: ArgumentHelp("Only what concerns this app.", valueName: "app"),

@@ -6,6 +6,10 @@ struct Foreground: ParsableCommand {
         commandName: "foreground",
         abstract: "Brings apps to the foreground."
     )
+    .examples(
+        "torpor foreground web",
+        "torpor foreground notes --url notes:today"
+    )
     @OptionGroup var apps: AppsArgument
     @Option(help: ArgumentHelp("What the app shall open there; for apps with a delegate.", valueName: "url"))
     var url: String?

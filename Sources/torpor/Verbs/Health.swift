@@ -16,6 +16,10 @@ struct Health: ParsableCommand {
             not; 4 no supervisor answers in time, or there is no such app.
             """
     )
+    .examples(
+        "torpor health",
+        "torpor health web db --timeout 2s"
+    )
     @Argument(
         help: ArgumentHelp("Names, globs or tag:NAME.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.appsAndTags(words) }

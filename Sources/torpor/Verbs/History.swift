@@ -8,6 +8,10 @@ struct History: ParsableCommand {
         commandName: "history",
         abstract: "Shows what happened to an app and why, over restarts and boots; the newest last."
     )
+    .examples(
+        "torpor history web",
+        "torpor history web --since '2 days ago' -n 50"
+    )
     @OptionGroup var app: AppArgument
 
     @Option(name: [.customShort("n"), .long], help: "So many of the last events; 100, if nothing says where to begin.")

@@ -6,6 +6,10 @@ struct HoldApps: ParsableCommand {
         commandName: "hold",
         abstract: "Keeps apps in the background, so that nothing suspends them."
     )
+    .examples(
+        "torpor hold web --for 10m --reason 'looking at it'",
+        "torpor hold web --end"
+    )
     @OptionGroup var apps: AppsArgument
     @Option(name: .customLong("for"), help: ArgumentHelp("How long, such as 10m.", valueName: "duration"))
     var time: TimeLimit?

@@ -6,6 +6,10 @@ struct Interrupt: ParsableCommand {
         commandName: "interrupt",
         abstract: "Makes active apps inactive: user events are withheld from them."
     )
+    .examples(
+        "torpor interrupt web",
+        "torpor interrupt web --end"
+    )
     @OptionGroup var apps: AppsArgument
     @Flag(help: "End an interruption.") var end = false
     @OptionGroup var wait: WaitOptions

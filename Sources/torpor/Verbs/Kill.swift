@@ -6,6 +6,9 @@ struct Kill: ParsableCommand {
         commandName: "kill",
         abstract: "Forces apps to quit, without telling them; no event launches them again."
     )
+    .examples(
+        "torpor kill web"
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

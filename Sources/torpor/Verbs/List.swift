@@ -9,6 +9,10 @@ struct List: ParsableCommand {
         abstract: "Shows all apps.",
         aliases: ["ls"]
     )
+    .examples(
+        "torpor list",
+        "torpor list --json | jq -r '.[] | select(.state == \"suspended\") | .name'"
+    )
     @OptionGroup var options: GlobalOptions
 
     func run() throws { try PlainList(options: PlainOptions(options)).run() }

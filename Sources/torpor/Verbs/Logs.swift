@@ -6,9 +6,19 @@ import Varlink
 struct Logs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logs",
-        abstract: "Shows what an app wrote."
+        abstract: "Shows what apps wrote.",
+        discussion: """
+            Lines of several apps are shown in the order of their times, each with the name of its app; with -f what \
+            comes follows as it comes.
+            """
     )
-    @OptionGroup var app: AppArgument
+    .examples(
+        "torpor logs web",
+        "torpor logs -f web db",
+        "torpor logs -f tag:shop --grep ERROR",
+        "torpor logs web --since '2 hours ago' -t"
+    )
+    @OptionGroup var apps: AppsArgument
 
     @Flag(name: .shortAndLong, help: "Go on with what comes from now on.")
     var follow = false
@@ -31,70 +41,50 @@ struct Logs: ParsableCommand {
     }
 
     func run() throws {
-        var request = LogsRequest(app: app.app)
-        request.lines = lines
-        request.follow = follow
-        request.since = since?.microseconds
-        request.grep = grep
-        var place: JournalPlace?
-        do throws(Failure) {
-            // Another supervisor goes on behind the last line shown.
-            let last = try Manager(options).call(
-                .logs(request),
-                onReply: { reply in
-                    show(reply: reply)
-                    request.cursor = reply["cursor"]?.stringValue
-                },
-                onError: { name, parameters in
-                    guard name == ManagerInterface.ErrorName.inJournal else { return nil }
-                    place = parameters["journal"].flatMap { try? JournalPlace(json: $0) }
-                    return nil
-                }
-            )
-            show(reply: last)
-        } catch {
-            guard let place else { throw error }
-            try showJournal(place)
-        }
-    }
-
-    /// What is in the journal, chosen as the supervisor chooses of a file.
-    private func showJournal(_ place: JournalPlace) throws {
-        var output = JournalOutput(place)
-        output.since = since?.microseconds
-        output.grep = grep
-        let cursor: String?
-        if let count = lines ?? (since == nil ? 100 : nil) {
-            let page = try output.last(Int(clamping: count))
-            for line in page.lines where !show(line: line.json) { return }
-            cursor = page.cursor
-        } else {
-            var isRead = true
-            cursor = try output.all { line in
-                isRead = show(line: line.json)
-                return isRead
+        let choice = LogChoice(lines: lines, since: since?.microseconds, grep: grep, follow: follow)
+        let manager = try Manager(options)
+        if apps.apps.count == 1, AppArgument.isName(apps.apps[0]) {
+            let lines = Lines(hasTimes: times, isJSON: options.json)
+            return try AppLog(app: apps.apps[0], manager: manager, choice: choice).read { page in
+                // Nobody reads on: that is the reader's choice.
+                if !ThisProcess.write(page.map { lines.text(of: $0) }.joined()) { ThisProcess.exit(0) }
+                return true
             }
-            guard isRead else { return }
         }
-        guard follow else { return }
-        // Its time says nothing about lines to come.
-        output.since = nil
-        try output.follow(after: cursor) { show(line: $0.json) }
+        let reply = try manager.call(.listOf(apps.apps))
+        let names = (reply["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
+        let lines = Lines(hasTimes: times, isJSON: options.json, apps: names)
+        try ManyLogs(apps: names, options: options, choice: choice) { app, line in
+            ThisProcess.write(lines.text(of: line, app))
+        }.run()
     }
 
-    private func show(reply: JSON) {
-        let text = (reply["lines"]?.arrayValue ?? []).map(text(of:)).joined()
-        // Nobody reads on: that is the reader's choice.
-        if !ThisProcess.write(text) { ThisProcess.exit(0) }
-    }
+    /// How lines are shown.
+    private struct Lines: Sendable {
+        var hasTimes: Bool
+        var isJSON: Bool
+        /// Where there are several.
+        var apps: [String] = []
 
-    /// One line; false when nobody reads it.
-    private func show(line: JSON) -> Bool { ThisProcess.write(text(of: line)) }
+        private static let colours: [Terminal.Colour] = [.cyan, .yellow, .green, .magenta, .blue, .red]
 
-    private func text(of line: JSON) -> String {
-        if options.json { return line.description + "\n" }
-        var text = ""
-        if times, let at = line["at"]?.intValue { text = Terminal.coloured(Times.timestamp(at), .dim) + " " }
-        return text + (line["text"]?.stringValue ?? "") + "\n"
+        func text(of line: JSON, _ app: Int? = nil) -> String {
+            if isJSON {
+                guard let app, var object = line.objectValue else { return line.description + "\n" }
+                object = JSONObject(members: [.init(name: "app", value: .string(apps[app]))] + object.members)
+                return JSON.object(object).description + "\n"
+            }
+            var text = ""
+            if let app {
+                let name = Terminal.harmless(apps[app])
+                let width = apps.reduce(0) { max($0, $1.count) }
+                let padded = name + String(repeating: " ", count: max(0, width - name.count))
+                text = Terminal.coloured(padded + " |", Self.colours[app % Self.colours.count]) + " "
+            }
+            if hasTimes, let at = line["at"]?.intValue {
+                text += Terminal.coloured(Times.timestamp(at), .dim) + " "
+            }
+            return text + (line["text"]?.stringValue ?? "") + "\n"
+        }
     }
 }

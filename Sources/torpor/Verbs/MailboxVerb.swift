@@ -13,6 +13,11 @@ struct MailboxVerb: ParsableCommand {
             printed first and does not wait any more after that.
             """
     )
+    .examples(
+        "torpor mailbox web",
+        "torpor mailbox web --drop 17",
+        "torpor mailbox --take"
+    )
     @Argument(
         help: ArgumentHelp("The app's name.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.apps(words) }
@@ -96,6 +101,10 @@ struct Subscribe: ParsableCommand {
         commandName: "subscribe",
         abstract: "Has an app take what is posted to it of a topic, for the scripts of an app.",
         discussion: "As an entry of topics in the app's configuration; it lasts until it is ended."
+    )
+    .examples(
+        "torpor subscribe news",
+        "torpor subscribe news --end"
     )
     @Argument(help: ArgumentHelp("The topic, or a pattern of * and ?.", valueName: "topic"))
     var topic: String

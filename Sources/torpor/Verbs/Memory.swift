@@ -13,6 +13,10 @@ struct MemoryVerb: ParsableCommand {
             """,
         subcommands: [MemoryRehearse.self]
     )
+    .examples(
+        "torpor memory",
+        "torpor memory rehearse"
+    )
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
@@ -32,6 +36,9 @@ struct MemoryRehearse: ParsableCommand {
         commandName: "rehearse",
         abstract: "Shows, one after the other, the steps that would be taken if memory were short; takes none of them.",
         discussion: "Each step is taken only if those before it did not help."
+    )
+    .examples(
+        "torpor memory rehearse"
     )
     @OptionGroup var options: GlobalOptions
 

@@ -8,14 +8,11 @@ struct MetricsVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "metrics",
         abstract: "Shows everything in numbers, for Prometheus and others.",
-        discussion: """
-            Examples:
-              torpor metrics
-              torpor metrics --format prometheus >/var/lib/node_exporter/torpor.prom.new &&
-                mv /var/lib/node_exporter/torpor.prom.new /var/lib/node_exporter/torpor.prom
-
-            ‘torpor-web’ serves the same at /metrics. docs/metrics.md tells what each metric is.
-            """
+        discussion: "‘torpor-web’ serves the same at /metrics. docs/metrics.md tells what each metric is."
+    )
+    .examples(
+        "torpor metrics",
+        "torpor metrics --format prometheus >torpor.prom"
     )
 
     @Option(help: "openmetrics, or prometheus for its older text format.")

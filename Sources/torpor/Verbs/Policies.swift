@@ -12,6 +12,7 @@ struct PoliciesVerb: ParsableCommand {
             rules or came too late, or from a policy that changes its mind too often. ‘torpor events’ tells of each.
             """
     )
+    .examples("torpor policies")
     @OptionGroup var options: GlobalOptions
 
     func run() throws {

@@ -9,4 +9,5 @@ struct Policy: ParsableCommand {
             PolicyNew.self, PolicyCheck.self, PolicySimulate.self, PolicyReload.self, PolicyOrder.self,
         ]
     )
+    .examples("torpor policy new quiet-nights", "torpor policy check ./libQuietNightsPolicy.so", "torpor policy order")
 }

@@ -13,6 +13,10 @@ struct PolicyCheck: ParsableCommand {
             make no sense, and whether its advice makes any. No supervisor is needed.
             """
     )
+    .examples(
+        "torpor policy check ./libQuietNightsPolicy.so",
+        "torpor policy check ./libQuietNightsPolicy.so --option keep=web"
+    )
 
     @Argument(help: "The library.", completion: .file(extensions: ["so"]))
     var library: String

@@ -8,6 +8,10 @@ struct PolicyNew: ParsableCommand {
         abstract: "Writes a package with a policy that builds at once.",
         discussion: "In Swift, or in C with --c. The folder says in its README.md how to build and use it."
     )
+    .examples(
+        "torpor policy new quiet-nights",
+        "torpor policy new --c quiet-nights ./policy"
+    )
 
     @Argument(help: "Its name: lower case, as in night-shift.")
     var name: String

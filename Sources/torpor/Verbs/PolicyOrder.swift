@@ -9,6 +9,9 @@ struct PolicyOrder: ParsableCommand {
         abstract: "Shows whom the policies would end first if memory were short, and why.",
         discussion: "Who is not in the list would not be ended. Asks the policies now, and ends nobody."
     )
+    .examples(
+        "torpor policy order"
+    )
     @OptionGroup var options: GlobalOptions
 
     func run() throws {

@@ -12,6 +12,9 @@ struct PolicyReload: ParsableCommand {
             quarantined. Nothing else is touched: no app, no other policy. It forgets what it remembered.
             """
     )
+    .examples(
+        "torpor policy reload mobile"
+    )
 
     @Argument(help: "Its name in the configuration.")
     var name: String

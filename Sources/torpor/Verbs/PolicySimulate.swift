@@ -14,6 +14,9 @@ struct PolicySimulate: ParsableCommand {
             carried out: apps do what they did. The same recording and policy give the same output each time.
             """
     )
+    .examples(
+        "torpor policy simulate --trace day.trace --policy ./libQuietNightsPolicy.so"
+    )
 
     @Option(help: ArgumentHelp("The recording.", valueName: "file"), completion: .file())
     var trace: String

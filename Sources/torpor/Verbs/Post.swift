@@ -14,6 +14,10 @@ struct Post: ParsableCommand {
             says whom to ask.
             """
     )
+    .examples(
+        "torpor post web news --payload '{\"n\":7}'",
+        "torpor post web refresh --coalesce latest --no-wake"
+    )
     @OptionGroup var app: AppArgument
     @Argument(help: ArgumentHelp("What it is about.", valueName: "topic"))
     var topic: String

@@ -8,6 +8,10 @@ struct Reports: ParsableCommand {
         commandName: "report",
         abstract: "Shows termination reports: why apps ended when nobody had asked for it."
     )
+    .examples(
+        "torpor report",
+        "torpor report web"
+    )
 
     @Argument(
         help: ArgumentHelp("Only this app's.", valueName: "app"),

@@ -6,6 +6,9 @@ struct Reset: ParsableCommand {
         commandName: "reset",
         abstract: "Clears ‘failed’ and the restart count of apps."
     )
+    .examples(
+        "torpor reset web"
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var options: GlobalOptions
 

@@ -6,6 +6,10 @@ struct Restart: ParsableCommand {
         commandName: "restart",
         abstract: "Terminates apps and launches them again."
     )
+    .examples(
+        "torpor restart web",
+        "torpor restart 'web@*' --timeout 30s"
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

@@ -6,6 +6,9 @@ struct Resume: ParsableCommand {
         commandName: "resume",
         abstract: "Lets suspended apps run on, in the background."
     )
+    .examples(
+        "torpor resume web"
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

@@ -8,6 +8,9 @@ struct SendSignal: ParsableCommand {
         commandName: "signal",
         abstract: "Sends a signal to the main process of an app."
     )
+    .examples(
+        "torpor signal HUP web"
+    )
 
     @Argument(
         help: ArgumentHelp("Its name or number: SIGUSR1, USR1, 10.", valueName: "sig"),

@@ -6,6 +6,10 @@ struct Start: ParsableCommand {
         commandName: "start",
         abstract: "Launches apps into the foreground."
     )
+    .examples(
+        "torpor start web",
+        "torpor start --background tag:shop"
+    )
     @OptionGroup var apps: AppsArgument
     @Flag(help: "Launch into the background.") var background = false
     @Flag(help: "Although a policy is against it.") var force = false

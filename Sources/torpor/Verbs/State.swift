@@ -15,6 +15,11 @@ struct StateVerb: ParsableCommand {
             """,
         subcommands: [StateSave.self, StateRestore.self, StateDiscard.self]
     )
+    .examples(
+        "torpor state save notes.db",
+        "torpor state restore notes.db",
+        "torpor state discard"
+    )
 }
 
 struct StateSave: ParsableCommand {

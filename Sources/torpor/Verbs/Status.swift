@@ -8,6 +8,9 @@ struct Status: ParsableCommand {
         commandName: "status",
         abstract: "Shows everything about one app; 3 if it is not running."
     )
+    .examples(
+        "torpor status web"
+    )
     @OptionGroup var app: AppArgument
     @OptionGroup var options: GlobalOptions
 

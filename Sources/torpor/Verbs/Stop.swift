@@ -6,6 +6,10 @@ struct Stop: ParsableCommand {
         commandName: "stop",
         abstract: "Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace."
     )
+    .examples(
+        "torpor stop web",
+        "torpor stop tag:shop --no-wait"
+    )
     @OptionGroup var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions

@@ -6,6 +6,10 @@ struct Suspend: ParsableCommand {
         commandName: "suspend",
         abstract: "Stops the processes of apps and keeps them in memory."
     )
+    .examples(
+        "torpor suspend web",
+        "torpor suspend web --force"
+    )
     @OptionGroup var apps: AppsArgument
     @Flag(help: "Although something holds the app.") var force = false
     @OptionGroup var wait: WaitOptions

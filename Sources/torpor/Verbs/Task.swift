@@ -15,6 +15,10 @@ struct TaskVerb: ParsableCommand {
             """,
         subcommands: [TaskRunVerb.self, TaskBegin.self, TaskEnd.self, TaskList.self, TaskTime.self]
     )
+    .examples(
+        "torpor task run upload -- curl -T backup.tar https://backup.example/",
+        "torpor task begin index && make-index; torpor task end index"
+    )
 }
 
 struct TaskRunVerb: ParsableCommand {

@@ -9,6 +9,10 @@ struct TimersVerb: ParsableCommand {
         abstract: "Shows when timers wake apps next, and when they did last.",
         discussion: "What comes first is shown first. Times are UTC, as in ‘torpor events’."
     )
+    .examples(
+        "torpor timers",
+        "torpor timers web"
+    )
 
     @Argument(
         help: ArgumentHelp("Apps: names, globs or tag:NAME; all, where none is named.", valueName: "app"),

@@ -9,6 +9,9 @@ struct Upgrade: ParsableCommand {
         abstract: "Puts the programs on disk in charge, in place of the running supervisor.",
         discussion: "No app is touched. If the new program does not come up, the old one goes on."
     )
+    .examples(
+        "torpor upgrade"
+    )
     @Option(help: ArgumentHelp("The longest time to wait, such as 10s; 30s if none is named.", valueName: "duration"))
     var timeout: TimeLimit?
     @OptionGroup var options: GlobalOptions

@@ -6,6 +6,9 @@ struct WaitFor: ParsableCommand {
         commandName: "wait",
         abstract: "Returns when the apps are in a state."
     )
+    .examples(
+        "torpor wait web --for active --timeout 30s"
+    )
     @OptionGroup var apps: AppsArgument
 
     @Option(

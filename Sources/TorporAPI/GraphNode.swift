@@ -1,0 +1,42 @@
+public import Varlink
+
+/// An app and those that it needs.
+public struct GraphNode: Hashable, Sendable {
+    /// Its name.
+    public var app: String
+    /// The state it is in.
+    public var state: String
+    /// The supervisor gave up restarting it.
+    public var failed: Bool
+    /// Those that have to be ready before it is launched, and are stopped after it.
+    public var requires: [String]
+    /// Those that it is launched after, if they are launched at all.
+    public var after: [String]
+
+    /// Makes one from its parts.
+    public init(app: String, state: String, failed: Bool = false, requires: [String] = [], after: [String] = []) {
+        self.app = app
+        self.state = state
+        self.failed = failed
+        self.requires = requires
+        self.after = after
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        app = try fields.string("app")
+        state = try fields.string("state")
+        failed = try fields.bool("failed")
+        requires = try fields.strings("requires")
+        after = try fields.strings("after")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "app": .string(app), "state": .string(state), "failed": .bool(failed), "requires": .strings(requires),
+            "after": .strings(after),
+        ]
+    }
+}

@@ -1,0 +1,11 @@
+import ArgumentParser
+
+extension CommandConfiguration {
+    /// With examples of its use below what is said of it.
+    func examples(_ lines: String...) -> Self {
+        var configuration = self
+        if !discussion.isEmpty { configuration.discussion += "\n\n" }
+        configuration.discussion += "Examples:\n" + lines.map { "  " + $0 }.joined(separator: "\n")
+        return configuration
+    }
+}

@@ -1,0 +1,123 @@
+import Linux
+import TorporAPI
+import Varlink
+
+/// What several apps wrote, as one: what there is in the order of its time, then what comes in the order in which it comes.
+struct ManyLogs {
+    let apps: [String]
+    let options: GlobalOptions
+    let choice: LogChoice
+    /// Shows a line of an app; false when nobody reads it.
+    let show: @Sendable (_ app: Int, _ line: JSON) -> Bool
+
+    /// Lines of apps, by their places in `apps`.
+    private typealias Lines = [(app: Int, line: JSON)]
+
+    /// While they are followed.
+    private struct Following: Sendable {
+        /// Apps of which it is not known yet what there is.
+        var awaited: Set<Int>
+        /// What there is.
+        var past: Lines = []
+        /// How many are followed still.
+        var running: Int
+        var failure: Failure?
+    }
+
+    func run() throws {
+        if choice.follow { try follow() } else { try showPast() }
+    }
+
+    private func showPast() throws {
+        let manager = try Manager(options)
+        var lines: Lines = []
+        var failure: Failure?
+        var isAny = false
+        for (index, app) in apps.enumerated() {
+            do throws(Failure) {
+                try read(index, manager) { page in
+                    lines += page.map { (index, $0) }
+                    return true
+                }
+                isAny = true
+            } catch {
+                Self.complain(error, app)
+                failure = error
+            }
+        }
+        showAll(lines)
+        if let failure, !isAny { throw Failure(status: failure.status, message: nil) }
+    }
+
+    private func read(_ index: Int, _ manager: Manager, _ take: ([JSON]) -> Bool) throws(Failure) {
+        do {
+            try AppLog(app: apps[index], manager: manager, choice: choice).read(take)
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure(status: .failed, message: "\(error)")
+        }
+    }
+
+    /// A thread for each: each has a connection, on which it waits. They show lines one at a time.
+    private func follow() throws {
+        let state = Monitor(Following(awaited: Set(apps.indices), running: apps.count))
+        for index in apps.indices {
+            do throws(Errno) {
+                try WorkerThread.start(named: "log") { follow(index, state) }
+            } catch {
+                throw Failure(status: .failed, message: "\(apps.count) apps cannot be followed at once: \(error)")
+            }
+        }
+        _ = state.wait { state, _ in state.running == 0 ? true : nil }
+        if let failure = state.withLock({ $0.failure }) { throw Failure(status: failure.status, message: nil) }
+    }
+
+    private func follow(_ index: Int, _ state: Monitor<Following>) {
+        do throws(Failure) {
+            try read(index, try Manager(options)) { page in
+                state.withLock { add(page, of: index, to: &$0) }
+                return true
+            }
+        } catch {
+            Self.complain(error, apps[index])
+            state.withLock { $0.failure = error }
+        }
+        state.withLock { state in
+            add([], of: index, to: &state)
+            state.running -= 1
+        }
+        state.wake()
+    }
+
+    private func add(_ page: [JSON], of index: Int, to state: inout Following) {
+        let lines = page.map { (index, $0) }
+        guard !state.awaited.isEmpty else { return showAll(lines, isSorted: true) }
+        state.past += lines
+        state.awaited.remove(index)
+        guard state.awaited.isEmpty else { return }
+        showAll(state.past)
+        state.past = []
+    }
+
+    private func showAll(_ lines: Lines, isSorted: Bool = false) {
+        var lines = lines
+        if !isSorted {
+            // A line without a time goes with the one before it of its app.
+            var last = [Int64](repeating: 0, count: apps.count)
+            let times = lines.map { entry in
+                last[entry.app] = entry.line["at"]?.intValue ?? last[entry.app]
+                return last[entry.app]
+            }
+            let order = lines.indices.sorted { (times[$0], $0) < (times[$1], $1) }
+            lines = order.map { lines[$0] }
+            if let count = choice.count { lines = lines.suffix(count) }
+        }
+        for entry in lines where !show(entry.app, entry.line) { ThisProcess.exit(0) }
+    }
+
+    private static func complain(_ failure: Failure, _ app: String) {
+        guard let message = failure.message else { return }
+        ThisProcess.complain(Terminal.harmless("torpor: " + (message.contains(app) ? message : "\(app): \(message)")))
+    }
+}

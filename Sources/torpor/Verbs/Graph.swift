@@ -1,0 +1,50 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct GraphVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "graph",
+        abstract: "Shows which apps need which.",
+        discussion: """
+            With APP only those, what they need and what needs them. An app is launched when those that it requires are \
+            ready, and after those that it is only to come after.
+            """
+    )
+    .examples(
+        "torpor graph",
+        "torpor graph db",
+        "torpor graph --dot | dot -Tsvg >apps.svg"
+    )
+
+    @Argument(
+        help: ArgumentHelp("Apps: names, globs or tag:NAME; all, where none is named.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    var apps: [String] = []
+
+    @Flag(help: "For graphviz.")
+    var dot = false
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        guard !dot || !options.json else { throw ValidationError("--dot and --json say the same: choose one") }
+    }
+
+    func run() throws {
+        let manager = try Manager(options)
+        let reply = try manager.call(.graph)
+        let nodes = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("apps") { json throws(FieldError) in try GraphNode(json: json) }
+        }
+        var chosen: Set<String> = []
+        if !apps.isEmpty {
+            let list = try manager.call(.listOf(apps))["apps"]?.arrayValue ?? []
+            chosen = Set(list.compactMap { $0["name"]?.stringValue })
+        }
+        let page = GraphPage(nodes, chosen: chosen)
+        guard !options.json else { return Output.document(.array(page.shown.map(\.json))) }
+        ThisProcess.write(dot ? page.dot : page.text)
+    }
+}

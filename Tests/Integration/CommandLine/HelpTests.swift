@@ -1,0 +1,38 @@
+import Foundation
+import Testing
+
+@Suite("The help of torpor") struct HelpTests {
+    @Test("of each verb has examples, whose verbs and options there are")
+    func examples() throws {
+        let verbs = try ManualPageTests.verbs().map { $0.components(separatedBy: " ")[0] }
+        for verb in verbs where verb != "ls" {
+            let (_, help) = try Spawn.run([Built.path("torpor"), verb, "--help"])
+            let parts = help.components(separatedBy: "\nExamples:\n")
+            guard parts.count == 2 else {
+                Issue.record("torpor \(verb) --help has no examples")
+                continue
+            }
+            let examples = parts[1].components(separatedBy: "\n\n")[0].split(separator: "\n").map(String.init)
+            #expect(examples.contains { $0.contains("torpor \(verb)") }, "\(verb)")
+            for example in examples {
+                #expect(example.count <= 80, "\(example)")
+                try check(example)
+            }
+        }
+    }
+
+    /// Each call of torpor in a line of a shell.
+    private func check(_ line: String) throws {
+        for call in line.components(separatedBy: "torpor ").dropFirst() {
+            let end = call.firstIndex { "|;&>".contains($0) } ?? call.endIndex
+            let words = call[..<end].components(separatedBy: " -- ")[0].split(separator: " ").map(String.init)
+            let groups = ManualPageTests.groups
+            let isGroup = groups.contains(words[0]) && words.count > 1 && !words[1].hasPrefix("-")
+            let verb = isGroup ? words[0] + " " + words[1] : words[0]
+            let options = try ManualPageTests.options(verb)
+            for word in words where word.hasPrefix("-") {
+                #expect(options.contains(word), "\(word) in: torpor \(call)")
+            }
+        }
+    }
+}
