@@ -60,9 +60,9 @@ struct GraphPage {
     }
 
     private func appendNeeds(of name: String, _ indent: String, _ shown: inout Set<String>, _ text: inout String) {
-        let needs = needs(of: name)
-        for (index, need) in needs.enumerated() {
-            let isLast = index == needs.count - 1
+        let mine = needs(of: name)
+        for (index, need) in mine.enumerated() {
+            let isLast = index == mine.count - 1
             text += Terminal.coloured(indent + (isLast ? "└─ " : "├─ "), .dim)
             text += Terminal.coloured(need.isRequired ? "requires " : "after ", .dim) + label(need.name)
             let isNew = shown.insert(need.name).inserted
