@@ -52,11 +52,14 @@ let package = Package(
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
         .target(name: "CTOML", cxxSettings: [.define("NDEBUG")]),
+        // For torpor alone.
+        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CalendarTime"),
         .target(name: "Configuration", dependencies: ["CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox"]),
         .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux"]),
         .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
         .target(name: "Gateway", dependencies: ["Configuration", "Linux", "TorporAPI", "Varlink"]),
+        .target(name: "Importing", dependencies: ["CYAML", "Configuration", "Varlink"]),
         .target(name: "JetsamPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Jetsam"),
         .target(name: "KeeperProtocol", dependencies: ["CKeeperProtocol", "Linux"]),
         .target(name: "KernelFiles", dependencies: ["Linux"], path: "Tests/Support/KernelFiles"),
@@ -135,7 +138,7 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "AppConnection", "Configuration", "Lifecycle", "Linux", "Policies", "Telemetry", "TorporAPI",
+                "AppConnection", "Configuration", "Importing", "Lifecycle", "Linux", "Policies", "Telemetry", "TorporAPI",
                 "TorporPolicyABI", "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -206,6 +209,7 @@ let package = Package(
             name: "GatewayTests",
             dependencies: ["Configuration", "Gateway", "Linux", "ScriptedServer", "Varlink"]
         ),
+        .testTarget(name: "ImportingTests", dependencies: ["Configuration", "Importing"]),
         .testTarget(
             name: "Integration",
             dependencies: [
@@ -279,7 +283,7 @@ let package = Package(
 
 let withoutSwift: Set = [
     "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CPolicyWire", "CSQLite", "CSystemd", "CTOML",
-    "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
+    "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
 ]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []

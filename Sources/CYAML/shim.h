@@ -1,0 +1,6 @@
+#ifndef TORPOR_CYAML_H
+#define TORPOR_CYAML_H
+
+#include <yaml.h>
+
+#endif

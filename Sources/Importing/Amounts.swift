@@ -1,0 +1,78 @@
+import Configuration
+
+/// Durations and sizes as others write them, turned into Torpor's.
+enum Amounts {
+    /// A duration as Torpor writes it; nil where it is longer than Torpor takes, or negative.
+    static func duration(seconds: Double) -> String? {
+        guard seconds >= 0, seconds < 3_153_600_000 else { return nil }
+        return Quantity.text(.microseconds(Int64((seconds * 1_000_000).rounded())))
+    }
+
+    /// A number with one of the units, or several of them; in seconds. A number alone is in `unit`.
+    static func seconds(_ text: String, units: [String: Double], alone: Double?) -> Double? {
+        var total = 0.0
+        var rest = text.trimmed[...]
+        guard !rest.isEmpty else { return nil }
+        while !rest.isEmpty {
+            let digits = rest.prefix { $0.isASCII && $0.isNumber || $0 == "." }
+            guard let number = Double(digits), number.isFinite else { return nil }
+            rest = rest.dropFirst(digits.count).drop { $0 == " " }
+            let name = rest.prefix { $0.isLetter }
+            rest = rest.dropFirst(name.count).drop { $0 == " " }
+            guard let unit = name.isEmpty ? alone : units[String(name)] else { return nil }
+            total += number * unit
+        }
+        return total
+    }
+
+    /// Go's durations, as compose files have them; a number alone is nothing that is allowed, and means seconds.
+    static func compose(_ text: String) -> Double? {
+        seconds(
+            text,
+            units: ["us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800],
+            alone: 1
+        )
+    }
+
+    /// systemd.time(7); a number alone is seconds.
+    static func systemd(_ text: String) -> Double? {
+        seconds(text, units: systemdUnits, alone: 1)
+    }
+
+    private static let systemdUnits: [String: Double] = [
+        "us": 1e-6, "usec": 1e-6, "µs": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1, "sec": 1, "second": 1, "seconds": 1,
+        "m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600, "hr": 3600, "hour": 3600, "hours": 3600,
+        "d": 86_400, "day": 86_400, "days": 86_400, "w": 604_800, "week": 604_800, "weeks": 604_800,
+        "M": 2_629_800, "month": 2_629_800, "months": 2_629_800, "y": 31_557_600, "year": 31_557_600,
+        "years": 31_557_600,
+    ]
+
+    /// A number of bytes with a unit, all of which are powers of 1024.
+    static func bytes(_ text: String) -> UInt64? {
+        let lower = text.trimmed.lowercased()
+        let digits = lower.prefix { $0.isASCII && $0.isNumber || $0 == "." }
+        guard let number = Double(digits), number >= 0 else { return nil }
+        var unit = lower.dropFirst(digits.count).trimmed
+        if unit.hasSuffix("ib") { unit.removeLast(2) } else if unit.hasSuffix("b") { unit.removeLast() }
+        let powers: [String: Double] = ["": 0, "k": 1, "m": 2, "g": 3, "t": 4]
+        guard let power = powers[unit] else { return nil }
+        var bytes = number
+        for _ in 0..<Int(power) { bytes *= 1024 }
+        return bytes < 9e18 ? UInt64(bytes) : nil
+    }
+
+    /// The shortest of B, KiB, MiB and so on that is exact.
+    static func size(_ bytes: UInt64) -> String {
+        for (unit, size) in [("TiB", UInt64(1) << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
+        where bytes >= size && bytes % size == 0 {
+            return "\(bytes / size)\(unit)"
+        }
+        return "\(bytes)B"
+    }
+
+    /// A signal's name with `SIG`.
+    static func signal(_ text: String) -> String {
+        let name = text.trimmed.uppercased()
+        return name.hasPrefix("SIG") || Int(name) != nil ? name : "SIG" + name
+    }
+}

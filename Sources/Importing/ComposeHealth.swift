@@ -1,0 +1,74 @@
+/// `healthcheck` of a service, which becomes `ready`.
+struct ComposeHealth {
+    let node: DataNode?
+    let folder: String
+
+    func read(into program: inout ImportedProgram) {
+        guard let node, !node.isNull, node["disable"]?.flag != true else { return }
+        guard let test = node["test"] else {
+            program.remark("healthcheck has no test of its own: the image's is not known", line: node.line)
+            return
+        }
+        var words: [String]
+        if let list = test.list?.compactMap(\.text), let kind = list.first {
+            switch kind {
+            case "NONE": return
+            case "CMD": words = Array(list.dropFirst())
+            case "CMD-SHELL": words = ["/bin/sh", "-c", list.dropFirst().joined(separator: " ")]
+            default:
+                program.remark("healthcheck begins with \(quoted(kind)), which is neither CMD nor CMD-SHELL, and is left out", line: test.line)
+                return
+            }
+        } else if let text = test.text {
+            words = ["/bin/sh", "-c", text]
+        } else {
+            words = []
+        }
+        guard let first = words.first, !first.isEmpty, words != ["/bin/sh", "-c", ""] else {
+            program.remark("healthcheck has nothing to run, and is left out", line: test.line)
+            return
+        }
+        if words[0] == "/bin/sh", ShellWords.need(words[2]) == .none, let plain = ShellWords.split(words[2]), !plain.isEmpty,
+            ShellWords.assignment(plain[0]) == nil
+        {
+            words = plain
+        }
+        var ready: [(String, TOMLValue)] = []
+        if let address = Self.address(words) { ready.append(("http", .string(address))) } else { ready.append(("command", .strings(words))) }
+        let interval = seconds("interval", 30, &program)
+        let timeout = seconds("timeout", 30, &program)
+        let retries = node["retries"]?.integer ?? 3
+        let begin = seconds("start_period", 0, &program)
+        ready.append(("interval", .string(Amounts.duration(seconds: max(0.001, min(interval, 1))) ?? "1s")))
+        ready.append(("timeout", .string(Amounts.duration(seconds: max(0.001, timeout)) ?? "30s")))
+        program["ready"] = .table(ready)
+        // It counts as unhealthy after so many failures behind the period in which none count.
+        let whole = begin + Double(max(1, min(retries, 10_000))) * (interval + timeout)
+        program["launch_deadline"] = Amounts.duration(seconds: max(1, whole.rounded())).map(TOMLValue.string)
+        program.remark(
+            "healthcheck says when it is ready, and no more: what fails later restarts nothing (nor does it in compose)",
+            line: test.line
+        )
+    }
+
+    private func seconds(_ key: String, _ usual: Double, _ program: inout ImportedProgram) -> Double {
+        guard let text = node?[key]?.text, !text.isEmpty else { return usual }
+        if let seconds = Amounts.compose(text) { return seconds }
+        program.remark("healthcheck.\(key) = \(quoted(text)) is no duration, and is left out")
+        return usual
+    }
+
+    /// The address of a plain `curl -f http://…` or `wget --spider http://…`.
+    private static func address(_ words: [String]) -> String? {
+        guard let program = words.first, ["curl", "wget"].contains(SourceTree.lastPart(program)) else { return nil }
+        let options: Set = [
+            "-f", "--fail", "-s", "--silent", "-S", "-sf", "-fs", "-fsS", "-sS", "-q", "--quiet", "--spider", "-sSf",
+            "--no-verbose", "-nv",
+        ]
+        let rest = words.dropFirst().filter { !options.contains($0) }
+        // Without -f any answer is good enough for curl.
+        let fails = SourceTree.lastPart(program) == "wget" || words.contains { $0 == "--fail" || ($0.hasPrefix("-") && !$0.hasPrefix("--") && $0.contains("f")) }
+        guard rest.count == 1, let address = rest.first, address.hasPrefix("http://"), fails else { return nil }
+        return address
+    }
+}

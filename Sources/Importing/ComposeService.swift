@@ -1,0 +1,253 @@
+/// One service of a compose file.
+struct ComposeService {
+    let node: DataNode
+    let folder: String
+    let variables: [String: String]
+    let name: String
+
+    init(node: DataNode, folder: String, variables: [String: String], program: ImportedProgram) {
+        self.node = node
+        self.folder = folder
+        self.variables = variables
+        name = program.name
+    }
+
+    /// What a container has and a program does not, with what to do instead.
+    private static let containers: [String: String] = [
+        "volumes": "volumes are not translated: its paths are the machine's",
+        "volumes_from": "volumes_from is not translated: its paths are the machine's",
+        "tmpfs": "tmpfs is not translated: its paths are the machine's",
+        "networks": "", "network_mode": "", "hostname": "", "domainname": "", "container_name": "", "platform": "",
+        "pull_policy": "", "build": "", "image": "", "expose": "", "init": "", "annotations": "", "attach": "",
+        "links": "links are not translated: services are at localhost, and not at names of their own",
+        "external_links": "external_links are not translated",
+        "extra_hosts": "extra_hosts are not translated: write them into /etc/hosts",
+        "dns": "dns is not translated", "dns_search": "dns_search is not translated",
+        "cap_add": "cap_add is not translated", "cap_drop": "cap_drop is not translated",
+        "privileged": "privileged is not translated: run torpord as root, and the program without a user",
+        "security_opt": "security_opt is not translated", "read_only": "read_only is not translated",
+        "devices": "devices are not translated: its devices are the machine's",
+        "shm_size": "shm_size is not translated: /dev/shm is the machine's", "ipc": "ipc is not translated",
+        "pid": "pid is not translated", "cgroup": "cgroup is not translated",
+        "sysctls": "sysctls are not translated: set them on the machine",
+        "logging": "logging is not translated: its output is in the log directory",
+        "stdin_open": "", "tty": "tty is not translated: it runs without a terminal",
+        "secrets": "secrets are not translated", "configs": "configs are not translated",
+        "cpu_shares": "cpu_shares is not translated: resources.active.cpu_weight is what comes closest",
+        "cpus": "", "cpuset": "cpuset is not translated", "memswap_limit": "memswap_limit is not translated",
+        "mem_reservation": "mem_reservation is not translated: resources.active.memory_low is what comes closest",
+        "oom_kill_disable": "oom_kill_disable is not translated", "userns_mode": "userns_mode is not translated",
+        "runtime": "runtime is not translated", "isolation": "isolation is not translated",
+        "develop": "develop is not translated", "extends": "",
+    ]
+    private static let known: Set = [
+        "command", "entrypoint", "environment", "env_file", "working_dir", "user", "depends_on", "restart",
+        "stop_signal", "stop_grace_period", "healthcheck", "mem_limit", "deploy", "labels", "profiles", "scale", "ports",
+        "group_add", "ulimits", "pids_limit", "oom_score_adj", "cpus",
+    ]
+
+    func read(into program: inout ImportedProgram) {
+        guard let words = command(&program) else { return }
+        program["exec"] = .strings(words)
+        environment(&program)
+        place(&program)
+        order(&program)
+        restart(&program)
+        ComposeHealth(node: node["healthcheck"], folder: folder).read(into: &program)
+        limits(&program)
+        tags(&program)
+        if let ports = node["ports"]?.list, !ports.isEmpty {
+            let texts = ports.map { $0.text ?? [$0["published"]?.text, $0["target"]?.text].compactMap { $0 }.joined(separator: ":") }
+            program.remark("ports are not translated: it listens at its own, \(texts.joined(separator: ", ")) (container's last)")
+        }
+        for (key, value) in node.members ?? [] where !Self.known.contains(key) && !key.hasPrefix("x-") {
+            if value.isNull || value.list?.isEmpty == true { continue }
+            let sentence = Self.containers[key] ?? "\(key) is not known, and is left out"
+            if !sentence.isEmpty { program.remark(sentence, line: value.line) }
+        }
+    }
+
+    // MARK: The program
+
+    /// The words of `command` or `entrypoint`; nil where there are none.
+    private func words(_ key: String) -> (words: [String]?, isThere: Bool) {
+        guard let node = node[key], !node.isNull else { return (nil, false) }
+        if let list = node.list { return (list.compactMap(\.text), true) }
+        return (node.text.flatMap(ShellWords.split), true)
+    }
+
+    private func command(_ program: inout ImportedProgram) -> [String]? {
+        let entry = words("entrypoint")
+        let command = words("command")
+        let source = node["image"]?.text.map { "the image \($0)" } ?? "the image that is built"
+        if entry.isThere && entry.words == nil || command.isThere && command.words == nil {
+            program.cannot("its command has a quote that is not closed")
+            return nil
+        }
+        let all = (entry.words ?? []) + (command.words ?? [])
+        guard let first = all.first else {
+            program.cannot("it has no command: only \(source) knows what runs")
+            return nil
+        }
+        guard !first.isEmpty, !first.hasPrefix("-") else {
+            program.cannot("its command is only arguments (\(quoted(all.joined(separator: " ")))) for the program of \(source)")
+            return nil
+        }
+        if entry.words?.isEmpty ?? true, !entry.isThere {
+            program.remark("runs its command as it stands: an entry point that \(source) may have is not run before it")
+        }
+        return all
+    }
+
+    private func environment(_ program: inout ImportedProgram) {
+        for node in node["env_file"].map({ $0.list ?? [$0] }) ?? [] {
+            guard let path = node.text ?? node["path"]?.text else { continue }
+            let isOptional = node["required"]?.flag == false
+            program.append(to: "environment_file", .string((isOptional ? "-" : "") + SourceTree.join(folder, path)))
+        }
+        guard let node = node["environment"] else { return }
+        for (name, value) in node.members ?? [] {
+            // Without a value it is the caller's, as it is for an app.
+            if let text = value.text ?? (value.isNull ? variables[name] : nil) { program.setVariable(name, text) }
+        }
+        for element in node.list ?? [] {
+            guard let text = element.text else { continue }
+            if let equals = text.firstIndex(of: "=") {
+                program.setVariable(String(text[..<equals]), String(text[text.index(after: equals)...]))
+            } else if let value = variables[text] {
+                program.setVariable(text, value)
+            }
+        }
+    }
+
+    private func place(_ program: inout ImportedProgram) {
+        if let directory = node["working_dir"]?.text {
+            program["directory"] = .string(SourceTree.join("/", directory))
+        } else {
+            program.remark("has no working_dir: the image's is not known, and it runs in the home of its user, else in /")
+        }
+        if let user = node["user"]?.text {
+            let parts = user.split(separator: ":", maxSplits: 1).map(String.init)
+            if let first = parts.first { program["user"] = .string(first) }
+            if parts.count > 1 { program["group"] = .string(parts[1]) }
+        }
+        let groups = (node["group_add"]?.list ?? []).compactMap(\.text)
+        if !groups.isEmpty { program["supplementary_groups"] = .strings(groups) }
+    }
+
+    // MARK: Start and end
+
+    private func order(_ program: inout ImportedProgram) {
+        guard let node = node["depends_on"] else { return }
+        program.requires = (node.list ?? []).compactMap(\.text)
+        for (name, rule) in node.members ?? [] {
+            if rule["required"]?.flag == false {
+                program.after.append(name)
+            } else {
+                program.requires.append(name)
+            }
+            if rule["condition"]?.text == "service_completed_successfully" { program.completed.append(name) }
+            if rule["restart"]?.flag == true {
+                program.remark("is not restarted when \(quoted(name)) is", line: rule.line)
+            }
+        }
+    }
+
+    private func restart(_ program: inout ImportedProgram) {
+        let swarm = node["deploy"]?["restart_policy"]
+        var rule = node["restart"]?.text ?? "no"
+        var limit: Int?
+        if let swarm, node["restart"] == nil {
+            rule = ["none": "no", "on-failure": "on-failure"][swarm["condition"]?.text ?? "any"] ?? "always"
+            limit = swarm["max_attempts"]?.integer
+        }
+        if rule.hasPrefix("on-failure:") {
+            limit = Int(rule.dropFirst(11))
+            rule = "on-failure"
+        }
+        switch rule {
+        case "no", "false", "none", "": program["restart"] = .string("never")
+        case "on-failure": program["restart"] = .string("on-failure")
+        case "always", "unless-stopped": program["restart"] = .string("always")
+        default:
+            program["restart"] = .string("never")
+            program.remark("restart = \(quoted(rule)) is not known, and is taken as no")
+        }
+        if rule != "no", program["restart"] != .string("never") {
+            // Docker gives up only where a number is given.
+            program["restart_backoff"] = .table([("limit", .integer(Int64(min(10_000, max(0, limit ?? 10_000)))))])
+        }
+        if let signal = node["stop_signal"]?.text, Amounts.signal(signal) != "SIGTERM" {
+            program["stop_signal"] = .string(Amounts.signal(signal))
+        }
+        program["kill_mode"] = .string("main")
+        var grace = 10.0
+        if let text = node["stop_grace_period"]?.text {
+            if let seconds = Amounts.compose(text) { grace = seconds } else {
+                program.remark("stop_grace_period = \(quoted(text)) is no duration, and is taken as 10s")
+            }
+        }
+        program["grace"] = Amounts.duration(seconds: grace).map(TOMLValue.string)
+    }
+
+    // MARK: Limits
+
+    private func limits(_ program: inout ImportedProgram) {
+        let deploy = node["deploy"]
+        let limits = deploy?["resources"]?["limits"]
+        if let text = node["mem_limit"]?.text ?? limits?["memory"]?.text {
+            if let bytes = Amounts.bytes(text), bytes > 0 {
+                program["memory_limit"] = .string(Amounts.size(bytes))
+            } else if text != "0" {
+                program.remark("the memory limit \(quoted(text)) is no size, and is left out")
+            }
+        }
+        if let text = node["cpus"]?.text ?? limits?["cpus"]?.text, let processors = Double(text), processors > 0 {
+            let share = TOMLValue.string("\(Int((processors * 100).rounded()))%")
+            program["resources"] = .table([("active", .table([("cpu_max", share)])), ("background", .table([("cpu_max", share)]))])
+        }
+        if let number = node["pids_limit"]?.integer ?? limits?["pids"]?.integer, number > 0 {
+            program.set(inTable: "limits", "tasks", .integer(Int64(number)))
+        }
+        for (name, rule) in node["ulimits"]?.members ?? [] {
+            if let text = rule.text {
+                program.set(inTable: "limits", name, text == "-1" ? .string("unlimited") : Int64(text).map(TOMLValue.integer) ?? .string(text))
+            } else if let soft = rule["soft"]?.text, let hard = rule["hard"]?.text {
+                let bounds = [soft, hard].map { $0 == "-1" ? "unlimited" : $0 }
+                program.set(inTable: "limits", name, .string(bounds.joined(separator: ":")))
+            }
+        }
+        if let number = node["scale"]?.integer ?? deploy?["replicas"]?.integer, number != 1 {
+            if (2...1000).contains(number) {
+                program["instances"] = .integer(Int64(number))
+            } else if number == 0 {
+                program["launch"] = .string("on-demand")
+            } else {
+                program.remark("\(number) replicas are more than the thousand that an app may have, and are left out")
+            }
+        }
+        for (key, value) in deploy?.members ?? [] where !["resources", "replicas", "restart_policy"].contains(key) {
+            program.remark("deploy.\(key) is not translated", line: value.line)
+        }
+        for (key, value) in deploy?["resources"]?.members ?? [] where key != "limits" {
+            program.remark("deploy.resources.\(key) is not translated", line: value.line)
+        }
+        if let score = node["oom_score_adj"]?.integer {
+            program.remark("oom_score_adj = \(score) is not translated: write it for a state, as resources.active.oom_score_adj")
+        }
+    }
+
+    private func tags(_ program: inout ImportedProgram) {
+        var tags = (node["profiles"]?.list ?? []).compactMap(\.text)
+        if !tags.isEmpty {
+            // Compose starts it only with that profile.
+            program["launch"] = .string("on-demand")
+            program.remark("belongs to the profile \(tags.joined(separator: ", ")): start it with ‘torpor start tag:\(tags[0])’")
+        }
+        let labels = (node["labels"]?.members ?? []).map { key, value in "\(key)=\(value.text ?? "")" }
+            + (node["labels"]?.list ?? []).compactMap(\.text)
+        tags += labels.map { $0.hasSuffix("=") ? String($0.dropLast()) : $0 }
+        tags = tags.filter { !$0.isEmpty }
+        if !tags.isEmpty { program["tags"] = .strings(tags) }
+    }
+}

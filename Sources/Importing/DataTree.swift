@@ -1,0 +1,130 @@
+import Varlink
+
+/// A value of a YAML or JSON file, and its line.
+struct DataNode: Sendable {
+    indirect enum Value: Sendable {
+        case null
+        /// A text; `isPlain` where it stands without quotes, so that it may be a number or true.
+        case scalar(String, isPlain: Bool)
+        case list([DataNode])
+        case map([(key: String, node: DataNode)])
+    }
+
+    var value: Value
+    var line: Int
+
+    /// The member of that name.
+    subscript(key: String) -> DataNode? {
+        guard case .map(let members) = value else { return nil }
+        return members.first { $0.key == key }?.node
+    }
+
+    var members: [(key: String, node: DataNode)]? {
+        guard case .map(let members) = value else { return nil }
+        return members
+    }
+
+    var list: [DataNode]? {
+        guard case .list(let elements) = value else { return nil }
+        return elements
+    }
+
+    /// The text of a scalar, numbers and truth included.
+    var text: String? {
+        guard case .scalar(let text, _) = value else { return nil }
+        return text
+    }
+
+    var isNull: Bool {
+        guard case .null = value else { return false }
+        return true
+    }
+
+    var flag: Bool? {
+        switch text?.lowercased() {
+        case "true", "yes", "on": true
+        case "false", "no", "off": false
+        default: nil
+        }
+    }
+
+    var integer: Int? { text.flatMap { Int($0) } }
+
+    /// What it is, with its article.
+    var kind: String {
+        switch value {
+        case .null: "nothing"
+        case .scalar: "a text"
+        case .list: "a list"
+        case .map: "a table"
+        }
+    }
+
+    /// The same with each text changed; names of members stay.
+    func mapTexts(_ change: (String) -> String) -> DataNode {
+        var node = self
+        switch value {
+        case .null: break
+        case .scalar(let text, let isPlain): node.value = .scalar(change(text), isPlain: isPlain)
+        case .list(let elements): node.value = .list(elements.map { $0.mapTexts(change) })
+        case .map(let members): node.value = .map(members.map { ($0.key, $0.node.mapTexts(change)) })
+        }
+        return node
+    }
+}
+
+extension DataNode {
+    /// JSON as it stands.
+    init(_ json: JSON) {
+        line = 0
+        switch json {
+        case .null: value = .null
+        case .bool(let flag): value = .scalar(flag ? "true" : "false", isPlain: true)
+        case .int(let number): value = .scalar("\(number)", isPlain: true)
+        case .double(let number): value = .scalar("\(number)", isPlain: true)
+        case .string(let text): value = .scalar(text, isPlain: false)
+        case .array(let elements): value = .list(elements.map(DataNode.init))
+        case .object(let object): value = .map(object.members.map { ($0.name, DataNode($0.value)) })
+        }
+    }
+}
+
+/// JSON as people write it for PM2: with comments, names without quotes, and commas at ends.
+enum LooseJSON {
+    static func parse(_ text: String) throws(ImportError) -> DataNode {
+        let plain = withoutComments(text)
+        if let json = try? JSON.parse(plain) { return DataNode(json) }
+        // YAML's flow style has all the rest. A tab is no blank there at the beginning of a line.
+        return try YAML.parse(plain.replacing("\t", with: " "))
+    }
+
+    /// Spaces instead of what stands between `/*` and `*/`, or behind `//`.
+    static func withoutComments(_ text: String) -> String {
+        var result = ""
+        var quote: Unicode.Scalar?
+        var escaped = false
+        var comment: Unicode.Scalar?
+        var scalars = text.unicodeScalars[...]
+        while let scalar = scalars.popFirst() {
+            if let kind = comment {
+                if kind == "/", scalar == "\n" { comment = nil }
+                if kind == "*", scalar == "*", scalars.first == "/" {
+                    scalars.removeFirst()
+                    comment = nil
+                    continue
+                }
+                if scalar == "\n" { result += "\n" }
+            } else if let open = quote {
+                if escaped { escaped = false } else if scalar == "\\" { escaped = true } else if scalar == open { quote = nil }
+                result.unicodeScalars.append(scalar)
+            } else if scalar == "/", let next = scalars.first, next == "/" || next == "*" {
+                comment = next
+                scalars.removeFirst()
+            } else {
+                if scalar == "\"" || scalar == "'" { quote = scalar }
+                result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}

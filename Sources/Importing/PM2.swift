@@ -1,0 +1,66 @@
+/// An ecosystem file of PM2, in JSON (as people write it) or YAML.
+enum PM2 {
+    static func read(_ text: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
+        let isYAML = result.source.hasSuffix(".yml") || result.source.hasSuffix(".yaml")
+        let root: DataNode
+        do throws(ImportError) {
+            root = isYAML ? try YAML.parse(text) : try LooseJSON.parse(text)
+        } catch {
+            throw ImportError("\(result.source): \(error.description)")
+        }
+        let apps: [DataNode]
+        if let list = root["apps"]?.list ?? root["pm2"]?.list ?? root.list {
+            apps = list
+        } else if let one = root["apps"] ?? root["pm2"], one.members != nil {
+            apps = [one]
+        } else if root["script"] != nil || root["pm_exec_path"] != nil || root["pm2_env"] != nil {
+            apps = [root]
+        } else {
+            throw ImportError("\(result.source): there are no apps in it")
+        }
+        for (key, node) in root.members ?? [] where root["apps"] != nil && key != "apps" {
+            result.remark(
+                key == "deploy" ? "deploy is not translated: it is about other machines." : "\(key) is not translated.",
+                line: node.line > 0 ? node.line : nil
+            )
+        }
+        for (index, node) in apps.enumerated() {
+            let app = flattened(node)
+            let name = app["name"]?.text ?? app["script"]?.text.map(Self.name) ?? "app-\(index + 1)"
+            var program = ImportedProgram(name, line: node.line > 0 ? node.line : nil)
+            if app.members == nil {
+                program.cannot("it is \(node.kind), and no table")
+            } else {
+                PM2App(node: app, folder: SourceTree.folder(result.source), tree: tree).read(into: &program)
+            }
+            result.programs.append(program)
+        }
+    }
+
+    /// An entry of `pm2 prettylist` as an ecosystem file has it.
+    private static func flattened(_ node: DataNode) -> DataNode {
+        guard let inner = node["pm2_env"]?.members else { return node }
+        let renamed = ["pm_exec_path": "script", "pm_cwd": "cwd", "exec_interpreter": "interpreter"]
+        let kept: Set = [
+            "name", "args", "node_args", "instances", "exec_mode", "autorestart", "max_restarts", "min_uptime",
+            "restart_delay", "exp_backoff_restart_delay", "max_memory_restart", "kill_timeout", "cron_restart", "env",
+            "uid", "gid", "namespace",
+        ]
+        var members: [(key: String, node: DataNode)] = []
+        for (key, value) in inner {
+            if let name = renamed[key] { members.append((name, value)) } else if kept.contains(key), !value.isNull { members.append((key, value)) }
+        }
+        members = members.map { member in
+            guard member.key == "env", let variables = member.node.members else { return member }
+            // It is the whole environment of whoever ran PM2, and PM2's own.
+            let own = variables.filter { $0.key != "PM2_HOME" && $0.key != "unique_id" && $0.node.text != nil }
+            return ("env", DataNode(value: .map(own), line: member.node.line))
+        }
+        return DataNode(value: .map(members), line: node.line)
+    }
+
+    private static func name(_ script: String) -> String {
+        let last = SourceTree.lastPart(script)
+        return last.lastIndex(of: ".").map { String(last[..<$0]) } ?? last
+    }
+}

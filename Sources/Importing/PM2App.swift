@@ -1,0 +1,235 @@
+/// One app of an ecosystem file.
+struct PM2App {
+    let node: DataNode
+    let folder: String
+    let tree: SourceTree
+
+    /// What PM2 runs a script with, by its extension.
+    private static let interpreters: [String: String] = [
+        "js": "node", "cjs": "node", "mjs": "node", "py": "python3", "sh": "bash", "rb": "ruby", "pl": "perl",
+        "php": "php", "coffee": "coffee", "ls": "lsc", "ts": "ts-node", "tsx": "ts-node",
+    ]
+    private static let known: Set = [
+        "name", "script", "args", "cwd", "interpreter", "exec_interpreter", "interpreter_args", "node_args",
+        "instances", "exec_mode", "watch", "ignore_watch", "env", "autorestart", "max_restarts", "min_uptime",
+        "restart_delay", "exp_backoff_restart_delay", "max_memory_restart", "kill_timeout", "error_file", "out_file",
+        "err_file", "output", "error", "log_file", "log", "merge_logs", "combine_logs", "cron_restart", "cron", "uid",
+        "gid", "user", "namespace", "env_file", "stop_exit_codes", "wait_ready", "listen_timeout", "shutdown_with_message",
+    ]
+    /// Keys that mean nothing for an app, and lose nothing.
+    private static let idle: Set = [
+        "log_date_format", "time", "log_type", "pid_file", "vizion", "automation", "treekill", "pmx", "source_map_support",
+        "disable_source_map_support", "instance_var", "force", "increment_var", "filter_env", "autostart", "min_uptime",
+        "watch_delay", "watch_options", "post_update", "trace", "deep_monitoring", "disable_logs", "exec_args",
+    ]
+
+    func read(into program: inout ImportedProgram) {
+        let directory = node["cwd"]?.text.map { SourceTree.join(folder, $0) } ?? folder
+        program["directory"] = .string(directory)
+        guard let words = command(directory, &program) else { return }
+        program["exec"] = .strings(words)
+        environment(&program)
+        accounts(&program)
+        instances(&program)
+        restarts(&program)
+        if let text = node["max_memory_restart"]?.text {
+            if let bytes = Amounts.bytes(text), bytes > 0 {
+                program["memory_limit"] = .string(Amounts.size(bytes))
+            } else {
+                program.remark("max_memory_restart = \(quoted(text)) is no size, and is left out")
+            }
+        }
+        output(&program)
+        others(&program)
+    }
+
+    // MARK: The program
+
+    private func arguments(_ key: String) -> [String] {
+        guard let node = node[key] else { return [] }
+        if let list = node.list { return list.compactMap(\.text) }
+        return node.text.flatMap { ShellWords.split($0) ?? $0.split(separator: " ").map(String.init) } ?? []
+    }
+
+    private func command(_ directory: String, _ program: inout ImportedProgram) -> [String]? {
+        guard let script = node["script"]?.text, !script.isEmpty else {
+            program.cannot("it has no script")
+            return nil
+        }
+        let arguments = self.arguments("args")
+        let options = self.arguments(node["interpreter_args"] == nil ? "node_args" : "interpreter_args", or: "node_args")
+        var interpreter = node["interpreter"]?.text ?? node["exec_interpreter"]?.text
+        if interpreter == "" { interpreter = nil }
+        let last = SourceTree.lastPart(script)
+        let suffix = last.contains(".") ? last.split(separator: ".").last.map { $0.lowercased() } : nil
+        if !script.contains("/"), suffix == nil || Self.interpreters[suffix ?? ""] == nil, !tree.exists(directory + "/" + script),
+            interpreter == nil || interpreter == "none" || interpreter == "node"
+        {
+            // A program on PATH, such as npm; with blanks, a line for a shell.
+            guard let words = ShellWords.split(script), let first = words.first, !first.isEmpty else {
+                program.cannot("its script \(quoted(script)) has a quote that is not closed")
+                return nil
+            }
+            if ShellWords.need(script) != .none {
+                return ["/bin/sh", "-c", ([script] + arguments.map(ShellWords.quote)).joined(separator: " ")]
+            }
+            return words + arguments
+        }
+        let path = script.hasPrefix("~/") ? SourceTree.join(tree.variables["HOME"] ?? "/root", String(script.dropFirst(2))) : SourceTree.join(directory, script)
+        switch interpreter {
+        case "none": return [path] + arguments
+        case .some(let name): return [name] + options + [path] + arguments
+        case nil:
+            // Without an extension that it knows PM2 takes what is no binary for JavaScript.
+            let bytes = tree.read(path)?.prefix(2)
+            if suffix.flatMap({ Self.interpreters[$0] }) == nil, let bytes, bytes.elementsEqual([0x7f, 0x45]) || bytes.elementsEqual("#!".utf8) {
+                return [path] + arguments
+            }
+            return [suffix.flatMap { Self.interpreters[$0] } ?? "node"] + options + [path] + arguments
+        }
+    }
+
+    private func arguments(_ key: String, or other: String) -> [String] {
+        let first = arguments(key)
+        return first.isEmpty && key != other ? arguments(other) : first
+    }
+
+    private func environment(_ program: inout ImportedProgram) {
+        if let file = node["env_file"]?.text { program["environment_file"] = .string(SourceTree.join(folder, file)) }
+        put(node["env"], &program)
+        let prefix = "env_"
+        var others: [String] = []
+        for (key, value) in node.members ?? [] where key.hasPrefix(prefix) && key != "env_file" {
+            let name = String(key.dropFirst(prefix.count))
+            if name == tree.environmentName { put(value, &program) } else { others.append(name) }
+        }
+        if let name = tree.environmentName, node[prefix + name] == nil {
+            program.remark("has no \(prefix)\(name)")
+        }
+        if !others.isEmpty {
+            let names = others.map { prefix + $0 }.joined(separator: ", ")
+            program.remark("\(names) is left out: import it with ‘--env \(others[0])’")
+        }
+    }
+
+    private func put(_ node: DataNode?, _ program: inout ImportedProgram) {
+        for (name, value) in node?.members ?? [] {
+            if let text = value.text {
+                program.setVariable(name, text)
+            } else if !value.isNull {
+                program.remark("the variable \(name) is \(value.kind), and is left out")
+            }
+        }
+    }
+
+    private func accounts(_ program: inout ImportedProgram) {
+        if let user = node["uid"]?.text ?? node["user"]?.text { program["user"] = .string(user) }
+        if let group = node["gid"]?.text { program["group"] = .string(group) }
+    }
+
+    private func instances(_ program: inout ImportedProgram) {
+        guard let node = node["instances"], !node.isNull else { return }
+        var count = node.integer
+        if node.text == "max" { count = 0 }
+        guard var count else {
+            return program.remark("instances = \(quoted(node.text ?? node.kind)) is no number, and is left out")
+        }
+        if count <= 0 {
+            count = max(1, tree.processors + count)
+            program.remark("instances: as many as this machine has processors\(node.integer ?? 0 < 0 ? ", less \(-(node.integer ?? 0))" : ""), \(count)")
+        }
+        guard count > 1 else { return }
+        guard count <= 1000 else { return program.remark("\(count) instances are more than the thousand that an app may have") }
+        program["instances"] = .integer(Int64(count))
+        program.setVariable("NODE_APP_INSTANCE", "%i")
+        program.remark("NODE_APP_INSTANCE counts from 1, and not from 0")
+        let mode = self.node["exec_mode"]?.text ?? ""
+        if mode.hasPrefix("cluster") {
+            program.remark(
+                "is in cluster mode, in which PM2 opens one port for all instances: let each listen at a port of its own "
+                    + "(PORT = \"300%i\"), or share one with reuse_port"
+            )
+        }
+    }
+
+    // MARK: Restarts
+
+    /// Milliseconds, or a text such as `10s`; in seconds.
+    private func seconds(_ key: String) -> Double? {
+        guard let text = node[key]?.text else { return nil }
+        return Amounts.seconds(text, units: ["ms": 1e-3, "s": 1, "m": 60, "h": 3600], alone: 1e-3)
+    }
+
+    private func restarts(_ program: inout ImportedProgram) {
+        let restarts = node["autorestart"]?.flag ?? true
+        program["restart"] = .string(restarts ? "always" : "never")
+        if restarts {
+            let stable = seconds("min_uptime") ?? 1
+            let limit = min(10_000, max(0, node["max_restarts"]?.integer ?? 16))
+            var delay = seconds("restart_delay") ?? 0
+            var backoff: [(String, TOMLValue)] = []
+            if let growing = seconds("exp_backoff_restart_delay"), growing > 0 {
+                delay = growing
+                backoff = [("factor", .number(1.5)), ("cap", .string("15s"))]
+            } else {
+                backoff = [("factor", .integer(1))]
+                if delay > 60, let cap = Amounts.duration(seconds: delay) { backoff.append(("cap", .string(cap))) }
+            }
+            // Only runs shorter than min_uptime count.
+            let window = max(1, (Double(limit + 1) * (stable + delay)).rounded(.up))
+            backoff.insert(("initial", .string(Amounts.duration(seconds: delay) ?? "0s")), at: 0)
+            backoff.append(("limit", .integer(Int64(limit))))
+            if let window = Amounts.duration(seconds: window) { backoff.append(("window", .string(window))) }
+            program["restart_backoff"] = .table(backoff)
+            program["stable_after"] = Amounts.duration(seconds: stable).map(TOMLValue.string)
+        }
+        let codes = (node["stop_exit_codes"]?.list ?? node["stop_exit_codes"].map { [$0] } ?? []).compactMap(\.integer)
+        if !codes.isEmpty {
+            program.remark("stop_exit_codes are not translated: restart = \"on-failure\" with success_exit_status is what comes closest")
+        }
+        program["stop_signal"] = .string("SIGINT")
+        program["grace"] = Amounts.duration(seconds: seconds("kill_timeout") ?? 1.6).map(TOMLValue.string)
+        if node["wait_ready"]?.flag == true {
+            program.remark("wait_ready is not translated: process.send('ready') is nothing that Torpor hears; send READY=1 by sd_notify(3), with ready = \"notify\"")
+        }
+    }
+
+    // MARK: Output and others
+
+    private func output(_ program: inout ImportedProgram) {
+        let files = ["out_file", "output", "log_file", "log"].compactMap { node[$0]?.text }
+        let error = ["error_file", "err_file", "error"].compactMap { node[$0]?.text }.first
+        if let file = files.first {
+            if file == "/dev/null" || file == "NULL" {
+                program["log"] = .string("null")
+            } else {
+                program.remark("its output is in the log directory, and not in \(file): ‘torpor logs’ shows it")
+            }
+        }
+        guard let error, error != files.first else { return }
+        if error == "/dev/null" || error == "NULL" {
+            if program["log"] == nil { program.remark("standard error goes where its output goes, and not to nowhere") }
+        } else if program["instances"] != nil {
+            program.remark("standard error goes where its output goes, and not to \(error)")
+        } else {
+            program["stderr"] = .string(SourceTree.join(folder, error))
+        }
+    }
+
+    private func others(_ program: inout ImportedProgram) {
+        if let watch = node["watch"], watch.flag != false, !watch.isNull {
+            program.remark("watch is not translated: nothing is restarted when a file changes (settings_files tell an app that one did)")
+        }
+        if let cron = (node["cron_restart"] ?? node["cron"])?.text, cron != "0" {
+            program.remark("cron_restart = \(quoted(cron)) is not translated: let a timer of the machine run ‘torpor restart’")
+        }
+        if node["shutdown_with_message"]?.flag == true {
+            program.remark("shutdown_with_message is not translated: it gets SIGINT")
+        }
+        if let space = node["namespace"]?.text { program["tags"] = .strings([space]) }
+        for (key, value) in node.members ?? []
+        where !Self.known.contains(key) && !Self.idle.contains(key) && !key.hasPrefix("env_") && !value.isNull {
+            program.remark("\(key) is not known, and is left out", line: value.line > 0 ? value.line : nil)
+        }
+    }
+}

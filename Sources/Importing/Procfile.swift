@@ -1,0 +1,125 @@
+import Configuration
+
+/// A Procfile: a line a process, `NAME: COMMAND`, which foreman, overmind and honcho hand to a shell.
+enum Procfile {
+    /// The port that foreman gives the first process; each further one has a hundred more.
+    private static let firstPort = 5000
+
+    /// The name and the command of a line.
+    static func entry(_ line: some StringProtocol) -> (name: String, command: String)? {
+        guard let colon = line.firstIndex(of: ":") else { return nil }
+        let name = String(line[..<colon])
+        let isName =
+            !name.isEmpty
+            && name.unicodeScalars.allSatisfy { scalar in
+                scalar.isASCII
+                    && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || scalar == "-" || scalar == "_")
+            }
+        let command = line[line.index(after: colon)...].trimmed
+        return isName && !command.isEmpty ? (name, command) : nil
+    }
+
+    static func read(_ text: String, _ tree: SourceTree, into result: inout ImportedConfiguration) {
+        let folder = SourceTree.folder(result.source)
+        let hasVariables = tree.read(folder + "/.env") != nil
+        let port = hasVariables ? Self.port(folder + "/.env", tree) : firstPort
+        result.remark(
+            "What starts a Procfile ends all processes when one ends; here each is restarted by itself when it fails."
+        )
+        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+            let trimmed = line.trimmed
+            if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
+            guard let (name, command) = entry(line) else {
+                result.remark("Line \(index + 1), \(quoted(trimmed)), is no NAME: COMMAND, and is left out.", line: index + 1)
+                continue
+            }
+            let number = result.programs.count
+            var program = ImportedProgram(name, line: index + 1)
+            program["directory"] = .string(folder)
+            if hasVariables { program["environment_file"] = .string(folder + "/.env") }
+            let own = port + 100 * number
+            program.setVariable("PORT", "\(own)")
+            program["exec"] = .strings(Self.command(command, port: own, &program))
+            if name == "release" {
+                program["type"] = .string("oneshot")
+                program["launch"] = .string("on-demand")
+                program["launch_deadline"] = .string("none")
+                program.remark("runs once before a release: start it by hand with ‘torpor start release’")
+            }
+            result.programs.append(program)
+        }
+    }
+
+    /// `PORT` of the `.env`, which foreman counts from.
+    private static func port(_ path: String, _ tree: SourceTree) -> Int {
+        guard let bytes = tree.read(path), let variables = try? EnvironmentFile.parse(bytes, file: path),
+            let text = variables.last(where: { $0.name == "PORT" })?.value, let port = Int(text)
+        else { return firstPort }
+        return port
+    }
+
+    /// The program and its arguments, by a shell only where one is needed.
+    static func command(_ line: String, port: Int, _ program: inout ImportedProgram) -> [String] {
+        let line = withPort(line, port)
+        switch ShellWords.need(line) {
+        case .script: return ["/bin/sh", "-c", line]
+        case .expansion:
+            // Assignments stand before exec, as they would before the program.
+            let rest = afterAssignments(line)
+            let before = String(line.dropLast(rest.count))
+            return ["/bin/sh", "-c", rest.isEmpty ? line : before + "exec " + rest]
+        case .none:
+            var words = ShellWords.split(line) ?? []
+            while words.count > 1, let (name, value) = ShellWords.assignment(words[0]) {
+                program.setVariable(name, value)
+                words.removeFirst()
+            }
+            return words
+        }
+    }
+
+    /// The line with the port in place of `$PORT`, where it is nothing but that. A shell that is needed anyway reads it
+    /// from its environment.
+    private static func withPort(_ line: String, _ port: Int) -> String {
+        // In single quotes nothing is expanded, and what assigns or unsets it means another one.
+        guard line.contains("PORT"), !line.contains("'"), !line.contains("\\"), !line.contains("PORT="),
+            !line.contains("unset"), let whole = withPorts(line, port), ShellWords.need(whole) == .none
+        else { return line }
+        return whole
+    }
+
+    private static func withPorts(_ line: String, _ port: Int) -> String? {
+        var result = ""
+        var rest = line[...]
+        while let dollar = rest.firstIndex(of: "$") {
+            result += rest[..<dollar]
+            rest = rest[rest.index(after: dollar)...]
+            if rest.hasPrefix("{PORT}") {
+                rest = rest.dropFirst(6)
+            } else if rest.hasPrefix("{PORT:-") {
+                guard let end = rest.firstIndex(of: "}") else { return nil }
+                rest = rest[rest.index(after: end)...]
+            } else if rest.hasPrefix("PORT"), rest.dropFirst(4).first.map({ !$0.isLetter && !$0.isNumber && $0 != "_" }) ?? true {
+                rest = rest.dropFirst(4)
+            } else {
+                return nil
+            }
+            result += "\(port)"
+        }
+        return result + rest
+    }
+
+    /// What stands behind `NAME=value` at the beginning.
+    private static func afterAssignments(_ line: String) -> Substring {
+        var rest = line[...]
+        while true {
+            let word = rest.prefix { $0 != " " }
+            // A value with quotes may have blanks in it.
+            guard let (_, value) = ShellWords.assignment(String(word)) else { return rest }
+            if value.contains("\"") || value.contains("'") || value.contains("`") || value.contains("$(") {
+                guard ShellWords.split(String(word)) != nil else { return "" }
+            }
+            rest = rest.dropFirst(word.count).drop { $0 == " " }
+        }
+    }
+}

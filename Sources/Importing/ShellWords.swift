@@ -1,0 +1,182 @@
+/// The shell's words, as far as supervisors read commands by them.
+enum ShellWords {
+    /// The words of a text, as Python's shlex and the shell split them where nothing is expanded; nil where a quote is
+    /// not closed.
+    ///
+    /// What stands between ``Late/open`` and ``Late/close`` outside quotes is left as ``Late/openBare``.
+    static func split(_ text: String) -> [String]? {
+        var words: [String] = []
+        var word: String.UnicodeScalarView?
+        var quote: Unicode.Scalar?
+        var escaped = false
+        for scalar in text.unicodeScalars {
+            if escaped {
+                escaped = false
+                if quote == "\"", scalar != "\"", scalar != "\\" { word?.append("\\") }
+                if quote == nil, scalar == "\n" { continue }
+                word = word ?? .init()
+                word?.append(scalar)
+            } else if scalar == "\\", quote != "'" {
+                escaped = true
+                word = word ?? .init()
+            } else if let open = quote {
+                if scalar == open { quote = nil } else { word?.append(scalar) }
+            } else if scalar == "'" || scalar == "\"" {
+                quote = scalar
+                word = word ?? .init()
+            } else if scalar == " " || scalar == "\t" || scalar == "\n" || scalar == "\r" {
+                if let done = word { words.append(String(done)) }
+                word = nil
+            } else {
+                word = word ?? .init()
+                word?.append(scalar == Late.open ? Late.openBare : scalar)
+            }
+        }
+        guard quote == nil, !escaped else { return nil }
+        if let done = word { words.append(String(done)) }
+        return words
+    }
+
+    /// The word as the shell reads it again.
+    static func quote(_ word: String) -> String {
+        let isPlain =
+            !word.isEmpty
+            && word.unicodeScalars.allSatisfy { scalar in
+                scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "-_./:=,+@%^".unicodeScalars.contains(scalar))
+            }
+        return isPlain ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+    }
+
+    /// Whether a text is a variable's name and a value: `NAME=…`; gives both.
+    static func assignment(_ word: String) -> (name: String, value: String)? {
+        guard let equals = word.firstIndex(of: "=") else { return nil }
+        let name = String(word[..<equals])
+        return isName(name) ? (name, String(word[word.index(after: equals)...])) : nil
+    }
+
+    static func isName(_ text: String) -> Bool {
+        guard let first = text.utf8.first, !(0x30...0x39).contains(first) else { return false }
+        return text.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "_"): true
+            default: false
+            }
+        }
+    }
+
+    /// What no program is: the shell does it itself.
+    static let builtins: Set = [
+        "cd", "unset", "export", "exec", "while", "until", "if", "for", "case", "source", ".", ":", "set", "ulimit",
+        "umask", "trap", "wait", "eval", "read", "shift", "alias", "function", "{", "}", "!", "local", "return", "exit",
+        "then", "do", "command", "type", "time", "[[",
+    ]
+
+    /// How much of a shell a command line needs.
+    enum Need {
+        /// None: its words are the program's arguments.
+        case none
+        /// It is one command with something to expand.
+        case expansion
+        /// It is more than one command.
+        case script
+    }
+
+    /// What of a shell a command line needs.
+    static func need(_ line: String) -> Need {
+        var quote: Unicode.Scalar?
+        var escaped = false
+        var expands = false
+        var atWord = true
+        for scalar in line.unicodeScalars {
+            if escaped {
+                escaped = false
+                continue
+            }
+            defer { atWord = quote == nil && (scalar == " " || scalar == "\t") }
+            if scalar == "\\", quote != "'" {
+                escaped = true
+            } else if let open = quote {
+                if scalar == open { quote = nil } else if open == "\"", scalar == "$" || scalar == "`" { expands = true }
+            } else {
+                switch scalar {
+                case "'", "\"": quote = scalar
+                case ";", "&", "|", "\n", "(", ")": return .script
+                case "<", ">", "$", "`", "*", "?", "[": expands = true
+                case "{", "}": expands = true
+                case "~", "#": if atWord { expands = true }
+                default: break
+                }
+            }
+        }
+        if quote != nil || escaped { return .script }
+        let first = split(line)?.first { assignment($0) == nil } ?? ""
+        if builtins.contains(first) { return .script }
+        return expands ? .expansion : .none
+    }
+}
+
+/// Variables that a supervisor would expand with values that are known only where it runs. They stand in texts between
+/// marks, and end up in a shell's hands.
+enum Late {
+    static let open: Unicode.Scalar = "\u{e000}"
+    static let openBare: Unicode.Scalar = "\u{e001}"
+    static let close: Unicode.Scalar = "\u{e002}"
+
+    static func variable(_ name: String) -> String {
+        var text = String.UnicodeScalarView([open])
+        text.append(contentsOf: name.unicodeScalars)
+        text.append(close)
+        return String(text)
+    }
+
+    static func isIn(_ text: String) -> Bool {
+        text.unicodeScalars.contains { $0 == open || $0 == openBare }
+    }
+
+    /// The word for a shell, its variables expanded: those outside quotes are split into words.
+    static func shell(_ word: String) -> String {
+        var result = ""
+        var plain = ""
+        var name: String?
+        var isBare = false
+        for scalar in word.unicodeScalars {
+            if scalar == open || scalar == openBare {
+                if !plain.isEmpty { result += ShellWords.quote(plain) }
+                plain = ""
+                name = ""
+                isBare = scalar == openBare
+            } else if scalar == close, let variable = name {
+                result += isBare ? "${\(variable)}" : "\"${\(variable)}\""
+                name = nil
+            } else if name != nil {
+                name?.unicodeScalars.append(scalar)
+            } else {
+                plain.unicodeScalars.append(scalar)
+            }
+        }
+        if !plain.isEmpty { result += ShellWords.quote(plain) }
+        return result.isEmpty ? "''" : result
+    }
+
+    /// The command as it is, or by a shell where something is left to expand, in it or in variables of its own.
+    static func command(_ words: [String], variables: [(name: String, value: String)] = []) -> [String] {
+        guard words.contains(where: isIn) || !variables.isEmpty else { return words }
+        var script = ""
+        for (name, value) in variables { script += "export \(name)=\(shell(value)); " }
+        let isSplit = words.contains { $0.unicodeScalars.contains(openBare) }
+        if isSplit { script += "set -f; " }
+        return ["/bin/sh", "-c", script + "exec " + words.map(shell).joined(separator: " ")]
+    }
+
+    /// The text with `$NAME` for each mark, for a sentence.
+    static func plain(_ text: String) -> String {
+        String(
+            String.UnicodeScalarView(
+                text.unicodeScalars.flatMap { scalar -> [Unicode.Scalar] in
+                    if scalar == open || scalar == openBare { return ["$"] }
+                    return scalar == close ? [] : [scalar]
+                }
+            )
+        )
+    }
+}

@@ -1,0 +1,108 @@
+/// Whose configuration can be imported.
+public enum SourceKind: String, Sendable, CaseIterable {
+    /// A Procfile, as foreman, overmind, honcho and Heroku read it.
+    case procfile
+    /// The INI files of supervisord.
+    case supervisord
+    /// A compose file: its commands.
+    case compose
+    /// An ecosystem file of PM2, in JSON or YAML.
+    case pm2
+    /// A folder of service directories for s6 or s6-rc.
+    case s6
+    /// A folder of service directories for runit.
+    case runit
+    /// Units of systemd.
+    case systemd
+
+    /// What a sentence calls it.
+    public var title: String {
+        switch self {
+        case .procfile: "a Procfile"
+        case .supervisord: "a configuration of supervisord"
+        case .compose: "a compose file"
+        case .pm2: "an ecosystem file of PM2"
+        case .s6: "service directories of s6"
+        case .runit: "service directories of runit"
+        case .systemd: "units of systemd"
+        }
+    }
+}
+
+extension SourceKind {
+    /// The kind that a file's name, and its text, tell.
+    static func ofFile(_ path: String, _ text: String) -> SourceKind? {
+        let name = SourceTree.lastPart(path).lowercased()
+        let isYAML = name.hasSuffix(".yml") || name.hasSuffix(".yaml")
+        let isJSON = name.hasSuffix(".json") || name.hasSuffix(".json5")
+        if name.hasPrefix("procfile") || name.hasSuffix(".procfile") || name.hasSuffix("__procfile") {
+            return .procfile
+        }
+        if unitSuffixes.contains(where: { name.hasSuffix($0) }) { return .systemd }
+        if isYAML || isJSON {
+            if name.contains("compose") { return .compose }
+            if name.contains("ecosystem") || name.contains("pm2") { return .pm2 }
+        }
+        return ofText(text, isYAML: isYAML, isJSON: isJSON)
+    }
+
+    static let unitSuffixes = [".service", ".socket", ".timer"]
+
+    private static func ofText(_ text: String, isYAML: Bool, isJSON: Bool) -> SourceKind? {
+        var names = 0
+        for line in text.split(whereSeparator: \.isNewline).prefix(2_000) {
+            let trimmed = line.trimmed
+            if trimmed.isEmpty || trimmed.hasPrefix("#") || trimmed.hasPrefix(";") { continue }
+            for section in ["program:", "supervisord", "supervisorctl", "group:", "eventlistener:", "fcgi-program:"]
+            where trimmed.hasPrefix("[\(section)") {
+                return .supervisord
+            }
+            if ["[Unit]", "[Service]", "[Install]"].contains(trimmed) { return .systemd }
+            if line.hasPrefix("services:") { return .compose }
+            if line.hasPrefix("apps:") { return .pm2 }
+            if Procfile.entry(line) != nil { names += 1 } else { names = -10_000 }
+        }
+        if isJSON { return .pm2 }
+        return names > 0 && !isYAML ? .procfile : nil
+    }
+
+    /// The kind of a folder.
+    static func ofFolder(_ path: String, _ tree: SourceTree) -> SourceKind? {
+        let names = tree.names(path) ?? []
+        if names.contains(where: { name in unitSuffixes.contains { name.hasSuffix($0) } }) { return .systemd }
+        let isOne = names.contains("run") || (names.contains("type") && names.contains("up"))
+        let folders = isOne ? [path] : names.map { path + "/" + $0 }.filter { tree.names($0) != nil }
+        let s6: Set = [
+            "type", "notification-fd", "dependencies.d", "dependencies", "timeout-kill", "timeout-finish",
+            "contents.d", "contents", "down-signal", "producer-for", "consumer-for", "up", "max-death-tally", "flag-essential",
+        ]
+        let runit: Set = ["check", "supervise", "control", "conf"]
+        var services = false
+        for folder in folders {
+            let names = Set(tree.names(folder) ?? [])
+            if !names.isDisjoint(with: s6), names.contains("run") || names.contains("type") { return .s6 }
+            if names.contains("run") {
+                services = true
+                if !names.isDisjoint(with: runit) || tree.names(folder + "/log")?.contains("run") == true { return .runit }
+            }
+        }
+        guard services else { return nil }
+        return ["sv", "runit", "runsvdir"].contains(SourceTree.lastPart(path)) ? .runit : .s6
+    }
+}
+
+extension StringProtocol {
+    /// Without blanks at both ends.
+    var trimmed: String {
+        var part = self[...]
+        while let first = part.unicodeScalars.first, first.properties.isWhitespace { part = part.dropScalar() }
+        while let last = part.unicodeScalars.last, last.properties.isWhitespace {
+            part = part[..<part.unicodeScalars.index(before: part.endIndex)]
+        }
+        return String(part)
+    }
+}
+
+extension StringProtocol where SubSequence == Self {
+    fileprivate func dropScalar() -> Self { self[unicodeScalars.index(after: startIndex)...] }
+}

@@ -1,0 +1,111 @@
+/// Expands `%(name)s` as supervisord does.
+struct SupervisordExpansion {
+    /// What the names stand for; `ENV_X` is left to a shell where it is not among them.
+    var values: [String: String]
+    /// The variables of supervisord, for values that must be known at once.
+    var variables: [String: String]
+
+    struct Failure: Error {
+        var message: String
+    }
+
+    /// The text expanded; variables are left to be looked up when it runs (``Late``).
+    func late(_ text: String) throws(Failure) -> String {
+        try expand(text) { name in Late.variable(name) }
+    }
+
+    /// The text expanded with the variables that are there now.
+    func now(_ text: String) throws(Failure) -> String {
+        var missing: String?
+        let result = try expand(text) { name in
+            if variables[name] == nil { missing = missing ?? name }
+            return variables[name] ?? ""
+        }
+        if let missing { throw Failure(message: "the variable \(missing) is not set here: set it for the import") }
+        return result
+    }
+
+    private func expand(_ text: String, variable: (String) -> String) throws(Failure) -> String {
+        var result = ""
+        var rest = text[...]
+        while let percent = rest.firstIndex(of: "%") {
+            result += rest[..<percent]
+            rest = rest[rest.index(after: percent)...]
+            if rest.hasPrefix("%") {
+                result += "%"
+                rest = rest.dropFirst()
+                continue
+            }
+            guard rest.hasPrefix("("), let end = rest.firstIndex(of: ")") else {
+                throw Failure(message: "a % is neither %% nor %(name)s in \(quoted(text))")
+            }
+            let name = String(rest[rest.index(after: rest.startIndex)..<end])
+            rest = rest[rest.index(after: end)...]
+            let flags = rest.prefix { $0.isASCII && $0.isNumber }
+            rest = rest.dropFirst(flags.count)
+            guard let conversion = rest.first, "sdi".contains(conversion) else {
+                throw Failure(message: "behind %(\(name)) there is no s or d in \(quoted(text))")
+            }
+            rest = rest.dropFirst()
+            let value: String
+            if name.hasPrefix("ENV_") {
+                let name = String(name.dropFirst(4))
+                guard ShellWords.isName(name) else { throw Failure(message: "\(quoted(name)) is no variable's name") }
+                value = variable(name)
+            } else if let known = values[name] {
+                value = known
+            } else {
+                throw Failure(message: "nobody knows what %(\(name))s stands for")
+            }
+            result += padded(value, String(flags))
+        }
+        return result + rest
+    }
+
+    /// `02` of `%(process_num)02d`.
+    private func padded(_ value: String, _ flags: String) -> String {
+        guard let width = Int(flags), width < 100, value.count < width else { return value }
+        let fill = flags.hasPrefix("0") ? "0" : " "
+        return String(repeating: fill, count: width - value.count) + value
+    }
+}
+
+/// Values of supervisord's keys.
+enum SupervisordValues {
+    /// `KEY=value,KEY="value"`; nil where it is not that.
+    static func environment(_ text: String) -> [(name: String, value: String)]? {
+        var variables: [(name: String, value: String)] = []
+        var rest = text[...]
+        func blank(_ character: Character) -> Bool { character.isWhitespace }
+        while true {
+            rest = rest.drop { blank($0) || $0 == "," }
+            guard !rest.isEmpty else { return variables }
+            guard let equals = rest.firstIndex(of: "=") else { return nil }
+            let name = rest[..<equals].trimmed
+            rest = rest[rest.index(after: equals)...].drop(while: blank)
+            let value: Substring
+            if let quote = rest.first, quote == "\"" || quote == "'" {
+                rest = rest.dropFirst()
+                guard let end = rest.firstIndex(of: quote) else { return nil }
+                value = rest[..<end]
+                rest = rest[rest.index(after: end)...].drop(while: blank)
+                guard rest.isEmpty || rest.hasPrefix(",") else { return nil }
+            } else {
+                value = rest.prefix { $0 != "," && !blank($0) }
+                rest = rest.dropFirst(value.count).drop(while: blank)
+                guard rest.isEmpty || rest.hasPrefix(",") else { return nil }
+            }
+            guard !name.isEmpty, !name.contains(where: blank) else { return nil }
+            variables.append((name, String(value)))
+        }
+    }
+
+    /// `true`, `yes`, `on`, `1` and their opposites.
+    static func flag(_ text: String) -> Bool? {
+        switch text.lowercased() {
+        case "true", "yes", "on", "1": true
+        case "false", "no", "off", "0": false
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,178 @@
+/// Words and specifiers of units: systemd.syntax(7), systemd.unit(5), and command lines of systemd.service(5).
+struct SystemdText {
+    /// What a specifier stands for.
+    var specifiers: [Character: String]
+
+    init(_ unit: SystemdUnit, variables: [String: String]) {
+        let instance = unit.instance == "" ? "%i" : unit.instance ?? ""
+        let home = unit.isUser ? variables["HOME"] ?? "/root" : "/root"
+        let runtime = unit.isUser ? variables["XDG_RUNTIME_DIR"] ?? "/run/user/0" : "/run"
+        specifiers = [
+            "i": instance, "I": Self.unescaped(instance), "n": unit.name + unit.suffix, "N": unit.name, "p": unit.prefix,
+            "P": Self.unescaped(unit.prefix), "j": String(unit.prefix.split(separator: "-").last ?? ""), "h": home,
+            "t": runtime, "S": unit.isUser ? home + "/.local/state" : "/var/lib",
+            "C": unit.isUser ? home + "/.cache" : "/var/cache",
+            "L": unit.isUser ? home + "/.local/state/log" : "/var/log",
+            "E": unit.isUser ? home + "/.config" : "/etc", "T": "/tmp", "V": "/var/tmp", "%": "%",
+            "u": unit.isUser ? variables["USER"] ?? "root" : "root", "U": unit.isUser ? variables["UID"] ?? "0" : "0",
+            "s": "/bin/sh", "H": variables["HOSTNAME"] ?? "localhost", "l": variables["HOSTNAME"] ?? "localhost",
+        ]
+    }
+
+    /// `a-b` is `a/b`, and `\x2d` a byte.
+    private static func unescaped(_ text: String) -> String {
+        text.replacing("-", with: "/").replacing("\\x2d", with: "-")
+    }
+
+    /// The text with what its specifiers stand for; unknown ones stay.
+    func expanded(_ text: String) -> String {
+        guard text.contains("%") else { return text }
+        var result = ""
+        var rest = text[...]
+        while let percent = rest.firstIndex(of: "%") {
+            result += rest[..<percent]
+            rest = rest[rest.index(after: percent)...]
+            guard let name = rest.first, let value = specifiers[name] else {
+                result += "%"
+                continue
+            }
+            result += value
+            rest = rest.dropFirst()
+        }
+        return result + rest
+    }
+
+    /// The words of a value, without their quotes and escapes; nil where a quote is not closed.
+    static func words(_ text: String) -> [String]? {
+        var words: [String] = []
+        var word: String?
+        var quote: Character?
+        var rest = text[...]
+        while let character = rest.popFirst() {
+            if character == "\\" {
+                word = (word ?? "") + escape(&rest)
+            } else if let open = quote {
+                if character == open { quote = nil } else { word?.append(character) }
+            } else if character == "\"" || character == "'" {
+                quote = character
+                word = word ?? ""
+            } else if character.isWhitespace {
+                if let done = word { words.append(done) }
+                word = nil
+            } else {
+                word = (word ?? "") + String(character)
+            }
+        }
+        guard quote == nil else { return nil }
+        if let done = word { words.append(done) }
+        return words
+    }
+
+    /// What a backslash and what follows it stand for.
+    private static func escape(_ rest: inout Substring) -> String {
+        guard let letter = rest.popFirst() else { return "\\" }
+        let plain: [Character: String] = [
+            "a": "\u{7}", "b": "\u{8}", "f": "\u{c}", "n": "\n", "r": "\r", "t": "\t", "v": "\u{b}", "s": " ", "\\": "\\",
+            "\"": "\"", "'": "'",
+        ]
+        if let text = plain[letter] { return text }
+        func code(_ digits: Int, _ radix: Int, _ first: String) -> String? {
+            let written = first + rest.prefix(digits - first.count)
+            guard written.count == digits, let value = UInt32(written, radix: radix), value > 0,
+                let scalar = Unicode.Scalar(value)
+            else { return nil }
+            rest = rest.dropFirst(digits - first.count)
+            return String(Character(scalar))
+        }
+        let found: String? =
+            switch letter {
+            case "x": code(2, 16, "")
+            case "u": code(4, 16, "")
+            case "U": code(8, 16, "")
+            case "0"..."3": code(3, 8, String(letter))
+            default: nil
+            }
+        return found ?? "\\" + String(letter)
+    }
+}
+
+/// One command of `ExecStart=` and its like.
+struct SystemdCommand {
+    /// The program and its arguments; variables are marked (``Late``).
+    var words: [String]
+    /// `-`: whether a failure does not count.
+    var isForgiven = false
+    /// `+`, `!`: what it was to run as.
+    var privileges: Character?
+    /// `@`: the name that it was to see.
+    var shownName: String?
+
+    /// The commands of a line, which `;` separates; nil where it cannot be read.
+    static func commands(_ line: String, _ text: SystemdText) -> [SystemdCommand]? {
+        guard let all = SystemdText.words(line) else { return nil }
+        var commands: [SystemdCommand] = []
+        for words in all.split(separator: ";") {
+            guard let command = SystemdCommand(Array(words), text) else { return nil }
+            commands.append(command)
+        }
+        return commands.isEmpty ? nil : commands
+    }
+
+    private init?(_ all: [String], _ text: SystemdText) {
+        guard var first = all.first else { return nil }
+        var expands = true
+        var hasName = false
+        while let prefix = first.first, "@-:+!|".contains(prefix) {
+            switch prefix {
+            case "@": hasName = true
+            case "-": isForgiven = true
+            case ":": expands = false
+            default: privileges = prefix
+            }
+            first.removeFirst()
+        }
+        var rest = Array(all.dropFirst())
+        if hasName {
+            guard !rest.isEmpty else { return nil }
+            shownName = rest.removeFirst()
+        }
+        guard !first.isEmpty else { return nil }
+        words = [text.expanded(first)] + rest.map { word in
+            let word = word == "\\;" ? ";" : text.expanded(word)
+            return expands ? Self.marked(word) : word
+        }
+    }
+
+    /// `$NAME` that is a word of its own is split, `${NAME}` is put in as it is, `$$` is a dollar.
+    private static func marked(_ word: String) -> String {
+        if word.hasPrefix("$"), ShellWords.isName(String(word.dropFirst())) {
+            return Late.variable(String(word.dropFirst())).replacing(String(Late.open), with: String(Late.openBare))
+        }
+        var result = ""
+        var rest = word[...]
+        while let dollar = rest.firstIndex(of: "$") {
+            result += rest[..<dollar]
+            rest = rest[rest.index(after: dollar)...]
+            if rest.hasPrefix("$") {
+                result += "$"
+                rest = rest.dropFirst()
+            } else if rest.hasPrefix("{"), let end = rest.firstIndex(of: "}"),
+                ShellWords.isName(String(rest[rest.index(after: rest.startIndex)..<end]))
+            {
+                result += Late.variable(String(rest[rest.index(after: rest.startIndex)..<end]))
+                rest = rest[rest.index(after: end)...]
+            } else {
+                result += "$"
+            }
+        }
+        return result + rest
+    }
+
+    /// The command as an app runs it.
+    var plain: [String] { Late.command(words) }
+
+    /// The command as a hook, which may fail where it was forgiven.
+    var hook: [String] {
+        isForgiven ? ["/bin/sh", "-c", words.map(Late.shell).joined(separator: " ") + " || :"] : plain
+    }
+}

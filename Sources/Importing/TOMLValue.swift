@@ -1,0 +1,87 @@
+/// A value of a TOML file.
+indirect enum TOMLValue: Sendable {
+    case string(String)
+    case integer(Int64)
+    case number(Double)
+    case boolean(Bool)
+    case array([TOMLValue])
+    case table([(String, TOMLValue)])
+
+    static func strings(_ texts: [String]) -> TOMLValue { .array(texts.map(TOMLValue.string)) }
+
+    /// On one line.
+    var text: String {
+        switch self {
+        case .string(let text): Self.basic(text)
+        case .integer(let number): "\(number)"
+        case .number(let number): "\(number)"
+        case .boolean(let flag): flag ? "true" : "false"
+        case .array(let elements): "[" + elements.map(\.text).joined(separator: ", ") + "]"
+        case .table(let members):
+            members.isEmpty
+                ? "{}" : "{ " + members.map { "\(Self.key($0.0)) = \($0.1.text)" }.joined(separator: ", ") + " }"
+        }
+    }
+
+    /// As it stands behind `key = `: long arrays on lines of their own, texts of several lines as such.
+    func text(after key: String) -> String {
+        let line = text
+        let isLong = line.unicodeScalars.count + key.count + 3 > 110
+        switch self {
+        case .array(let elements) where isLong || elements.contains(where: \.hasLines):
+            return "[\n" + elements.map { "    \($0.hasLines ? $0.lines : $0.text),\n" }.joined() + "]"
+        case .string where hasLines: return lines
+        case .string, .integer, .number, .boolean, .array, .table: return line
+        }
+    }
+
+    private var hasLines: Bool {
+        guard case .string(let text) = self else { return false }
+        return text.contains("\n")
+    }
+
+    private var lines: String {
+        guard case .string(let text) = self else { return self.text }
+        return "\"\"\"\n" + Self.escaped(text, keepsLines: true) + "\"\"\""
+    }
+
+    static func key(_ name: String) -> String {
+        let isBare =
+            !name.isEmpty
+            && name.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "-"), UInt8(ascii: "_"): true
+                default: false
+                }
+            }
+        return isBare ? name : basic(name)
+    }
+
+    /// In single quotes where that saves backslashes, else in double ones.
+    static func basic(_ text: String) -> String {
+        let needs = text.contains("\"") || text.contains("\\")
+        let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f && $0 != "'" }
+        if needs, isPlain { return "'\(text)'" }
+        return "\"\(escaped(text, keepsLines: false))\""
+    }
+
+    private static func escaped(_ text: String, keepsLines: Bool) -> String {
+        var result = ""
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "\\", "\"": result += "\\" + String(scalar)
+            case "\n": result += keepsLines ? "\n" : "\\n"
+            case "\t": result += "\\t"
+            case _ where scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value):
+                let digits = String(scalar.value, radix: 16, uppercase: true)
+                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+}
+
+extension TOMLValue: Equatable {
+    static func == (left: TOMLValue, right: TOMLValue) -> Bool { left.text == right.text }
+}

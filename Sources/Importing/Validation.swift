@@ -1,0 +1,94 @@
+public import Configuration
+
+extension ImportedConfiguration {
+    /// Has Torpor's own validation read it, and takes out what it refuses, with a remark; what is left is valid.
+    ///
+    /// - Parameters:
+    ///   - path: where the file will be; relative paths begin there.
+    ///   - system: the machine, whose users and groups must be there.
+    ///   - environment: the variables of the supervisor.
+    public mutating func validate(
+        at path: String,
+        system: ConfigurationSystem = .live,
+        environment: [String: String] = [:]
+    ) {
+        // Each round takes out one key of a program at least, or the program.
+        let rounds = programs.reduce(programs.count + 1) { $0 + $1.keys.count }
+        for _ in 0..<rounds {
+            let errors = errors(at: path, system, environment)
+            guard !errors.isEmpty else { return }
+            var isBetter = false
+            for error in errors where refuse(error) { isBetter = true }
+            if !isBetter { break }
+        }
+        // Nothing is refused any more that has a place; a file that is not valid is of no use to anybody.
+        if let error = errors(at: path, system, environment).first {
+            for index in programs.indices { programs[index].cannot(error.message) }
+            remark(error.message)
+        }
+    }
+
+    private func errors(
+        at path: String,
+        _ system: ConfigurationSystem,
+        _ environment: [String: String]
+    ) -> [Diagnostic] {
+        guard translatedCount > 0 else { return [] }
+        let text = Array(toml.utf8)
+        var system = system
+        system.read = { _ in .success(text) }
+        switch ConfigurationLoader.load(path: path, environment: environment, system: system) {
+        case .success: return []
+        case .failure(let list): return list.diagnostics.filter { $0.severity == .error }
+        }
+    }
+
+    /// Takes out what the sentence is about; false where that is nothing of it.
+    private mutating func refuse(_ error: Diagnostic) -> Bool {
+        let parts = Self.parts(error.path)
+        guard let table = parts.first else { return false }
+        if table == "defaults", parts.count > 1 {
+            let key = Self.key(parts[1])
+            var isBetter = false
+            for index in programs.indices where refuse(key, of: index, error.message) { isBetter = true }
+            return isBetter
+        }
+        guard table == "apps", parts.count > 1,
+            let index = programs.firstIndex(where: { $0.appName == parts[1] && $0.isTranslated })
+        else { return false }
+        guard parts.count > 2, Self.key(parts[2]) != "exec" else {
+            programs[index].cannot(error.message)
+            return true
+        }
+        return refuse(Self.key(parts[2]), of: index, error.message)
+    }
+
+    private mutating func refuse(_ key: String, of index: Int, _ message: String) -> Bool {
+        guard let value = programs[index].keys.removeValue(forKey: key) else { return false }
+        let why = "\(key) = \(value.text) is left out: \(message)"
+        programs[index].refused.append((key, value, why))
+        programs[index].remark(why)
+        return true
+    }
+
+    /// The keys of a path such as `apps."my.app".exec[0]`.
+    private static func parts(_ path: String) -> [String] {
+        var parts: [String] = []
+        var part = ""
+        var isQuoted = false
+        for scalar in path.unicodeScalars {
+            if scalar == "\"" {
+                isQuoted.toggle()
+            } else if scalar == ".", !isQuoted {
+                parts.append(part)
+                part = ""
+            } else {
+                part.unicodeScalars.append(scalar)
+            }
+        }
+        if !part.isEmpty { parts.append(part) }
+        return parts
+    }
+
+    private static func key(_ part: String) -> String { String(part.prefix { $0 != "[" }) }
+}

@@ -1,0 +1,151 @@
+import CYAML
+
+/// YAML by libyaml, of which every distribution has a maintained package: a C library of a hundred kilobytes instead of
+/// a Swift package with its own copy of it.
+enum YAML {
+    /// Values within each other.
+    private static let depthLimit = 64
+    /// Values in all, those that aliases repeat included.
+    private static let countLimit = 200_000
+
+    /// The first document of a text.
+    static func parse(_ text: String) throws(ImportError) -> DataNode {
+        var builder = Builder(text)
+        defer { builder.end() }
+        return try builder.document()
+    }
+
+    private struct Builder {
+        private let parser: UnsafeMutablePointer<yaml_parser_t>
+        private let bytes: UnsafeMutableBufferPointer<UInt8>
+        private var anchors: [String: DataNode] = [:]
+        private var count = 0
+
+        init(_ text: String) {
+            parser = .allocate(capacity: 1)
+            let utf8 = Array(text.utf8)
+            bytes = .allocate(capacity: max(1, utf8.count))
+            _ = bytes.update(fromContentsOf: utf8)
+            yaml_parser_initialize(parser)
+            yaml_parser_set_input_string(parser, bytes.baseAddress, utf8.count)
+            yaml_parser_set_encoding(parser, YAML_UTF8_ENCODING)
+        }
+
+        func end() {
+            yaml_parser_delete(parser)
+            parser.deallocate()
+            bytes.deallocate()
+        }
+
+        /// What comes next of a document, without its memory.
+        private enum Event {
+            case alias(String)
+            case scalar(String, isPlain: Bool, anchor: String?)
+            case list(anchor: String?)
+            case map(anchor: String?)
+            case end
+            case other
+            case over
+        }
+
+        private mutating func next() throws(ImportError) -> (event: Event, line: Int) {
+            var event = yaml_event_t()
+            guard yaml_parser_parse(parser, &event) == 1 else {
+                let problem = parser.pointee.problem.map { String(cString: $0) } ?? "it is no YAML"
+                let line = parser.pointee.problem_mark.line + 1
+                throw ImportError("line \(line) is no YAML: \(problem)")
+            }
+            defer { yaml_event_delete(&event) }
+            let line = Int(event.start_mark.line) + 1
+            func text(_ start: UnsafeMutablePointer<yaml_char_t>?) -> String? {
+                start.map { String(cString: UnsafePointer<UInt8>($0)) }
+            }
+            switch event.type {
+            case YAML_ALIAS_EVENT: return (.alias(text(event.data.alias.anchor) ?? ""), line)
+            case YAML_SCALAR_EVENT:
+                let scalar = event.data.scalar
+                let bytes = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
+                let isPlain = scalar.style == YAML_PLAIN_SCALAR_STYLE && scalar.tag == nil
+                return (.scalar(String(decoding: bytes, as: UTF8.self), isPlain: isPlain, anchor: text(scalar.anchor)), line)
+            case YAML_SEQUENCE_START_EVENT: return (.list(anchor: text(event.data.sequence_start.anchor)), line)
+            case YAML_MAPPING_START_EVENT: return (.map(anchor: text(event.data.mapping_start.anchor)), line)
+            case YAML_SEQUENCE_END_EVENT, YAML_MAPPING_END_EVENT: return (.end, line)
+            case YAML_STREAM_END_EVENT, YAML_DOCUMENT_END_EVENT: return (.over, line)
+            default: return (.other, line)
+            }
+        }
+
+        mutating func document() throws(ImportError) -> DataNode {
+            while true {
+                let (event, line) = try next()
+                if case .over = event { return DataNode(value: .null, line: line) }
+                if case .other = event { continue }
+                return try node(event, line, depth: 0) ?? DataNode(value: .null, line: line)
+            }
+        }
+
+        /// The value that begins with an event; nil where a list or table ends.
+        private mutating func node(_ event: Event, _ line: Int, depth: Int) throws(ImportError) -> DataNode? {
+            count += 1
+            guard depth < YAML.depthLimit, count < YAML.countLimit else {
+                throw ImportError("line \(line): it is nested too deeply, or has too many values")
+            }
+            var node = DataNode(value: .null, line: line)
+            let name: String?
+            switch event {
+            case .end, .over, .other: return nil
+            case .alias(let anchor):
+                guard let known = anchors[anchor] else {
+                    throw ImportError("line \(line): there is no anchor &\(anchor) before it")
+                }
+                count += size(known)
+                return known
+            case .scalar(let text, let isPlain, let anchor):
+                name = anchor
+                let isNull = isPlain && ["", "~", "null", "Null", "NULL"].contains(text)
+                node.value = isNull ? .null : .scalar(text, isPlain: isPlain)
+            case .list(let anchor):
+                name = anchor
+                var elements: [DataNode] = []
+                while let element = try child(depth) { elements.append(element) }
+                node.value = .list(elements)
+            case .map(let anchor):
+                name = anchor
+                node.value = .map(try members(depth))
+            }
+            if let name { anchors[name] = node }
+            return node
+        }
+
+        private mutating func child(_ depth: Int) throws(ImportError) -> DataNode? {
+            let (event, line) = try next()
+            return try node(event, line, depth: depth + 1)
+        }
+
+        private mutating func members(_ depth: Int) throws(ImportError) -> [(key: String, node: DataNode)] {
+            var members: [(key: String, node: DataNode)] = []
+            var merged: [(key: String, node: DataNode)] = []
+            while let key = try child(depth) {
+                let value = try child(depth) ?? DataNode(value: .null, line: key.line)
+                if key.text == "<<" {
+                    for source in value.list ?? [value] { merged += source.members ?? [] }
+                } else if let name = key.text ?? (key.isNull ? "" : nil) {
+                    members.removeAll { $0.key == name }
+                    members.append((name, value))
+                } else {
+                    throw ImportError("line \(key.line): a name is \(key.kind), where it must be a text")
+                }
+            }
+            for (key, node) in merged where !members.contains(where: { $0.key == key }) { members.append((key, node)) }
+            return members
+        }
+
+        private func size(_ node: DataNode) -> Int {
+            switch node.value {
+            case .null, .scalar: 1
+            case .list(let elements): elements.reduce(1) { $0 + size($1) }
+            case .map(let members): members.reduce(1) { $0 + size($1.node) }
+            }
+        }
+    }
+}

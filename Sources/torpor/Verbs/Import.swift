@@ -1,0 +1,142 @@
+import ArgumentParser
+import Configuration
+import Importing
+import Linux
+import Varlink
+
+struct Import: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "import",
+        abstract: "Translates another supervisor's configuration.",
+        discussion: """
+            PATH is a Procfile, a configuration of supervisord, a compose file (its commands), an ecosystem file of PM2, \
+            units of systemd, or a folder of service directories for s6 or runit. What cannot be translated is said on \
+            standard error, and stands as comments in the file, which is valid in any case.
+            """
+    )
+
+    @Argument(help: "The file or folder.", completion: .file())
+    var path: String
+    @Option(
+        help: ArgumentHelp(
+            "What it is: \(SourceKind.allCases.map(\.rawValue).joined(separator: ", ")).",
+            valueName: "kind"
+        ),
+        completion: .list(SourceKind.allCases.map(\.rawValue))
+    )
+    var from: String?
+    @Option(name: .shortAndLong, help: ArgumentHelp("The file to write; else standard output.", valueName: "file"), completion: .file())
+    var output: String?
+    @Option(help: ArgumentHelp("PM2: the environment, whose env_NAME is taken.", valueName: "name"))
+    var env: String?
+    @Flag(help: "Write over a file that is there.")
+    var force = false
+    @Flag(help: "One JSON document on standard output.")
+    var json = false
+
+    func run() throws {
+        let kind = try from.map(Self.kind)
+        var tree = ImportFiles.live
+        tree.environmentName = env
+        let target = output.map(ImportFiles.absolute)
+        if let target, !force, ImportFiles.isTaken(target) {
+            throw Failure(status: .usage, message: "\(target) exists: name another file, or write over it with --force")
+        }
+        var result: ImportedConfiguration
+        do throws(ImportError) {
+            result = try Importer.read(ImportFiles.absolute(path), as: kind, in: tree)
+        } catch {
+            throw Failure(status: .usage, message: Terminal.harmless(error.description))
+        }
+        result.validate(at: target ?? ThisProcess.directory + "/torpor.toml", environment: ThisProcess.variables)
+        let toml = result.toml
+        if let target { try ImportFiles.write(toml, to: target) }
+        if json {
+            Output.document(Self.json(result, toml))
+        } else {
+            if output == nil { ThisProcess.write(toml) }
+            Self.tell(result)
+        }
+        // Nothing of it is of use.
+        if result.translatedCount == 0 { throw Failure(status: .failed, message: nil) }
+    }
+
+    private static func kind(_ name: String) throws(Failure) -> SourceKind {
+        if let kind = SourceKind(rawValue: name) { return kind }
+        let names = SourceKind.allCases.map(\.rawValue)
+        let hint = Nearest.name(to: name, among: names).map { ", did you mean \($0)?" } ?? ""
+        throw Failure(
+            status: .usage,
+            message: "--from \(Terminal.harmless(name)) is none of \(names.joined(separator: ", "))\(hint)"
+        )
+    }
+
+    /// A line for each remark, and the last one for all of it.
+    private static func tell(_ result: ImportedConfiguration) {
+        let file = result.source.split(separator: "/").last.map(String.init) ?? result.source
+        func line(_ name: String?, _ remark: Remark) -> String {
+            let place = remark.line.map { " (\(file):\($0))" } ?? ""
+            return Terminal.harmless((name.map { $0 + ": " } ?? "") + remark.text + place)
+        }
+        for remark in result.remarks { ThisProcess.complain(line(nil, remark)) }
+        for program in result.programs {
+            for remark in program.remarks { ThisProcess.complain(line(program.appName, remark)) }
+        }
+        let (count, remarks) = (result.programs.count, result.remarkCount)
+        ThisProcess.complain(
+            "\(result.translatedCount) of \(count) \(count == 1 ? "program" : "programs") translated; \(remarks) "
+                + (remarks == 1 ? "remark" : "remarks")
+        )
+    }
+
+    private static func json(_ result: ImportedConfiguration, _ toml: String) -> JSON {
+        [
+            "kind": .string(result.kind.rawValue),
+            "programs": .array(
+                result.programs.map { program in
+                    [
+                        "name": .string(program.appName), "translated": .bool(program.isTranslated),
+                        "remarks": .strings(program.remarks.map(\.text)),
+                    ]
+                }
+            ),
+            "remarks": .strings(result.remarks.map(\.text)),
+            "toml": .string(toml),
+        ]
+    }
+}
+
+/// What `import` and `init` share.
+enum ImportFiles {
+    /// This machine.
+    static var live: SourceTree {
+        SourceTree(
+            read: { path in
+                // A FIFO would block, and a device never end.
+                guard (try? File.status(path).kind) == .regular else { return nil }
+                return try? File.read(path, limit: ConfigurationSystem.fileLimit)
+            },
+            names: { path in (try? File.list(path))?.sorted() },
+            variables: ThisProcess.variables,
+            processors: ThisProcess.processorCount
+        )
+    }
+
+    /// The path, absolute, with the links of its folder followed.
+    static func absolute(_ path: String) -> String {
+        if let real = try? File.realPath(path) { return real }
+        var path = path
+        while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
+        return path.hasPrefix("/") ? path : ThisProcess.directory + "/" + path
+    }
+
+    static func isTaken(_ path: String) -> Bool { File.exists(path) || (try? File.readLink(path)) != nil }
+
+    static func write(_ text: String, to path: String) throws(Failure) {
+        do throws(Errno) {
+            try File.write(path, text)
+        } catch {
+            throw Failure(status: .failed, message: "\(path) cannot be written: \(error)")
+        }
+    }
+}
