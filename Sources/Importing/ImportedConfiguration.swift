@@ -38,8 +38,8 @@ public struct ImportedProgram: Sendable {
     public internal(set) var line: Int?
     /// The keys of its app.
     var keys: [String: TOMLValue] = [:]
-    /// Keys that Torpor's own validation refuses, and why; they stand in the file as comments.
-    var refused: [(key: String, value: TOMLValue, why: String)] = []
+    /// Keys that Torpor's own validation refuses; they stand in the file as comments.
+    var refused: [(key: String, value: TOMLValue)] = []
     /// The programs that it requires, by their names in the source.
     var requires: [String] = []
     /// The programs that are started before it, by their names in the source.

@@ -127,7 +127,9 @@ enum Names {
             }
             result.programs[index].appName = unique
             if unique != name, result.programs[index].isTranslated {
-                result.programs[index].remark("was called \(quoted(name)), which another app is, or no app can be")
+                result.programs[index].remark(
+                    valid == name ? "was called \(quoted(name)), as another one is" : "was called \(quoted(name))"
+                )
             }
         }
         lookUp(&result)

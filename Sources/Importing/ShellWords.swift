@@ -159,9 +159,18 @@ enum Late {
     }
 
     /// The command as it is, or by a shell where something is left to expand, in it or in variables of its own.
-    static func command(_ words: [String], variables: [(name: String, value: String)] = []) -> [String] {
-        guard words.contains(where: isIn) || !variables.isEmpty else { return words }
+    ///
+    /// - Parameters:
+    ///   - variables: what is set in any case.
+    ///   - defaults: what is set where nothing else has set it.
+    static func command(
+        _ words: [String],
+        variables: [(name: String, value: String)] = [],
+        defaults: [(name: String, value: String)] = []
+    ) -> [String] {
+        guard words.contains(where: isIn) || !variables.isEmpty || !defaults.isEmpty else { return words }
         var script = ""
+        for (name, value) in defaults { script += "[ \"${\(name)+x}\" ] || export \(name)=\(shell(value)); " }
         for (name, value) in variables { script += "export \(name)=\(shell(value)); " }
         let isSplit = words.contains { $0.unicodeScalars.contains(openBare) }
         if isSplit { script += "set -f; " }

@@ -26,8 +26,9 @@ struct SystemdService {
 
     func read(into program: inout ImportedProgram) {
         kind(&program)
-        guard program.isTranslated, commands(&program) else { return }
+        guard program.isTranslated else { return }
         environment(&program)
+        guard commands(&program) else { return }
         place(&program)
         order(&program)
         SystemdRestart(service: self).read(into: &program)
@@ -88,11 +89,12 @@ struct SystemdService {
             return false
         }
         if start.count == 1 {
-            program["exec"] = .strings(first.plain)
+            program["exec"] = .strings(Late.command(first.words, defaults: defaults))
             if first.isForgiven { program.remark("ExecStart: a failure counts as one, although “-” stands before it") }
         } else {
             let lines = start.map { $0.words.map(Late.shell).joined(separator: " ") + ($0.isForgiven ? " || :" : "") }
-            program["exec"] = .strings(["/bin/sh", "-c", "set -e -f\n" + lines.joined(separator: "\n")])
+            let set = defaults.map { "[ \"${\($0.name)+x}\" ] || export \($0.name)=\(ShellWords.quote($0.value))" }
+            program["exec"] = .strings(["/bin/sh", "-c", "set -e -f\n" + (set + lines).joined(separator: "\n")])
         }
         let limit = value("TimeoutStartSec") ?? value("TimeoutSec") ?? (value("Type") == "oneshot" ? "infinity" : "90s")
         let isWaiting = program["ready"] != nil || program["type"] != nil
@@ -141,22 +143,35 @@ struct SystemdService {
 
     // MARK: Where
 
-    private func environment(_ program: inout ImportedProgram) {
+    /// `NAME=VALUE` of `Environment=`, the last of a name.
+    private func variables(_ program: inout ImportedProgram) -> [(name: String, value: String)] {
+        var variables: [(name: String, value: String)] = []
         for value in unit.values("Service", "Environment") {
             for word in SystemdText.words(value) ?? [] {
                 guard let (name, value) = ShellWords.assignment(text.expanded(word)) else {
                     program.remark("Environment: \(quoted(word)) is no NAME=VALUE, and is left out")
                     continue
                 }
-                program.setVariable(name, value)
+                variables.removeAll { $0.name == name }
+                variables.append((name, value))
             }
         }
-        for file in unit.values("Service", "EnvironmentFile") {
-            program.append(to: "environment_file", .string(text.expanded(file)))
-        }
-        if program["environment"] != nil, program["environment_file"] != nil {
-            program.remark("environment wins over environment_file, where systemd has it the other way round")
-        }
+        return variables
+    }
+
+    /// Files win over `Environment=` with systemd, and `environment` over files with Torpor: where there are both, the
+    /// variables are set by a shell, unless a file has them.
+    private var defaults: [(name: String, value: String)] {
+        guard !unit.values("Service", "EnvironmentFile").isEmpty else { return [] }
+        var nobody = ImportedProgram("")
+        return variables(&nobody)
+    }
+
+    private func environment(_ program: inout ImportedProgram) {
+        let variables = variables(&program)
+        let files = unit.values("Service", "EnvironmentFile")
+        if files.isEmpty { for (name, value) in variables { program.setVariable(name, value) } }
+        for file in files { program.append(to: "environment_file", .string(text.expanded(file))) }
         for key in ["PassEnvironment", "UnsetEnvironment"] where !unit.values("Service", key).isEmpty {
             program.remark("\(key) is not translated: an app has the variables of torpord", line: unit.line("Service", key))
         }

@@ -32,7 +32,7 @@ struct SystemdUnit {
         }
         isUser =
             path.contains("/user/") || path.contains(".user.")
-            || lists("Install", "WantedBy").contains("default.target")
+            || lists("Install", "WantedBy").contains("default.target") && value("Service", "User") == nil
     }
 
     private mutating func read(_ text: String) {

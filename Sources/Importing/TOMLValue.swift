@@ -29,10 +29,25 @@ indirect enum TOMLValue: Sendable {
         let isLong = line.unicodeScalars.count + key.count + 3 > 110
         switch self {
         case .array(let elements) where isLong || elements.contains(where: \.hasLines):
-            return "[\n" + elements.map { "    \($0.hasLines ? $0.lines : $0.text),\n" }.joined() + "]"
+            return "[\n" + Self.filled(elements.map { $0.hasLines ? $0.lines : $0.text }) + "]"
         case .string where hasLines: return lines
         case .string, .integer, .number, .boolean, .array, .table: return line
         }
+    }
+
+    /// As many elements on a line as there is room for.
+    private static func filled(_ elements: [String]) -> String {
+        var lines: [String] = []
+        for element in elements {
+            if let last = lines.last, !element.contains("\n"), !last.contains("\n"),
+                last.unicodeScalars.count + element.unicodeScalars.count + 7 <= 110
+            {
+                lines[lines.count - 1] += " " + element + ","
+            } else {
+                lines.append(element + ",")
+            }
+        }
+        return lines.map { "    \($0)\n" }.joined()
     }
 
     private var hasLines: Bool {
@@ -42,6 +57,10 @@ indirect enum TOMLValue: Sendable {
 
     private var lines: String {
         guard case .string(let text) = self else { return self.text }
+        let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f || $0 == "\n" || $0 == "\t" }
+        if text.contains("\"") || text.contains("\\"), isPlain, !text.contains("'''"), !text.hasSuffix("'") {
+            return "'''\n" + text + "'''"
+        }
         return "\"\"\"\n" + Self.escaped(text, keepsLines: true) + "\"\"\""
     }
 

@@ -46,7 +46,7 @@ extension ImportedConfiguration {
 
     private func app(_ program: ImportedProgram, without common: [String]) -> String {
         var text = ""
-        for remark in program.remarks { text += Self.wrapped(remark.text) }
+        for remark in program.remarks { text += Self.wrapped("\(program.appName): \(remark.text)") }
         text += "[apps.\(TOMLValue.key(program.appName))]\n"
         var tables = ""
         let names = Self.order + program.keys.keys.filter { !Self.order.contains($0) }.sorted()
@@ -59,9 +59,7 @@ extension ImportedConfiguration {
                 text += Self.line(key, value)
             }
         }
-        for (key, value, why) in program.refused {
-            text += Self.wrapped(why) + "# \(key) = \(value.text)\n"
-        }
+        for (key, value) in program.refused { text += "# \(key) = \(value.text)\n" }
         return text + tables
     }
 
@@ -71,7 +69,7 @@ extension ImportedConfiguration {
 
     private static func comment(of program: ImportedProgram) -> String {
         var text = ""
-        for remark in program.remarks { text += wrapped(remark.text) }
+        for remark in program.remarks { text += wrapped("\(program.appName): \(remark.text)") }
         return text + "# [apps.\(TOMLValue.key(program.appName))]\n"
     }
 

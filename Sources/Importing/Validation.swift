@@ -65,9 +65,13 @@ extension ImportedConfiguration {
 
     private mutating func refuse(_ key: String, of index: Int, _ message: String) -> Bool {
         guard let value = programs[index].keys.removeValue(forKey: key) else { return false }
-        let why = "\(key) = \(value.text) is left out: \(message)"
-        programs[index].refused.append((key, value, why))
-        programs[index].remark(why)
+        programs[index].refused.append((key, value))
+        programs[index].remark("\(key) = \(value.text) is left out: \(message)")
+        if key == "user", message.hasPrefix("there is no user"), programs[index].keys["launch"] == nil {
+            // It must not run as root only because its own user is missing.
+            programs[index].keys["launch"] = .string("on-demand")
+            programs[index].remark("is launched only by hand until it has a user: take out launch with it")
+        }
         return true
     }
 
