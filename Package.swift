@@ -209,7 +209,7 @@ let package = Package(
             name: "GatewayTests",
             dependencies: ["Configuration", "Gateway", "Linux", "ScriptedServer", "Varlink"]
         ),
-        .testTarget(name: "ImportingTests", dependencies: ["Configuration", "Importing"]),
+        .testTarget(name: "ImportingTests", dependencies: ["Configuration", "Importing", "Lifecycle", "Linux"]),
         .testTarget(
             name: "Integration",
             dependencies: [

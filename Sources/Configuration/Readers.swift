@@ -61,7 +61,9 @@ enum Read {
 
     static func unknown(_ context: Context, _ member: Member, among names: [String]) {
         guard !context.sink.isFull else { return }
-        context.error("there is no such key" + Nearest.hint(member.key, among: names), at: member.position)
+        // The habit first: `env` is not far from what is not meant.
+        let hint = ForeignKeys.hint(member.key, at: context.path).map { "; \($0)" }
+        context.error("there is no such key" + (hint ?? Nearest.hint(member.key, among: names)), at: member.position)
     }
 
     static func string(_ context: Context, _ node: Node) -> String? {

@@ -23,7 +23,10 @@ enum Compose {
             switch key {
             case "services", "version", "name": break
             case "volumes", "networks":
-                result.remark("\(key) are not translated: a program runs with the files and the network of the machine.", line: node.line)
+                result.remark(
+                    "\(key) are not translated: a program runs with the files and the network of the machine.",
+                    line: node.line
+                )
             case "secrets", "configs":
                 result.remark("\(key) are not translated: give the programs paths of the machine.", line: node.line)
             default: result.remark("\(key) is not translated.", line: node.line)
@@ -41,8 +44,12 @@ enum Compose {
             let whole = merged.mapTexts { interpolation.expand($0) }
             ComposeService(node: whole, folder: folder, variables: variables, program: program).read(into: &program)
             if program.isTranslated {
-                for name in interpolation.missing { program.remark("the variable \(name) is not set here, and is taken as empty") }
-                for name in interpolation.wanted { program.remark("the variable \(name) must be set, and is not: it is taken as empty") }
+                for name in interpolation.missing {
+                    program.remark("the variable \(name) is not set here, and is taken as empty")
+                }
+                for name in interpolation.wanted {
+                    program.remark("the variable \(name) must be set, and is not: it is taken as empty")
+                }
             }
             result.programs.append(program)
         }

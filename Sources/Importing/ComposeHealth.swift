@@ -16,7 +16,10 @@ struct ComposeHealth {
             case "CMD": words = Array(list.dropFirst())
             case "CMD-SHELL": words = ["/bin/sh", "-c", list.dropFirst().joined(separator: " ")]
             default:
-                program.remark("healthcheck begins with \(quoted(kind)), which is neither CMD nor CMD-SHELL, and is left out", line: test.line)
+                program.remark(
+                    "healthcheck begins with \(quoted(kind)), which is neither CMD nor CMD-SHELL, and is left out",
+                    line: test.line
+                )
                 return
             }
         } else if let text = test.text {
@@ -28,13 +31,18 @@ struct ComposeHealth {
             program.remark("healthcheck has nothing to run, and is left out", line: test.line)
             return
         }
-        if words[0] == "/bin/sh", ShellWords.need(words[2]) == .none, let plain = ShellWords.split(words[2]), !plain.isEmpty,
+        if words[0] == "/bin/sh", ShellWords.need(words[2]) == .none, let plain = ShellWords.split(words[2]),
+            !plain.isEmpty,
             ShellWords.assignment(plain[0]) == nil
         {
             words = plain
         }
         var ready: [(String, TOMLValue)] = []
-        if let address = Self.address(words) { ready.append(("http", .string(address))) } else { ready.append(("command", .strings(words))) }
+        if let address = Self.address(words) {
+            ready.append(("http", .string(address)))
+        } else {
+            ready.append(("command", .strings(words)))
+        }
         let interval = seconds("interval", 30, &program)
         let timeout = seconds("timeout", 30, &program)
         let retries = node["retries"]?.integer ?? 3
@@ -67,7 +75,9 @@ struct ComposeHealth {
         ]
         let rest = words.dropFirst().filter { !options.contains($0) }
         // Without -f any answer is good enough for curl.
-        let fails = SourceTree.lastPart(program) == "wget" || words.contains { $0 == "--fail" || ($0.hasPrefix("-") && !$0.hasPrefix("--") && $0.contains("f")) }
+        let fails =
+            SourceTree.lastPart(program) == "wget"
+            || words.contains { $0 == "--fail" || ($0.hasPrefix("-") && !$0.hasPrefix("--") && $0.contains("f")) }
         guard rest.count == 1, let address = rest.first, address.hasPrefix("http://"), fails else { return nil }
         return address
     }

@@ -42,7 +42,8 @@ struct ComposeService {
     ]
     private static let known: Set = [
         "command", "entrypoint", "environment", "env_file", "working_dir", "user", "depends_on", "restart",
-        "stop_signal", "stop_grace_period", "healthcheck", "mem_limit", "deploy", "labels", "profiles", "scale", "ports",
+        "stop_signal", "stop_grace_period", "healthcheck", "mem_limit", "deploy", "labels", "profiles", "scale",
+        "ports",
         "group_add", "ulimits", "pids_limit", "oom_score_adj", "cpus",
     ]
 
@@ -57,8 +58,12 @@ struct ComposeService {
         limits(&program)
         tags(&program)
         if let ports = node["ports"]?.list, !ports.isEmpty {
-            let texts = ports.map { $0.text ?? [$0["published"]?.text, $0["target"]?.text].compactMap { $0 }.joined(separator: ":") }
-            program.remark("ports are not translated: it listens at its own, \(texts.joined(separator: ", ")) (container's last)")
+            let texts = ports.map {
+                $0.text ?? [$0["published"]?.text, $0["target"]?.text].compactMap { $0 }.joined(separator: ":")
+            }
+            program.remark(
+                "ports are not translated: it listens at its own, \(texts.joined(separator: ", ")) (container's last)"
+            )
         }
         for (key, value) in node.members ?? [] where !Self.known.contains(key) && !key.hasPrefix("x-") {
             if value.isNull || value.list?.isEmpty == true { continue }
@@ -90,7 +95,9 @@ struct ComposeService {
             return nil
         }
         guard !first.isEmpty, !first.hasPrefix("-") else {
-            program.cannot("its command is only arguments (\(quoted(all.joined(separator: " ")))) for the program of \(source)")
+            program.cannot(
+                "its command is only arguments (\(quoted(all.joined(separator: " ")))) for the program of \(source)"
+            )
             return nil
         }
         if entry.words?.isEmpty ?? true, !entry.isThere {
@@ -124,7 +131,9 @@ struct ComposeService {
         if let directory = node["working_dir"]?.text {
             program["directory"] = .string(SourceTree.join("/", directory))
         } else {
-            program.remark("has no working_dir: the image's is not known, and it runs in the home of its user, else in /")
+            program.remark(
+                "has no working_dir: the image's is not known, and it runs in the home of its user, else in /"
+            )
         }
         if let user = node["user"]?.text {
             let parts = user.split(separator: ":", maxSplits: 1).map(String.init)
@@ -183,7 +192,9 @@ struct ComposeService {
         program["kill_mode"] = .string("main")
         var grace = 10.0
         if let text = node["stop_grace_period"]?.text {
-            if let seconds = Amounts.compose(text) { grace = seconds } else {
+            if let seconds = Amounts.compose(text) {
+                grace = seconds
+            } else {
                 program.remark("stop_grace_period = \(quoted(text)) is no duration, and is taken as 10s")
             }
         }
@@ -204,14 +215,20 @@ struct ComposeService {
         }
         if let text = node["cpus"]?.text ?? limits?["cpus"]?.text, let processors = Double(text), processors > 0 {
             let share = TOMLValue.string("\(Int((processors * 100).rounded()))%")
-            program["resources"] = .table([("active", .table([("cpu_max", share)])), ("background", .table([("cpu_max", share)]))])
+            program["resources"] = .table([
+                ("active", .table([("cpu_max", share)])), ("background", .table([("cpu_max", share)])),
+            ])
         }
         if let number = node["pids_limit"]?.integer ?? limits?["pids"]?.integer, number > 0 {
             program.set(inTable: "limits", "tasks", .integer(Int64(number)))
         }
         for (name, rule) in node["ulimits"]?.members ?? [] {
             if let text = rule.text {
-                program.set(inTable: "limits", name, text == "-1" ? .string("unlimited") : Int64(text).map(TOMLValue.integer) ?? .string(text))
+                program.set(
+                    inTable: "limits",
+                    name,
+                    text == "-1" ? .string("unlimited") : Int64(text).map(TOMLValue.integer) ?? .string(text)
+                )
             } else if let soft = rule["soft"]?.text, let hard = rule["hard"]?.text {
                 let bounds = [soft, hard].map { $0 == "-1" ? "unlimited" : $0 }
                 program.set(inTable: "limits", name, .string(bounds.joined(separator: ":")))
@@ -233,7 +250,9 @@ struct ComposeService {
             program.remark("deploy.resources.\(key) is not translated", line: value.line)
         }
         if let score = node["oom_score_adj"]?.integer {
-            program.remark("oom_score_adj = \(score) is not translated: write it for a state, as resources.active.oom_score_adj")
+            program.remark(
+                "oom_score_adj = \(score) is not translated: write it for a state, as resources.active.oom_score_adj"
+            )
         }
     }
 
@@ -242,9 +261,12 @@ struct ComposeService {
         if !tags.isEmpty {
             // Compose starts it only with that profile.
             program["launch"] = .string("on-demand")
-            program.remark("belongs to the profile \(tags.joined(separator: ", ")): start it with ‘torpor start tag:\(tags[0])’")
+            program.remark(
+                "belongs to the profile \(tags.joined(separator: ", ")): start it with ‘torpor start tag:\(tags[0])’"
+            )
         }
-        let labels = (node["labels"]?.members ?? []).map { key, value in "\(key)=\(value.text ?? "")" }
+        let labels =
+            (node["labels"]?.members ?? []).map { key, value in "\(key)=\(value.text ?? "")" }
             + (node["labels"]?.list ?? []).compactMap(\.text)
         tags += labels.map { $0.hasSuffix("=") ? String($0.dropLast()) : $0 }
         tags = tags.filter { !$0.isEmpty }

@@ -115,7 +115,13 @@ enum LooseJSON {
                 }
                 if scalar == "\n" { result += "\n" }
             } else if let open = quote {
-                if escaped { escaped = false } else if scalar == "\\" { escaped = true } else if scalar == open { quote = nil }
+                if escaped {
+                    escaped = false
+                } else if scalar == "\\" {
+                    escaped = true
+                } else if scalar == open {
+                    quote = nil
+                }
                 result.unicodeScalars.append(scalar)
             } else if scalar == "/", let next = scalars.first, next == "/" || next == "*" {
                 comment = next

@@ -78,7 +78,9 @@ public enum Importer {
             }
         }
         guard let file = found.first else {
-            throw ImportError("there is nothing in \(path) that can be imported: name a file, or say what it is with --from")
+            throw ImportError(
+                "there is nothing in \(path) that can be imported: name a file, or say what it is with --from"
+            )
         }
         guard found.count == 1 else {
             let names = found.map { SourceTree.lastPart($0.path) }.joined(separator: ", ")
@@ -99,10 +101,17 @@ public enum Importer {
         return usual.filter { tree.read(folder + "/" + $0.name) != nil }.map { (folder + "/" + $0.name, $0.kind) }
     }
 
+    /// What a folder is, by what is in it; nil where it is nothing that can be imported.
+    public static func kind(ofFolder path: String, _ tree: SourceTree) -> SourceKind? {
+        tree.names(path) == nil ? nil : SourceKind.ofFolder(path, tree)
+    }
+
     private static func finished(_ configuration: ImportedConfiguration) throws(ImportError) -> ImportedConfiguration {
         var result = configuration
         guard !result.programs.isEmpty else {
-            throw ImportError("\(result.source) names no program: it is read as \(result.kind.title); is that what it is?")
+            throw ImportError(
+                "\(result.source) names no program: it is read as \(result.kind.title); is that what it is?"
+            )
         }
         Names.assign(&result)
         return result
@@ -114,7 +123,8 @@ enum Names {
     static func assign(_ result: inout ImportedConfiguration) {
         var taken: Set<String> = []
         // What is no app must not take a name from one that is.
-        let order = result.programs.indices.filter { result.programs[$0].isTranslated }
+        let order =
+            result.programs.indices.filter { result.programs[$0].isTranslated }
             + result.programs.indices.filter { !result.programs[$0].isTranslated }
         for index in order {
             let name = result.programs[index].name
@@ -141,7 +151,8 @@ enum Names {
         for scalar in name.unicodeScalars {
             let isGood =
                 scalar.isASCII
-                && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "-_.".unicodeScalars.contains(scalar))
+                && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                    || "-_.".unicodeScalars.contains(scalar))
             if isGood {
                 result.unicodeScalars.append(scalar)
             } else if !result.hasSuffix("-") {
@@ -156,7 +167,9 @@ enum Names {
     /// Turns the names of `requires` and `after` into those of apps.
     private static func lookUp(_ result: inout ImportedConfiguration) {
         var apps: [String: [String]] = [:]
-        for program in result.programs where program.isTranslated { apps[program.name, default: []].append(program.appName) }
+        for program in result.programs where program.isTranslated {
+            apps[program.name, default: []].append(program.appName)
+        }
         for index in result.programs.indices {
             let program = result.programs[index]
             guard program.isTranslated else { continue }

@@ -48,7 +48,11 @@ enum PM2 {
         ]
         var members: [(key: String, node: DataNode)] = []
         for (key, value) in inner {
-            if let name = renamed[key] { members.append((name, value)) } else if kept.contains(key), !value.isNull { members.append((key, value)) }
+            if let name = renamed[key] {
+                members.append((name, value))
+            } else if kept.contains(key), !value.isNull {
+                members.append((key, value))
+            }
         }
         members = members.map { member in
             guard member.key == "env", let variables = member.node.members else { return member }

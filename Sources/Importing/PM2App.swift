@@ -14,11 +14,13 @@ struct PM2App {
         "instances", "exec_mode", "watch", "ignore_watch", "env", "autorestart", "max_restarts", "min_uptime",
         "restart_delay", "exp_backoff_restart_delay", "max_memory_restart", "kill_timeout", "error_file", "out_file",
         "err_file", "output", "error", "log_file", "log", "merge_logs", "combine_logs", "cron_restart", "cron", "uid",
-        "gid", "user", "namespace", "env_file", "stop_exit_codes", "wait_ready", "listen_timeout", "shutdown_with_message",
+        "gid", "user", "namespace", "env_file", "stop_exit_codes", "wait_ready", "listen_timeout",
+        "shutdown_with_message",
     ]
     /// Keys that mean nothing for an app, and lose nothing.
     private static let idle: Set = [
-        "log_date_format", "time", "log_type", "pid_file", "vizion", "automation", "treekill", "pmx", "source_map_support",
+        "log_date_format", "time", "log_type", "pid_file", "vizion", "automation", "treekill", "pmx",
+        "source_map_support",
         "disable_source_map_support", "instance_var", "force", "increment_var", "filter_env", "autostart", "min_uptime",
         "watch_delay", "watch_options", "post_update", "trace", "deep_monitoring", "disable_logs", "exec_args",
     ]
@@ -57,12 +59,16 @@ struct PM2App {
             return nil
         }
         let arguments = self.arguments("args")
-        let options = self.arguments(node["interpreter_args"] == nil ? "node_args" : "interpreter_args", or: "node_args")
+        let options = self.arguments(
+            node["interpreter_args"] == nil ? "node_args" : "interpreter_args",
+            or: "node_args"
+        )
         var interpreter = node["interpreter"]?.text ?? node["exec_interpreter"]?.text
         if interpreter == "" { interpreter = nil }
         let last = SourceTree.lastPart(script)
         let suffix = last.contains(".") ? last.split(separator: ".").last.map { $0.lowercased() } : nil
-        if !script.contains("/"), suffix == nil || Self.interpreters[suffix ?? ""] == nil, !tree.exists(directory + "/" + script),
+        if !script.contains("/"), suffix == nil || Self.interpreters[suffix ?? ""] == nil,
+            !tree.exists(directory + "/" + script),
             interpreter == nil || interpreter == "none" || interpreter == "node"
         {
             // A program on PATH, such as npm; with blanks, a line for a shell.
@@ -75,14 +81,19 @@ struct PM2App {
             }
             return words + arguments
         }
-        let path = script.hasPrefix("~/") ? SourceTree.join(tree.variables["HOME"] ?? "/root", String(script.dropFirst(2))) : SourceTree.join(directory, script)
+        let path =
+            script.hasPrefix("~/")
+            ? SourceTree.join(tree.variables["HOME"] ?? "/root", String(script.dropFirst(2)))
+            : SourceTree.join(directory, script)
         switch interpreter {
         case "none": return [path] + arguments
         case .some(let name): return [name] + options + [path] + arguments
         case nil:
             // Without an extension that it knows PM2 takes what is no binary for JavaScript.
             let bytes = tree.read(path)?.prefix(2)
-            if suffix.flatMap({ Self.interpreters[$0] }) == nil, let bytes, bytes.elementsEqual([0x7f, 0x45]) || bytes.elementsEqual("#!".utf8) {
+            if suffix.flatMap({ Self.interpreters[$0] }) == nil, let bytes,
+                bytes.elementsEqual([0x7f, 0x45]) || bytes.elementsEqual("#!".utf8)
+            {
                 return [path] + arguments
             }
             return [suffix.flatMap { Self.interpreters[$0] } ?? "node"] + options + [path] + arguments
@@ -136,10 +147,14 @@ struct PM2App {
         }
         if count <= 0 {
             count = max(1, tree.processors + count)
-            program.remark("instances: as many as this machine has processors\(node.integer ?? 0 < 0 ? ", less \(-(node.integer ?? 0))" : ""), \(count)")
+            program.remark(
+                "instances: as many as this machine has processors\(node.integer ?? 0 < 0 ? ", less \(-(node.integer ?? 0))" : ""), \(count)"
+            )
         }
         guard count > 1 else { return }
-        guard count <= 1000 else { return program.remark("\(count) instances are more than the thousand that an app may have") }
+        guard count <= 1000 else {
+            return program.remark("\(count) instances are more than the thousand that an app may have")
+        }
         program["instances"] = .integer(Int64(count))
         program.setVariable("NODE_APP_INSTANCE", "%i")
         program.remark("NODE_APP_INSTANCE counts from 1, and not from 0")
@@ -185,12 +200,16 @@ struct PM2App {
         }
         let codes = (node["stop_exit_codes"]?.list ?? node["stop_exit_codes"].map { [$0] } ?? []).compactMap(\.integer)
         if !codes.isEmpty {
-            program.remark("stop_exit_codes are not translated: restart = \"on-failure\" with success_exit_status is what comes closest")
+            program.remark(
+                "stop_exit_codes are not translated: restart = \"on-failure\" with success_exit_status is what comes closest"
+            )
         }
         program["stop_signal"] = .string("SIGINT")
         program["grace"] = Amounts.duration(seconds: seconds("kill_timeout") ?? 1.6).map(TOMLValue.string)
         if node["wait_ready"]?.flag == true {
-            program.remark("wait_ready is not translated: process.send('ready') is nothing that Torpor hears; send READY=1 by sd_notify(3), with ready = \"notify\"")
+            program.remark(
+                "wait_ready is not translated: process.send('ready') is nothing that Torpor hears; send READY=1 by sd_notify(3), with ready = \"notify\""
+            )
         }
     }
 
@@ -218,10 +237,14 @@ struct PM2App {
 
     private func others(_ program: inout ImportedProgram) {
         if let watch = node["watch"], watch.flag != false, !watch.isNull {
-            program.remark("watch is not translated: nothing is restarted when a file changes (settings_files tell an app that one did)")
+            program.remark(
+                "watch is not translated: nothing is restarted when a file changes (settings_files tell an app that one did)"
+            )
         }
         if let cron = (node["cron_restart"] ?? node["cron"])?.text, cron != "0" {
-            program.remark("cron_restart = \(quoted(cron)) is not translated: let a timer of the machine run ‘torpor restart’")
+            program.remark(
+                "cron_restart = \(quoted(cron)) is not translated: let a timer of the machine run ‘torpor restart’"
+            )
         }
         if node["shutdown_with_message"]?.flag == true {
             program.remark("shutdown_with_message is not translated: it gets SIGINT")

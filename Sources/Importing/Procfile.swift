@@ -13,7 +13,8 @@ enum Procfile {
             !name.isEmpty
             && name.unicodeScalars.allSatisfy { scalar in
                 scalar.isASCII
-                    && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || scalar == "-" || scalar == "_")
+                    && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || scalar == "-"
+                        || scalar == "_")
             }
         let command = line[line.index(after: colon)...].trimmed
         return isName && !command.isEmpty ? (name, command) : nil
@@ -30,7 +31,10 @@ enum Procfile {
             let trimmed = line.trimmed
             if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
             guard let (name, command) = entry(line) else {
-                result.remark("Line \(index + 1), \(quoted(trimmed)), is no NAME: COMMAND, and is left out.", line: index + 1)
+                result.remark(
+                    "Line \(index + 1), \(quoted(trimmed)), is no NAME: COMMAND, and is left out.",
+                    line: index + 1
+                )
                 continue
             }
             let number = result.programs.count
@@ -99,7 +103,9 @@ enum Procfile {
             } else if rest.hasPrefix("{PORT:-") {
                 guard let end = rest.firstIndex(of: "}") else { return nil }
                 rest = rest[rest.index(after: end)...]
-            } else if rest.hasPrefix("PORT"), rest.dropFirst(4).first.map({ !$0.isLetter && !$0.isNumber && $0 != "_" }) ?? true {
+            } else if rest.hasPrefix("PORT"),
+                rest.dropFirst(4).first.map({ !$0.isLetter && !$0.isNumber && $0 != "_" }) ?? true
+            {
                 rest = rest.dropFirst(4)
             } else {
                 return nil

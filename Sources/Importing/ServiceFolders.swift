@@ -68,7 +68,9 @@ struct ServiceFolder {
             program["exec"] = .strings([path + "/run"])
             program["restart"] = .string("always")
             // They wait a second between two starts, and never give up.
-            program["restart_backoff"] = .table([("initial", .string("1s")), ("factor", .integer(1)), ("limit", .integer(10_000))])
+            program["restart_backoff"] = .table([
+                ("initial", .string("1s")), ("factor", .integer(1)), ("limit", .integer(10_000)),
+            ])
             ending(&program)
             readiness(&program)
             if names.contains("down") { program["launch"] = .string("on-demand") }
@@ -86,17 +88,23 @@ struct ServiceFolder {
         if names.contains("lock-fd") || names.contains("flag-newpidns") {
             program.remark("lock-fd and flag-newpidns are not translated")
         }
-        if names.contains("control") { program.remark("control is not translated: stop_signal and grace say how it ends") }
+        if names.contains("control") {
+            program.remark("control is not translated: stop_signal and grace say how it ends")
+        }
         for name in names.sorted() where !Self.known.contains(name) && !name.hasPrefix(".") && kind == .s6 {
             // Further files are the program's own.
-            if name.hasPrefix("timeout-") || name.hasPrefix("flag-") { program.remark("\(name) is not known, and is left out") }
+            if name.hasPrefix("timeout-") || name.hasPrefix("flag-") {
+                program.remark("\(name) is not known, and is left out")
+            }
         }
     }
 
     /// Names in a folder `NAME.d`, or in the lines of a file.
     private func list(_ name: String) -> [String] {
         if let names = tree.names(path + "/" + name + ".d") { return names.filter { $0 != "base" } }
-        return (text(name) ?? "").split(separator: "\n").map(\.trimmed).filter { !$0.isEmpty && !$0.hasPrefix("#") && $0 != "base" }
+        return (text(name) ?? "").split(separator: "\n").map(\.trimmed).filter {
+            !$0.isEmpty && !$0.hasPrefix("#") && $0 != "base"
+        }
     }
 
     /// A file with milliseconds, of which 0 is for ever.
@@ -123,7 +131,9 @@ struct ServiceFolder {
         let finish = TOMLValue.strings([path + "/finish"])
         let limit = kind == .s6 ? limit("timeout-finish") ?? "5s" : "none"
         program["after_stop"] = .array([.table([("command", finish), ("deadline", .string(limit))])])
-        program.remark("finish is run without its arguments (exit code and signal)\(kind == .s6 ? ", and its exit status 125 does not end restarts" : "")")
+        program.remark(
+            "finish is run without its arguments (exit code and signal)\(kind == .s6 ? ", and its exit status 125 does not end restarts" : "")"
+        )
     }
 
     private func readiness(_ program: inout ImportedProgram) {
@@ -134,7 +144,9 @@ struct ServiceFolder {
             )
         }
         if names.contains("check") {
-            program["ready"] = .table([("command", .strings([path + "/check"])), ("interval", .string("1s")), ("timeout", .string("10s"))])
+            program["ready"] = .table([
+                ("command", .strings([path + "/check"])), ("interval", .string("1s")), ("timeout", .string("10s")),
+            ])
             program["launch_deadline"] = .string("none")
         }
     }
@@ -144,7 +156,9 @@ struct ServiceFolder {
             program.remark("log/run is not translated: its output is in the log directory, ‘torpor logs’ shows it")
         }
         for name in ["producer-for", "consumer-for"] where names.contains(name) {
-            program.remark("\(name) is not translated: its output is in the log directory, and goes to no other service")
+            program.remark(
+                "\(name) is not translated: its output is in the log directory, and goes to no other service"
+            )
         }
     }
 }

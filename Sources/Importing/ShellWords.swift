@@ -42,7 +42,9 @@ enum ShellWords {
         let isPlain =
             !word.isEmpty
             && word.unicodeScalars.allSatisfy { scalar in
-                scalar.isASCII && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar) || "-_./:=,+@%^".unicodeScalars.contains(scalar))
+                scalar.isASCII
+                    && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                        || "-_./:=,+@%^".unicodeScalars.contains(scalar))
             }
         return isPlain ? word : "'" + word.replacing("'", with: "'\\''") + "'"
     }
@@ -96,7 +98,11 @@ enum ShellWords {
             if scalar == "\\", quote != "'" {
                 escaped = true
             } else if let open = quote {
-                if scalar == open { quote = nil } else if open == "\"", scalar == "$" || scalar == "`" { expands = true }
+                if scalar == open {
+                    quote = nil
+                } else if open == "\"", scalar == "$" || scalar == "`" {
+                    expands = true
+                }
             } else {
                 switch scalar {
                 case "'", "\"": quote = scalar

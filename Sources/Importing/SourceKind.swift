@@ -74,7 +74,8 @@ extension SourceKind {
         let folders = isOne ? [path] : names.map { path + "/" + $0 }.filter { tree.names($0) != nil }
         let s6: Set = [
             "type", "notification-fd", "dependencies.d", "dependencies", "timeout-kill", "timeout-finish",
-            "contents.d", "contents", "down-signal", "producer-for", "consumer-for", "up", "max-death-tally", "flag-essential",
+            "contents.d", "contents", "down-signal", "producer-for", "consumer-for", "up", "max-death-tally",
+            "flag-essential",
         ]
         let runit: Set = ["check", "supervise", "control", "conf"]
         var services = false
@@ -83,7 +84,9 @@ extension SourceKind {
             if !names.isDisjoint(with: s6), names.contains("run") || names.contains("type") { return .s6 }
             if names.contains("run") {
                 services = true
-                if !names.isDisjoint(with: runit) || tree.names(folder + "/log")?.contains("run") == true { return .runit }
+                if !names.isDisjoint(with: runit) || tree.names(folder + "/log")?.contains("run") == true {
+                    return .runit
+                }
             }
         }
         guard services else { return nil }

@@ -30,7 +30,11 @@ public struct SourceTree {
     func text(_ path: String) -> String? {
         guard var bytes = read(path) else { return nil }
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
-        let text = String(decoding: bytes, as: UTF8.self)
+        var text = String(decoding: bytes, as: UTF8.self)
+        // The marks of what is expanded late are nobody's text.
+        if text.unicodeScalars.contains(where: { (Late.open...Late.close).contains($0) }) {
+            text.unicodeScalars.removeAll { (Late.open...Late.close).contains($0) }
+        }
         guard bytes.contains(0x0d) else { return text }
         return text.replacing("\r\n", with: "\n").replacing("\r", with: "\n")
     }

@@ -62,11 +62,17 @@ struct SupervisordProgram {
         for entry in section.entries where !Self.known.contains(entry.key) {
             if Self.idle.contains(entry.key) {
                 if entry.key.hasSuffix("syslog") {
-                    program.remark("\(entry.key) is not translated: log = \"journal\" is what comes closest", line: entry.line)
+                    program.remark(
+                        "\(entry.key) is not translated: log = \"journal\" is what comes closest",
+                        line: entry.line
+                    )
                 }
                 continue
             }
-            program.remark("\(entry.key) = \(quoted(entry.value)) is no key of supervisord, and is left out", line: entry.line)
+            program.remark(
+                "\(entry.key) = \(quoted(entry.value)) is no key of supervisord, and is left out",
+                line: entry.line
+            )
         }
         return program
     }
@@ -80,7 +86,10 @@ struct SupervisordProgram {
             for section in [supervisor, self.section] {
                 guard let text = section?["environment"] else { continue }
                 guard let variables = SupervisordValues.environment(try expansion.late(text)) else {
-                    program.remark("environment is not KEY=\"value\",KEY=\"value\", and is left out", line: section?.line(of: "environment"))
+                    program.remark(
+                        "environment is not KEY=\"value\",KEY=\"value\", and is left out",
+                        line: section?.line(of: "environment")
+                    )
                     continue
                 }
                 for (name, value) in variables {
@@ -119,9 +128,14 @@ struct SupervisordProgram {
                 program["directory"] = .string(SourceTree.join("/", directory))
             } else {
                 program["directory"] = .string(SourceTree.join(folder, directory))
-                program.remark("directory is relative, and is taken to begin at \(folder)", line: section.line(of: "directory"))
+                program.remark(
+                    "directory is relative, and is taken to begin at \(folder)",
+                    line: section.line(of: "directory")
+                )
             }
-        } else if let directory = supervisor?["directory"], isDaemon, let path = try? expansion.now(directory), path.hasPrefix("/") {
+        } else if let directory = supervisor?["directory"], isDaemon, let path = try? expansion.now(directory),
+            path.hasPrefix("/")
+        {
             program["directory"] = .string(path)
         }
         if let user = value("user", expansion, &program) {
@@ -199,7 +213,9 @@ struct SupervisordProgram {
         case .file(let path):
             if error != standard { program["stderr"] = .string(path) }
         case .inherit:
-            if standard != .inherit { program.remark("standard error goes where its output goes, and not to supervisord's own") }
+            if standard != .inherit {
+                program.remark("standard error goes where its output goes, and not to supervisord's own")
+            }
         case .null:
             if standard != .null { program.remark("standard error goes where its output goes, and not to nowhere") }
         case nil: break
@@ -208,7 +224,9 @@ struct SupervisordProgram {
         if let text = section["stdout_logfile_maxbytes"], let bytes = Amounts.bytes(text) {
             program["log_max_size"] = .string(bytes == 0 ? "none" : Amounts.size(bytes))
         }
-        if let text = section["stdout_logfile_backups"], let count = Int64(text) { program["log_max_files"] = .integer(count) }
+        if let text = section["stdout_logfile_backups"], let count = Int64(text) {
+            program["log_max_files"] = .integer(count)
+        }
     }
 
     private enum Target: Equatable {
@@ -232,11 +250,21 @@ struct SupervisordProgram {
         }
     }
 
-    private func number(_ key: String, _ usual: Int, in range: ClosedRange<Int>, _ program: inout ImportedProgram) -> Int {
+    private func number(
+        _ key: String,
+        _ usual: Int,
+        in range: ClosedRange<Int>,
+        _ program: inout ImportedProgram
+    ) -> Int {
         guard let text = section[key] else { return usual }
         let expansion = SupervisordExpansion(values: ["here": folder, "program_name": name], variables: tree.variables)
-        if let expanded = try? expansion.now(text), let value = Int(expanded.trimmed), range.contains(value) { return value }
-        program.remark("\(key) = \(quoted(text)) is no number here, and is taken as \(usual)", line: section.line(of: key))
+        if let expanded = try? expansion.now(text), let value = Int(expanded.trimmed), range.contains(value) {
+            return value
+        }
+        program.remark(
+            "\(key) = \(quoted(text)) is no number here, and is taken as \(usual)",
+            line: section.line(of: key)
+        )
         return usual
     }
 }

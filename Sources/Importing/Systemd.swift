@@ -1,10 +1,18 @@
 /// Units of systemd: services, with the sockets and timers of the same name.
 enum Systemd {
-    static func read(_ paths: [String], _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
+    static func read(
+        _ paths: [String],
+        _ tree: SourceTree,
+        into result: inout ImportedConfiguration
+    ) throws(ImportError) {
         var units: [SystemdUnit] = []
         for path in paths {
             guard let unit = SystemdUnit(path: path, tree: tree) else { continue }
-            for line in unit.strays { result.remark("\(unit.name)\(unit.suffix): line \(line) is neither a section nor KEY=VALUE, and is left out.") }
+            for line in unit.strays {
+                result.remark(
+                    "\(unit.name)\(unit.suffix): line \(line) is neither a section nor KEY=VALUE, and is left out."
+                )
+            }
             units.append(unit)
         }
         let services = units.filter { $0.suffix == ".service" }
@@ -40,7 +48,9 @@ enum Systemd {
         let names = Set(units.filter { $0.suffix == ".service" }.map { $0.name + ".service" })
         for unit in units where unit.suffix != ".service" {
             let target = unit.value("Timer", "Unit") ?? unit.value("Socket", "Service") ?? unit.name + ".service"
-            if !names.contains(target) { result.remark("\(unit.name)\(unit.suffix) is left out: its service \(target) is not here.") }
+            if !names.contains(target) {
+                result.remark("\(unit.name)\(unit.suffix) is left out: its service \(target) is not here.")
+            }
         }
     }
 

@@ -32,7 +32,8 @@ enum SystemdRemarks {
 
     static func add(_ unit: SystemdUnit, _ program: inout ImportedProgram) {
         var sandbox: [String] = []
-        for entry in unit.entries where entry.section == "Service" && !known.contains(entry.key) && !idle.contains(entry.key) {
+        for entry in unit.entries
+        where entry.section == "Service" && !known.contains(entry.key) && !idle.contains(entry.key) {
             let (key, value) = (entry.key, entry.value)
             if key.hasPrefix("Limit") || key.hasPrefix("X-") || value.isEmpty { continue }
             if let folder = folders[key] {
@@ -47,7 +48,9 @@ enum SystemdRemarks {
             }
         }
         if !sandbox.isEmpty {
-            program.remark("runs with all that its user may: \(sandbox.joined(separator: ", ")) \(sandbox.count == 1 ? "is" : "are") not translated")
+            program.remark(
+                "runs with all that its user may: \(sandbox.joined(separator: ", ")) \(sandbox.count == 1 ? "is" : "are") not translated"
+            )
         }
         let quiet: Set = [
             "Description", "Documentation", "After", "Before", "Wants", "Requires", "BindsTo", "Requisite", "PartOf",
@@ -58,7 +61,8 @@ enum SystemdRemarks {
             if entry.key.hasPrefix("X-") { continue }
             program.remark("\(entry.key)=\(entry.value) is not translated", line: entry.line)
         }
-        for entry in unit.entries where !["Unit", "Service", "Install"].contains(entry.section) && !entry.section.hasPrefix("X-") {
+        for entry in unit.entries
+        where !["Unit", "Service", "Install"].contains(entry.section) && !entry.section.hasPrefix("X-") {
             program.remark("\(entry.key) of the section [\(entry.section)] is not translated", line: entry.line)
         }
     }

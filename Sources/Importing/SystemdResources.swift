@@ -12,7 +12,11 @@ struct SystemdResources {
             if tasks.hasSuffix("%") {
                 program.remark("TasksMax=\(tasks) is a part of the machine's, and is left out: write limits.tasks")
             } else {
-                program.set(inTable: "limits", "tasks", tasks == "infinity" ? .string("unlimited") : Int64(tasks).map(TOMLValue.integer) ?? .string(tasks))
+                program.set(
+                    inTable: "limits",
+                    "tasks",
+                    tasks == "infinity" ? .string("unlimited") : Int64(tasks).map(TOMLValue.integer) ?? .string(tasks)
+                )
             }
         }
         if let text = service.value("MemoryMax") ?? service.value("MemoryLimit"), text != "infinity" {
@@ -23,14 +27,22 @@ struct SystemdResources {
             }
         }
         var shares: [(String, TOMLValue)] = []
-        if let weight = service.value("CPUWeight").flatMap({ Int64($0) }) { shares.append(("cpu_weight", .integer(weight))) }
-        if let weight = service.value("IOWeight").flatMap({ Int64($0) }) { shares.append(("io_weight", .integer(weight))) }
-        if let score = service.value("OOMScoreAdjust").flatMap({ Int64($0) }) { shares.append(("oom_score_adj", .integer(score))) }
+        if let weight = service.value("CPUWeight").flatMap({ Int64($0) }) {
+            shares.append(("cpu_weight", .integer(weight)))
+        }
+        if let weight = service.value("IOWeight").flatMap({ Int64($0) }) {
+            shares.append(("io_weight", .integer(weight)))
+        }
+        if let score = service.value("OOMScoreAdjust").flatMap({ Int64($0) }) {
+            shares.append(("oom_score_adj", .integer(score)))
+        }
         if let quota = service.value("CPUQuota") { shares.append(("cpu_max", .string(quota))) }
         if let text = service.value("MemoryHigh"), text != "infinity", let bytes = Amounts.bytes(text), bytes > 0 {
             shares.append(("memory_high", .string(Amounts.size(bytes))))
         }
-        if let text = service.value("MemoryLow") ?? service.value("MemoryMin"), let bytes = Amounts.bytes(text), bytes > 0 {
+        if let text = service.value("MemoryLow") ?? service.value("MemoryMin"), let bytes = Amounts.bytes(text),
+            bytes > 0
+        {
             shares.append(("memory_low", .string(Amounts.size(bytes))))
         }
         if !shares.isEmpty {

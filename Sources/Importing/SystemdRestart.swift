@@ -11,10 +11,16 @@ struct SystemdRestart {
         case "on-failure": program["restart"] = .string("on-failure")
         case "on-abnormal", "on-abort", "on-watchdog":
             program["restart"] = .string("on-failure")
-            program.remark("Restart=\(rule) is translated as on-failure, which restarts after every failure", line: unit.line("Service", "Restart"))
+            program.remark(
+                "Restart=\(rule) is translated as on-failure, which restarts after every failure",
+                line: unit.line("Service", "Restart")
+            )
         default:
             program["restart"] = .string("never")
-            program.remark("Restart=\(rule) is not translated, it is not restarted", line: unit.line("Service", "Restart"))
+            program.remark(
+                "Restart=\(rule) is not translated, it is not restarted",
+                line: unit.line("Service", "Restart")
+            )
         }
         success(rule, &program)
         if rule != "no" { backoff(&program) }
@@ -27,14 +33,19 @@ struct SystemdRestart {
             program["notify_access"] = .string(access == "all" ? "all" : "main")
         }
         for key in ["RestartPreventExitStatus", "RestartForceExitStatus"] where unit.value("Service", key) != nil {
-            program.remark("\(key)=\(unit.value("Service", key) ?? "") is not translated", line: unit.line("Service", key))
+            program.remark(
+                "\(key)=\(unit.value("Service", key) ?? "") is not translated",
+                line: unit.line("Service", key)
+            )
         }
     }
 
     private func success(_ rule: String, _ program: inout ImportedProgram) {
         let words = service.unit.lists("Service", "SuccessExitStatus")
         // Signals that systemd itself counts as a good end.
-        var values: [TOMLValue] = rule == "on-failure" && program["type"] == nil ? ["SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM"].map(TOMLValue.string) : []
+        var values: [TOMLValue] =
+            rule == "on-failure" && program["type"] == nil
+            ? ["SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM"].map(TOMLValue.string) : []
         let names: [String: Int64] = ["TEMPFAIL": 75, "SIGTERM": 143]
         for word in words {
             if let code = Int64(word) {
@@ -83,7 +94,10 @@ struct SystemdRestart {
         case "mixed": program["kill_mode"] = .string("main")
         case let mode:
             program["kill_mode"] = .string("main")
-            program.remark("KillMode=\(mode): what its main process leaves is ended all the same", line: unit.line("Service", "KillMode"))
+            program.remark(
+                "KillMode=\(mode): what its main process leaves is ended all the same",
+                line: unit.line("Service", "KillMode")
+            )
         }
         let limit = service.value("TimeoutStopSec") ?? service.value("TimeoutSec") ?? "90s"
         program["grace"] = service.deadline(limit, "TimeoutStopSec", &program)

@@ -16,7 +16,9 @@ struct SystemdService {
 
     /// Of the services that are imported, those that this one starts.
     var wanted: [String] {
-        (["Wants", "Requires", "BindsTo", "Upholds", "Requisite"].flatMap { unit.lists("Unit", $0) }).compactMap(service)
+        (["Wants", "Requires", "BindsTo", "Upholds", "Requisite"].flatMap { unit.lists("Unit", $0) }).compactMap(
+            service
+        )
     }
 
     /// The name of a service, of whatever other unit nil.
@@ -51,8 +53,11 @@ struct SystemdService {
         case "notify": program["ready"] = .string("notify")
         case "notify-reload":
             program["ready"] = .string("notify")
-            program.remark("Type=notify-reload: SIGHUP is sent by ‘torpor signal HUP’ or by the key signals, and not by a reload")
-        case "dbus": program.remark("Type=dbus: it is ready as soon as it runs; Torpor does not look for its name on the bus")
+            program.remark(
+                "Type=notify-reload: SIGHUP is sent by ‘torpor signal HUP’ or by the key signals, and not by a reload"
+            )
+        case "dbus":
+            program.remark("Type=dbus: it is ready as soon as it runs; Torpor does not look for its name on the bus")
         case "oneshot": program["type"] = .string("oneshot")
         case "forking":
             program.cannot(
@@ -75,7 +80,9 @@ struct SystemdService {
                 if let privileges = command.privileges {
                     program.remark("\(key): “\(privileges)” is not translated, it runs as the app's user")
                 }
-                if let name = command.shownName { program.remark("\(key): it sees its own name, and not \(quoted(name))") }
+                if let name = command.shownName {
+                    program.remark("\(key): it sees its own name, and not \(quoted(name))")
+                }
             }
             commands += found
         }
@@ -100,9 +107,17 @@ struct SystemdService {
         let isWaiting = program["ready"] != nil || program["type"] != nil
         if isWaiting { program["launch_deadline"] = deadline(limit, "TimeoutStartSec", &program) }
         hooks("before_start", parsed("ExecCondition", &program) + parsed("ExecStartPre", &program), limit, &program)
-        hooks("after_stop", parsed("ExecStopPost", &program), value("TimeoutStopSec") ?? value("TimeoutSec") ?? "90s", &program)
+        hooks(
+            "after_stop",
+            parsed("ExecStopPost", &program),
+            value("TimeoutStopSec") ?? value("TimeoutSec") ?? "90s",
+            &program
+        )
         if !unit.values("Service", "ExecStartPost").isEmpty {
-            program.remark("ExecStartPost is not translated: \(unit.values("Service", "ExecStartPost").joined(separator: "; "))", line: unit.line("Service", "ExecStartPost"))
+            program.remark(
+                "ExecStartPost is not translated: \(unit.values("Service", "ExecStartPost").joined(separator: "; "))",
+                line: unit.line("Service", "ExecStartPost")
+            )
         }
         ending(&program)
         return true
@@ -124,11 +139,17 @@ struct SystemdService {
                 let name = options.first.map { $0.hasPrefix("-") ? String($0.dropFirst()) : $0 } ?? "TERM"
                 program["stop_signal"] = .string(Amounts.signal(name))
             } else {
-                program.remark("ExecStop is not translated, it gets its stop signal: \(quoted(line))", line: unit.line("Service", "ExecStop"))
+                program.remark(
+                    "ExecStop is not translated, it gets its stop signal: \(quoted(line))",
+                    line: unit.line("Service", "ExecStop")
+                )
             }
         }
         for line in unit.values("Service", "ExecReload") {
-            program.remark("ExecReload is not translated: ‘torpor signal SIGNAL \(Names.valid(program.name))’ is what comes closest to \(quoted(line))", line: unit.line("Service", "ExecReload"))
+            program.remark(
+                "ExecReload is not translated: ‘torpor signal SIGNAL \(Names.valid(program.name))’ is what comes closest to \(quoted(line))",
+                line: unit.line("Service", "ExecReload")
+            )
         }
     }
 
@@ -173,7 +194,10 @@ struct SystemdService {
         if files.isEmpty { for (name, value) in variables { program.setVariable(name, value) } }
         for file in files { program.append(to: "environment_file", .string(text.expanded(file))) }
         for key in ["PassEnvironment", "UnsetEnvironment"] where !unit.values("Service", key).isEmpty {
-            program.remark("\(key) is not translated: an app has the variables of torpord", line: unit.line("Service", key))
+            program.remark(
+                "\(key) is not translated: an app has the variables of torpord",
+                line: unit.line("Service", key)
+            )
         }
     }
 
@@ -212,7 +236,9 @@ struct SystemdService {
         }
         for key in ["PartOf", "Conflicts"] {
             let names = unit.lists("Unit", key).compactMap(service).filter(known.contains)
-            if !names.isEmpty { program.remark("\(key)=\(names.joined(separator: " ")) is not translated", line: unit.line("Unit", key)) }
+            if !names.isEmpty {
+                program.remark("\(key)=\(names.joined(separator: " ")) is not translated", line: unit.line("Unit", key))
+            }
         }
         let installs = ["WantedBy", "RequiredBy", "UpheldBy"].contains { !unit.lists("Install", $0).isEmpty }
         if !installs { program["launch"] = .string("on-demand") }
@@ -225,9 +251,12 @@ struct SystemdService {
         switch standard.prefix(while: { $0 != ":" }) {
         case "null": program["log"] = .string("null")
         case "file", "append", "truncate":
-            program.remark("its output is in the log directory, and not in \(standard.drop { $0 != ":" }.dropFirst()): ‘torpor logs’ shows it")
+            program.remark(
+                "its output is in the log directory, and not in \(standard.drop { $0 != ":" }.dropFirst()): ‘torpor logs’ shows it"
+            )
         case "inherit", "journal", "syslog", "kmsg", "journal+console", "syslog+console": break
-        default: program.remark("StandardOutput=\(standard) is not translated", line: unit.line("Service", "StandardOutput"))
+        default:
+            program.remark("StandardOutput=\(standard) is not translated", line: unit.line("Service", "StandardOutput"))
         }
         let error = value("StandardError") ?? "inherit"
         switch error.prefix(while: { $0 != ":" }) {

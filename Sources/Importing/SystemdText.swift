@@ -8,7 +8,8 @@ struct SystemdText {
         let home = unit.isUser ? variables["HOME"] ?? "/root" : "/root"
         let runtime = unit.isUser ? variables["XDG_RUNTIME_DIR"] ?? "/run/user/0" : "/run"
         specifiers = [
-            "i": instance, "I": Self.unescaped(instance), "n": unit.name + unit.suffix, "N": unit.name, "p": unit.prefix,
+            "i": instance, "I": Self.unescaped(instance), "n": unit.name + unit.suffix, "N": unit.name,
+            "p": unit.prefix,
             "P": Self.unescaped(unit.prefix), "j": String(unit.prefix.split(separator: "-").last ?? ""), "h": home,
             "t": runtime, "S": unit.isUser ? home + "/.local/state" : "/var/lib",
             "C": unit.isUser ? home + "/.cache" : "/var/cache",
@@ -72,7 +73,8 @@ struct SystemdText {
     private static func escape(_ rest: inout Substring) -> String {
         guard let letter = rest.popFirst() else { return "\\" }
         let plain: [Character: String] = [
-            "a": "\u{7}", "b": "\u{8}", "f": "\u{c}", "n": "\n", "r": "\r", "t": "\t", "v": "\u{b}", "s": " ", "\\": "\\",
+            "a": "\u{7}", "b": "\u{8}", "f": "\u{c}", "n": "\n", "r": "\r", "t": "\t", "v": "\u{b}", "s": " ",
+            "\\": "\\",
             "\"": "\"", "'": "'",
         ]
         if let text = plain[letter] { return text }
@@ -137,10 +139,12 @@ struct SystemdCommand {
             shownName = rest.removeFirst()
         }
         guard !first.isEmpty else { return nil }
-        words = [text.expanded(first)] + rest.map { word in
-            let word = word == "\\;" ? ";" : text.expanded(word)
-            return expands ? Self.marked(word) : word
-        }
+        words =
+            [text.expanded(first)]
+            + rest.map { word in
+                let word = word == "\\;" ? ";" : text.expanded(word)
+                return expands ? Self.marked(word) : word
+            }
     }
 
     /// `$NAME` that is a word of its own is split, `${NAME}` is put in as it is, `$$` is a dollar.

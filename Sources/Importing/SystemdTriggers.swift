@@ -17,7 +17,9 @@ struct SystemdTriggers {
     private func sockets(_ unit: SystemdUnit, _ program: inout ImportedProgram) {
         let text = SystemdText(unit, variables: service.tree.variables)
         if unit.value("Socket", "Accept").map({ ["yes", "true", "1", "on"].contains($0.lowercased()) }) == true {
-            program.cannot("its socket has Accept=yes: systemd starts it anew for each connection, and Torpor starts it once")
+            program.cannot(
+                "its socket has Accept=yes: systemd starts it anew for each connection, and Torpor starts it once"
+            )
             return
         }
         let kinds = ["ListenStream": "stream", "ListenDatagram": "datagram", "ListenSequentialPacket": "seqpacket"]
@@ -49,7 +51,14 @@ struct SystemdTriggers {
         // Names are each socket's own.
         if addresses.count > 1 { common.removeAll { $0.0 == "name" } }
         guard !addresses.isEmpty else { return }
-        for address in addresses { program.append(to: "sockets", .table([address] + common)) }
+        // systemd lets stand what means nothing for a socket of its sort; Torpor does not.
+        let ofPaths: Set = ["mode", "owner", "group", "directory_mode", "remove_on_stop"]
+        for (kind, address) in addresses {
+            let isPath = address.text.hasPrefix("\"/")
+            let isUnix = isPath || address.text.hasPrefix("\"@")
+            let keys = common.filter { (!ofPaths.contains($0.0) || isPath) && ($0.0 != "pass_credentials" || isUnix) }
+            program.append(to: "sockets", .table([(kind, address)] + keys))
+        }
         let installs = !service.unit.lists("Install", "WantedBy").isEmpty
         if !installs { program["launch"] = .string("on-demand") }
     }
@@ -76,7 +85,9 @@ struct SystemdTriggers {
             } else if entry.key == "OnUnitInactiveSec", !timer.contains(where: { $0.0 == "every" }) {
                 if let seconds = Amounts.systemd(entry.value), let time = Amounts.duration(seconds: seconds) {
                     timer.append(("every", .string(time)))
-                    program.remark("OnUnitInactiveSec of its timer counts from its last start, and not from its last end")
+                    program.remark(
+                        "OnUnitInactiveSec of its timer counts from its last start, and not from its last end"
+                    )
                 }
             } else if !["OnCalendar", "Unit"].contains(entry.key) {
                 program.remark("\(entry.key)=\(entry.value) of its timer is not translated")

@@ -57,7 +57,9 @@ indirect enum TOMLValue: Sendable {
 
     private var lines: String {
         guard case .string(let text) = self else { return self.text }
-        let isPlain = text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7f || $0 == "\n" || $0 == "\t" }
+        let isPlain = text.unicodeScalars.allSatisfy {
+            $0.value >= 0x20 && $0.value != 0x7f || $0 == "\n" || $0 == "\t"
+        }
         if text.contains("\"") || text.contains("\\"), isPlain, !text.contains("'''"), !text.hasSuffix("'") {
             return "'''\n" + text + "'''"
         }

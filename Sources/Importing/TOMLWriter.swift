@@ -26,7 +26,8 @@ extension ImportedConfiguration {
         "type", "exec", "directory", "user", "group", "supplementary_groups", "umask", "nice", "environment_file",
         "stdin", "instances", "launch", "ready", "launch_deadline", "requires", "after", "before_start", "after_stop",
         "restart", "restart_backoff", "stable_after", "success_exit_status", "stop_signal", "kill_mode", "grace",
-        "watchdog", "watchdog_signal", "notify_access", "wake_on_connect", "sockets", "timers", "memory_limit", "priority",
+        "watchdog", "watchdog_signal", "notify_access", "wake_on_connect", "sockets", "timers", "memory_limit",
+        "priority",
         "resources", "limits", "log", "stderr", "log_max_size", "log_max_files", "tags", "environment",
     ]
 

@@ -66,7 +66,9 @@ enum YAML {
                 let scalar = event.data.scalar
                 let bytes = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
                 let isPlain = scalar.style == YAML_PLAIN_SCALAR_STYLE && scalar.tag == nil
-                return (.scalar(String(decoding: bytes, as: UTF8.self), isPlain: isPlain, anchor: text(scalar.anchor)), line)
+                return (
+                    .scalar(String(decoding: bytes, as: UTF8.self), isPlain: isPlain, anchor: text(scalar.anchor)), line
+                )
             case YAML_SEQUENCE_START_EVENT: return (.list(anchor: text(event.data.sequence_start.anchor)), line)
             case YAML_MAPPING_START_EVENT: return (.map(anchor: text(event.data.mapping_start.anchor)), line)
             case YAML_SEQUENCE_END_EVENT, YAML_MAPPING_END_EVENT: return (.end, line)

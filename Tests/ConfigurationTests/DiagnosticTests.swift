@@ -9,6 +9,19 @@ struct DiagnosticTests {
             // Keys
             ("restrat = \"never\"", "1: apps.web.restrat: there is no such key; did you mean \"restart\"?"),
             ("zzzzzzzzzzzz = 1", "1: apps.web.zzzzzzzzzzzz: there is no such key"),
+            // Habits
+            ("cwd = \"/srv\"", "1: apps.web.cwd: there is no such key; write directory = \"/path\""),
+            (
+                "restart_sec = 5",
+                "1: apps.web.restart_sec: there is no such key; write restart_backoff = { initial = \"1s\" }"
+            ),
+            (
+                "WorkingDirectory = \"/srv\"",
+                "1: apps.web.WorkingDirectory: there is no such key; write directory = \"/path\""
+            ),
+            (
+                "limits.user_name = 1", "8: apps.web.limits.user_name: there is no such key"
+            ),
             (
                 "restart_backoff.limits = 1",
                 "17: apps.web.restart_backoff.limits: there is no such key; did you mean \"limit\"?"
@@ -368,5 +381,31 @@ struct DiagnosticTests {
         for number in 0..<20_000 { text += "a\(number) = { exec = [\"a\"], after = [\"a\(number + 1)\"] }\n" }
         text += "a20000 = { exec = [\"a\"], after = [\"a0\"] }"
         #expect(complaints(load(text)).count == 1)
+    }
+}
+
+@Suite("A key that is another supervisor's names Torpor's")
+struct ForeignKeyTests {
+    @Test(
+        "each habit",
+        arguments: [
+            ("command = \"x\"", "exec ="), ("script = \"x\"", "exec ="), ("cmd = \"x\"", "exec ="),
+            ("working_directory = \"/\"", "directory ="), ("env = {}", "environment ="),
+            ("autostart = true", "launch ="),
+            ("autorestart = true", "restart ="), ("user_name = \"web\"", "user ="), ("depends_on = []", "requires ="),
+            ("stopsignal = \"QUIT\"", "stop_signal ="), ("log_file = \"/x\"", "log ="), ("replicas = 2", "instances ="),
+        ]
+    )
+    func habit(key: String, right: String) {
+        let complaint = complaints(app: key)
+        #expect(complaint.contains { $0.contains("there is no such key") && $0.contains(right) }, "\(complaint)")
+    }
+
+    @Test("in an app whose name has a dot, and in [defaults]")
+    func elsewhere() {
+        let dotted = complaints(load("[apps.\"my.web\"]\nexec = [\"/bin/web\"]\ncwd = \"/\"\n"))
+        #expect(dotted.contains { $0.contains("write directory =") })
+        let defaults = complaints(load("[defaults]\ncwd = \"/\"\n[apps.web]\nexec = [\"/bin/web\"]\n"))
+        #expect(defaults.contains { $0.contains("write directory =") })
     }
 }

@@ -25,7 +25,11 @@ struct Import: ParsableCommand {
         completion: .list(SourceKind.allCases.map(\.rawValue))
     )
     var from: String?
-    @Option(name: .shortAndLong, help: ArgumentHelp("The file to write; else standard output.", valueName: "file"), completion: .file())
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("The file to write; else standard output.", valueName: "file"),
+        completion: .file()
+    )
     var output: String?
     @Option(help: ArgumentHelp("PM2: the environment, whose env_NAME is taken.", valueName: "name"))
     var env: String?

@@ -1,0 +1,90 @@
+/// Keys that users of other supervisors write by habit, and what Torpor calls them.
+enum ForeignKeys {
+    /// A sentence that names the right key, for a key of an app that there is not; nil where nobody has it so.
+    static func hint(_ key: String, at path: String) -> String? {
+        guard path.hasPrefix("apps.") || path.hasPrefix("defaults."), let text = table[key.lowercased()] else {
+            return nil
+        }
+        // Only keys of an app itself, and not of a table within it: environment and limits are none of ours to correct.
+        let depth = path.split(separator: ".").count
+        let isDirect = path.hasPrefix("defaults.") ? depth == 2 : depth == 3 || path.hasPrefix("apps.\"")
+        return isDirect ? text : nil
+    }
+
+    private static let table: [String: String] = {
+        var table: [String: String] = [:]
+        for (keys, hint) in all { for key in keys { table[key] = hint } }
+        return table
+    }()
+
+    private static let exec = "write exec = [\"PROGRAM\", \"ARGUMENT\"]"
+    private static let all: [(keys: [String], hint: String)] = [
+        (["command", "cmd", "script", "execstart", "exec_start", "entrypoint", "program", "run"], exec),
+        (["args", "arguments"], "they stand in exec, behind the program"),
+        (
+            ["cwd", "working_directory", "workingdirectory", "working_dir", "workdir", "chdir"],
+            "write directory = \"/path\""
+        ),
+        (["env", "environment_variables", "variables"], "write environment = { NAME = \"value\" }"),
+        (["env_file", "environmentfile", "envfile", "dotenv"], "write environment_file = \"/path\""),
+        (["user_name", "username", "uid", "run_as"], "write user = \"NAME\""),
+        (["group_name", "groupname", "gid"], "write group = \"NAME\""),
+        (["supplementarygroups", "group_add", "groups"], "write supplementary_groups = [\"NAME\"]"),
+        (["autostart", "auto_start", "enabled"], "write launch = \"foreground\", or \"on-demand\" for false"),
+        (
+            ["autorestart", "auto_restart", "respawn", "restart_policy"],
+            "write restart = \"always\", \"on-failure\" or \"never\""
+        ),
+        (
+            ["restart_sec", "restartsec", "restart_delay", "exp_backoff_restart_delay"],
+            "write restart_backoff = { initial = \"1s\" }"
+        ),
+        (
+            ["startretries", "max_restarts", "start_limit_burst", "startlimitburst", "max_attempts"],
+            "write restart_backoff = { limit = 10 }"
+        ),
+        (
+            ["startlimitinterval", "startlimitintervalsec", "start_limit_interval"],
+            "write restart_backoff = { window = \"5min\" }"
+        ),
+        (["startsecs", "min_uptime"], "write stable_after = \"10s\""),
+        (["exitcodes", "successexitstatus", "stop_exit_codes"], "write success_exit_status = [0, 2]"),
+        (["depends_on", "requisite", "bindsto", "binds_to"], "write requires = [\"APP\"]"),
+        (["wants"], "write after = [\"APP\"], for the order alone"),
+        (["stopsignal", "killsignal", "kill_signal"], "write stop_signal = \"SIGTERM\""),
+        (
+            [
+                "stopwaitsecs", "timeoutstopsec", "timeout_stop_sec", "stop_timeout", "stop_grace_period",
+                "kill_timeout",
+            ], "write grace = \"5s\""
+        ),
+        (["timeoutstartsec", "timeout_start_sec", "start_timeout"], "write launch_deadline = \"5s\""),
+        (["killmode", "stopasgroup", "killasgroup"], "write kill_mode = \"all\" or \"main\""),
+        (["watchdogsec", "watchdog_sec"], "write watchdog = \"10s\""),
+        (
+            ["healthcheck", "health_check", "readiness", "wait_ready"],
+            "write ready = { http = \"http://127.0.0.1:8000/\" }"
+        ),
+        (["execstartpre", "exec_start_pre", "pre_start"], "write before_start = [[\"PROGRAM\"]]"),
+        (["execstoppost", "exec_stop_post", "post_stop", "finish"], "write after_stop = [[\"PROGRAM\"]]"),
+        (
+            ["log_file", "logfile", "stdout_logfile", "out_file", "stdout", "standardoutput", "standard_output"],
+            "write log = \"file\", whose folder is log_directory of [supervisor]"
+        ),
+        (["stderr_logfile", "error_file", "err_file", "standarderror", "standard_error"], "write stderr = \"/path\""),
+        (
+            ["stdout_logfile_maxbytes", "log_maxsize", "logfile_maxbytes"], "write log_max_size = \"16MiB\""
+        ),
+        (["stdout_logfile_backups", "logfile_backups"], "write log_max_files = 5"),
+        (["replicas", "numprocs", "scale", "processes", "concurrency"], "write instances = 4"),
+        (
+            ["memory_max", "memorymax", "memorylimit", "mem_limit", "max_memory_restart", "max_memory"],
+            "write memory_limit = \"512MiB\""
+        ),
+        (["labels", "profiles", "namespace"], "write tags = [\"NAME\"]"),
+        (["ulimits", "limitnofile"], "write limits = { nofile = 4096 }"),
+        (["cron_restart", "cron", "schedule", "oncalendar"], "write timers = [{ calendar = \"daily\" }]"),
+        (["ports", "listen", "listenstream"], "write sockets = [{ stream = \"8000\" }]"),
+        (["watch"], "nothing restarts for a file: settings_files tells an app that one changed"),
+    ]
+}

@@ -1,0 +1,133 @@
+import Configuration
+import Varlink
+
+/// What a first torpor.toml has, made from what is in a folder.
+public struct FirstApp: Sendable, Equatable {
+    /// The app's name.
+    public var name: String
+    /// The program and its arguments.
+    public var exec: [String]
+    /// The port of this machine that it listens at; nil where it is not known, or there is none.
+    public var port: UInt16?
+    /// Whether it is stopped in memory while nobody connects.
+    public var sleeps = false
+    /// What it was made from, for a sentence; nil of the example.
+    public var origin: String?
+
+    /// An app of which nothing else is known.
+    public init(name: String, exec: [String], port: UInt16? = nil, origin: String? = nil) {
+        self.name = name
+        self.exec = exec
+        self.port = port
+        self.origin = origin
+    }
+
+    /// A program that every machine with Python has: a folder by HTTP.
+    public static let example = FirstApp(
+        name: "web",
+        exec: ["python3", "-m", "http.server", "8000", "--bind", "127.0.0.1"],
+        port: 8000
+    )
+
+    /// The name made valid.
+    public static func validName(_ text: String) -> String { Names.valid(text) }
+
+    /// The words of a command that somebody typed, by a shell where it needs one; nil where a quote is not closed.
+    public static func words(_ command: String) -> [String]? {
+        guard let words = ShellWords.split(command), !words.isEmpty else { return nil }
+        return ShellWords.need(command) == .none ? words : ["/bin/sh", "-c", command]
+    }
+
+    /// The command as somebody would type it.
+    public var command: String { exec.map(ShellWords.quote).joined(separator: " ") }
+}
+
+extension FirstApp {
+    /// The apps that a folder's programs would be, the likeliest first.
+    public static func found(in folder: String, _ tree: SourceTree) -> [FirstApp] {
+        let name = Names.valid(SourceTree.lastPart(folder))
+        return [node(folder, name, tree), django(folder, name, tree), python(folder, name, tree)].compactMap { $0 }
+    }
+
+    /// `npm start` of a package.json.
+    private static func node(_ folder: String, _ name: String, _ tree: SourceTree) -> FirstApp? {
+        guard let bytes = tree.read(folder + "/package.json"), let package = try? JSON.parse(bytes),
+            package["scripts"]?["start"]?.stringValue != nil
+        else { return nil }
+        let tools = [("pnpm-lock.yaml", "pnpm"), ("yarn.lock", "yarn")]
+        let tool = tools.first { tree.read(folder + "/" + $0.0) != nil }?.1 ?? "npm"
+        let written = package["name"]?.stringValue.map { Names.valid(SourceTree.lastPart($0)) }
+        return FirstApp(name: written ?? name, exec: [tool, "start"], origin: "package.json")
+    }
+
+    private static func interpreter(_ folder: String, _ tree: SourceTree) -> String {
+        [".venv", "venv"].first { tree.names(folder + "/\($0)/bin")?.contains("python") == true }.map {
+            "\($0)/bin/python"
+        }
+            ?? "python3"
+    }
+
+    private static func django(_ folder: String, _ name: String, _ tree: SourceTree) -> FirstApp? {
+        guard tree.read(folder + "/manage.py") != nil else { return nil }
+        let exec = [interpreter(folder, tree), "manage.py", "runserver", "--noreload", "127.0.0.1:8000"]
+        return FirstApp(name: name, exec: exec, port: 8000, origin: "manage.py")
+    }
+
+    private static func python(_ folder: String, _ name: String, _ tree: SourceTree) -> FirstApp? {
+        let python = interpreter(folder, tree)
+        for file in ["app.py", "main.py"] {
+            guard let text = tree.text(folder + "/" + file) else { continue }
+            let module = String(file.dropLast(3))
+            if text.contains("FastAPI(") || text.contains("Starlette(") {
+                let exec = [python, "-m", "uvicorn", module + ":app", "--host", "127.0.0.1", "--port", "8000"]
+                return FirstApp(name: name, exec: exec, port: 8000, origin: file)
+            }
+            if text.contains("Flask(") {
+                let exec = [python, "-m", "flask", "--app", module, "run", "--host", "127.0.0.1", "--port", "5000"]
+                return FirstApp(name: name, exec: exec, port: 5000, origin: file)
+            }
+            return FirstApp(name: name, exec: [python, file], origin: file)
+        }
+        return nil
+    }
+
+    /// A configuration of this one app, with comments for whoever goes on with it.
+    public var toml: String {
+        var text = """
+            # Torpor's configuration: torpor.toml(5) has every key. After an edit: torpor check \
+            torpor.toml, then torpor apply.
+
+            [apps.\(TOMLValue.key(name))]
+            exec = \(TOMLValue.strings(exec).text(after: "exec"))
+            # A path begins at the folder of this file.
+            directory = "."
+
+            """
+        if let port {
+            text +=
+                "# It is ready when it accepts a connection.\nready = { tcp = \"127.0.0.1:\(port)\" }\nlaunch_deadline = \"30s\"\n"
+        }
+        text += "# \"always\" restarts it after a good end too, \"never\" not at all.\nrestart = \"on-failure\"\n"
+        if sleeps {
+            text +=
+                "# It begins in the background, where it is stopped in memory after a while\(port == nil ? "" : ", until somebody connects").\n"
+            text += "launch = \"background\"\nbackground_time = \"10s\"\n"
+            if port != nil { text += "wake_on_connect = true\n" }
+        } else if port != nil {
+            text +=
+                "# Whoever connects wakes it, where ‘torpor suspend \(name)’ or a policy has stopped it.\nwake_on_connect = true\n"
+        }
+        text += """
+            # Variables, and a file with more of them:
+            # environment = { LANG = "C.UTF-8" }
+            # environment_file = "-.env"
+
+            # Further apps: a table each.
+            # [apps.worker]
+            # exec = ["/path/to/worker", "--verbose"]
+            # requires = [\(TOMLValue.string(name).text)]
+
+            """
+        return text
+    }
+}

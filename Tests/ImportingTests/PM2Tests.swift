@@ -1,0 +1,87 @@
+import Configuration
+import Importing
+import Testing
+
+@Suite("An ecosystem file of PM2 becomes apps")
+struct PM2Tests {
+    func app(_ members: String, files: [String: String] = [:], environment: String? = nil) throws -> AppSpecification {
+        var all = files
+        all["ecosystem.json"] = #"{"apps":[{"name":"web",\#(members)}]}"#
+        return try Imported("ecosystem.json", all, environment: environment)["web"]
+    }
+
+    @Test(
+        "a script is run by what its extension says",
+        arguments: [
+            (#""script":"a.js""#, ["node", "/srv/app/a.js"]),
+            (#""script":"./x/a.py""#, ["python3", "/srv/app/x/a.py"]),
+            (#""script":"a.sh","args":"-x 'b c'""#, ["bash", "/srv/app/a.sh", "-x", "b c"]),
+            (#""script":"npm","args":["start"]"#, ["npm", "start"]),
+            (#""script":"/bin/a","interpreter":"none""#, ["/bin/a"]),
+            (
+                #""script":"a.js","node_args":"--inspect","interpreter":"/opt/node""#,
+                ["/opt/node", "--inspect", "/srv/app/a.js"]
+            ),
+            (#""script":"a.rb","cwd":"/srv/x""#, ["ruby", "/srv/x/a.rb"]),
+        ]
+    )
+    func scripts(members: String, exec: [String]) throws {
+        #expect(try app(members).exec == exec)
+    }
+
+    @Test("it is always restarted, until it was so sixteen times, and ended by SIGINT")
+    func usual() throws {
+        let app = try app(#""script":"a.js""#)
+        #expect(app.rules.restart == .always && app.rules.backoff.initial == .zero && app.rules.backoff.limit == 16)
+        #expect(app.stopSignal == 2 && app.rules.grace == .milliseconds(1600) && app.directory == "/srv/app")
+    }
+
+    @Test("its keys are Torpor's")
+    func keys() throws {
+        let app = try app(
+            #""script":"a.js","autorestart":true,"max_restarts":5,"min_uptime":"10s","restart_delay":4000,"max_memory_restart":"150M","kill_timeout":3000,"env":{"PORT":3000,"A":"b"},"uid":"www-data","error_file":"/var/log/e","namespace":"n""#
+        )
+        #expect(
+            app.rules.backoff.limit == 5 && app.rules.backoff.initial == .seconds(4) && app.rules.grace == .seconds(3)
+        )
+        #expect(app.rules.backoff.stableAfter == .seconds(10) && app.memoryLimit == 150 << 20 && app.user == "www-data")
+        #expect(
+            app.environment == ["PORT": "3000", "A": "b"] && app.standardError == .file("/var/log/e")
+                && app.tags == ["n"]
+        )
+    }
+
+    @Test("an environment is chosen by name, and others are told")
+    func environments() throws {
+        let text = #""script":"a.js","env":{"A":"1","B":"1"},"env_production":{"A":"2"}"#
+        #expect(try app(text).environment == ["A": "1", "B": "1"])
+        #expect(try app(text, environment: "production").environment == ["A": "2", "B": "1"])
+    }
+
+    @Test("as many instances as it says, or as there are processors")
+    func instances() throws {
+        let found = try Imported(
+            "ecosystem.json",
+            #"{"apps":[{"name":"a","script":"a.js","instances":"max","exec_mode":"cluster"},{"name":"b","script":"b.js","instances":-2}]}"#
+        )
+        #expect(found.apps.keys.sorted() == ["a@1", "a@2", "a@3", "a@4", "b@1", "b@2"])
+        #expect(found.remarks("a").contains { $0.contains("cluster") })
+        #expect(try found["a@2"].environment["NODE_APP_INSTANCE"] == "2")
+    }
+
+    @Test("comments, names without quotes and YAML are read")
+    func loose() throws {
+        let text = "{\n // one\n apps : [{ /* two */ name : 'a', script: './a.js', url: 'http://x', }]\n}"
+        #expect(try Imported("process.json", text, kind: .pm2)["a"].exec == ["node", "/srv/app/a.js"])
+        #expect(
+            try Imported("pm2.yml", "apps:\n  - script: ./b.sh\n    name: b\n")["b"].exec == ["bash", "/srv/app/b.sh"]
+        )
+        #expect(try Imported("pm2.json", #"[{"script":"c.js"}]"#)["c"].exec == ["node", "/srv/app/c.js"])
+    }
+
+    @Test("a program is not run, and what is no JSON is refused")
+    func wrong() {
+        #expect(refusal("ecosystem.config.js", "module.exports = {}")?.contains("is a program, and is not run") == true)
+        #expect(refusal("ecosystem.json", "{ apps: [") != nil && refusal("ecosystem.json", "4") != nil)
+    }
+}

@@ -1,0 +1,163 @@
+import Configuration
+import Importing
+import Lifecycle
+import Testing
+
+@Suite("Units of systemd become apps")
+struct SystemdTests {
+    func app(
+        _ keys: String,
+        unit: String = "",
+        name: String = "web.service",
+        app: String = "web"
+    ) throws -> AppSpecification {
+        let text = "[Unit]\n\(unit)\n[Service]\nExecStart=/bin/web\n\(keys)\n[Install]\nWantedBy=multi-user.target\n"
+        return try Imported(name, text)[app]
+    }
+
+    @Test(
+        "a command is read by systemd's rules",
+        arguments: [
+            ("/bin/a 'b c' \"d\\\"e\" f\\x20g", ["/bin/a", "b c", "d\"e", "f g"]),
+            ("/bin/a \\\n  b \\\n  c", ["/bin/a", "b", "c"]),
+            ("/bin/a %n %p %% %t/x %h", ["/bin/a", "web.service", "web", "%", "/run/x", "/root"]),
+            (
+                "/bin/a -p ${PORT} $OPTIONS x$$y",
+                ["/bin/sh", "-c", "set -f; exec /bin/a -p \"${PORT}\" ${OPTIONS} 'x$y'"]
+            ),
+            (":/bin/a $X", ["/bin/a", "$X"]), ("@/bin/a shown b", ["/bin/a", "b"]), ("+-/bin/a", ["/bin/a"]),
+        ]
+    )
+    func commands(line: String, exec: [String]) throws {
+        #expect(try Imported("web.service", "[Service]\nExecStart=\(line)\n")["web"].exec == exec)
+    }
+
+    @Test("without more it is not restarted, and has a minute and a half to end")
+    func usual() throws {
+        let app = try app("")
+        #expect(app.rules.restart == .never && app.rules.grace == .seconds(90) && app.launch == .foreground)
+        #expect(try Imported("web.service", "[Service]\nExecStart=/bin/a\n")["web"].launch == .onDemand)
+    }
+
+    @Test("its keys are Torpor's")
+    func keys() throws {
+        let app = try app(
+            """
+            Type=notify
+            Restart=on-failure
+            RestartSec=5
+            TimeoutStopSec=1min 20s
+            KillSignal=SIGINT
+            KillMode=mixed
+            WatchdogSec=30s
+            SuccessExitStatus=143 SIGUSR1
+            Environment="A=b c" D=e
+            WorkingDirectory=/srv
+            User=www-data
+            SupplementaryGroups=video audio
+            UMask=0027
+            Nice=5
+            LimitNOFILE=1024:4096
+            MemoryMax=1G
+            CPUWeight=50
+            ExecStartPre=-/bin/pre x
+            ExecStopPost=/bin/post
+            TasksMax=100
+            StandardOutput=null
+            """,
+            unit: "StartLimitBurst=4\nStartLimitIntervalSec=1min"
+        )
+        #expect(app.ready == .notify && app.rules.restart == .onFailure && app.rules.backoff.initial == .seconds(5))
+        #expect(
+            app.rules.backoff.limit == 3 && app.rules.backoff.window == .seconds(60) && app.rules.grace == .seconds(80)
+        )
+        #expect(app.stopSignal == 2 && app.killMode == .main && app.rules.watchdog == .seconds(30))
+        #expect(app.rules.successExitCodes == [143] && app.rules.successSignals == [1, 2, 10, 13, 15])
+        #expect(app.environment == ["A": "b c", "D": "e"] && app.directory == "/srv" && app.user == "www-data")
+        #expect(
+            app.supplementaryGroups == ["video", "audio"] && app.umask == 0o27 && app.nice == 5 && app.log == .null
+        )
+        #expect(app.limits.map(\.name) == ["nofile", "tasks"] && app.memoryLimit == 1 << 30)
+        #expect(app.resources[.active]?.cpuWeight == 50)
+        #expect(app.beforeStart.map(\.command) == [["/bin/sh", "-c", "/bin/pre x || :"]])
+        #expect(app.afterStop.map(\.command) == [["/bin/post"]])
+    }
+
+    @Test("files of variables win over Environment=, as with systemd")
+    func variables() throws {
+        let app = try app("Environment=A=1\nEnvironmentFile=-/etc/default/web")
+        #expect(app.environmentFiles.map(\.isOptional) == [true] && app.environment.isEmpty)
+        #expect(app.exec == ["/bin/sh", "-c", "[ \"${A+x}\" ] || export A=1; exec /bin/web"])
+    }
+
+    @Test("what only sends a signal at the end is the stop signal")
+    func stop() throws {
+        #expect(try app("ExecStop=/bin/kill -s QUIT $MAINPID").stopSignal == 3)
+        #expect(try app("ExecStop=/bin/kill -INT $MAINPID").stopSignal == 2)
+    }
+
+    @Test("a service that forks is told, and no app")
+    func forking() throws {
+        let found = try Importer.read(
+            "/srv/app/w.service",
+            in: tree(["w.service": "[Service]\nType=forking\nExecStart=/bin/w -d\n"])
+        )
+        #expect(found.translatedCount == 0 && found.programs[0].remarks[0].text.contains("Type=forking"))
+    }
+
+    @Test("a template has numbers for instances, and a unit of a template its name")
+    func templates() throws {
+        let text = "[Service]\nExecStart=/bin/w %i\n"
+        #expect(try Imported("w@.service", text)["w@1"].exec == ["/bin/w", "1"])
+        #expect(try Imported("w@a.service", text)["w-a"].exec == ["/bin/w", "a"])
+    }
+
+    @Test("a folder of units with their sockets, timers and order")
+    func folder() throws {
+        let found = try Imported(
+            "",
+            [
+                "web.service":
+                    "[Unit]\nRequires=db.service\nAfter=db.service network.target\n[Service]\nExecStart=/bin/web\n",
+                "web.socket": "[Socket]\nListenStream=8080\nListenStream=/run/w.sock\nSocketMode=0660\nBacklog=5\n",
+                "db.service":
+                    "[Unit]\nBefore=job.service\n[Service]\nExecStart=/bin/db\n[Install]\nWantedBy=x.target\n",
+                "job.service": "[Service]\nType=oneshot\nExecStart=/bin/a\nExecStart=/bin/b 'c d'\n",
+                "job.timer": "[Timer]\nOnCalendar=daily\nPersistent=yes\nRandomizedDelaySec=5min\n",
+                "x.timer": "[Timer]\nOnBootSec=1\n",
+            ]
+        )
+        let web = try found["web"]
+        #expect(
+            web.requires == ["db"] && web.launch == .onDemand && web.sockets.count == 2 && web.sockets[1].mode == 0o660
+        )
+        let job = try found["job"]
+        #expect(job.rules.isOneshot && job.after == ["db"] && job.timers.map(\.calendar) == [["daily"]])
+        #expect(
+            job.timers[0].isPersistent && job.timers[0].randomDelay == .seconds(300) && job.rules.launchDeadline == nil
+        )
+        #expect(job.exec == ["/bin/sh", "-c", "set -e -f\n/bin/a\n/bin/b 'c d'"])
+        #expect(found.result.remarks.contains { $0.text.contains("x.timer") })
+    }
+
+    @Test("sandboxes, folders and unknown keys are told")
+    func told() throws {
+        let found = try Imported(
+            "w.service",
+            "[Service]\nExecStart=/bin/w\nPrivateTmp=yes\nStateDirectory=w\nWhat=1\nExecReload=/bin/x\n"
+        )
+        let remarks = found.remarks("w").joined(separator: "\n")
+        for word in ["PrivateTmp", "/var/lib/w", "What=1", "ExecReload"] {
+            #expect(remarks.contains(word), "\(remarks)")
+        }
+    }
+
+    @Test(
+        "what is no unit is refused or told",
+        arguments: ["", "[Service]\n", "x", "[Service]\nExecStart='\n", "[Service]\nExecStart=@/bin/a\n"]
+    )
+    func wrong(text: String) throws {
+        let found = try Importer.read("/srv/app/w.service", in: tree(["w.service": text]))
+        #expect(found.translatedCount == 0)
+    }
+}
