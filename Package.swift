@@ -47,6 +47,8 @@ let package = Package(
         ),
         .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
         .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
+        // For `torpor top` alone. Not by pkg-config, whose flags for it SwiftPM refuses.
+        .systemLibrary(name: "CNCurses", providers: [.apt(["libncurses-dev"])]),
         .target(name: "CPolicyWire", dependencies: ["TorporPolicyABI"]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
@@ -111,6 +113,7 @@ let package = Package(
         .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux"]),
         .target(name: "Telemetry", dependencies: ["TorporAPI", "Varlink"]),
         .target(name: "TestMachine", path: "Tests/Support/TestMachine"),
+        .target(name: "TopView", dependencies: ["Linux", "TorporAPI", "Varlink"]),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),
         .target(name: "TorporApp", dependencies: ["AppConnection", "Linux", "TorporAPI", "Varlink"]),
         .target(name: "TorporPolicyABI"),
@@ -138,7 +141,7 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "AppConnection", "Configuration", "Importing", "Lifecycle", "Linux", "Policies", "Telemetry", "TorporAPI",
+                "AppConnection", "CNCurses", "Configuration", "Importing", "Lifecycle", "Linux", "Policies", "Telemetry", "TopView", "TorporAPI",
                 "TorporPolicyABI", "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -266,6 +269,7 @@ let package = Package(
         ),
         .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),
         .testTarget(name: "TelemetryTests", dependencies: ["Linux", "Telemetry", "TorporAPI", "Varlink"]),
+        .testTarget(name: "TopViewTests", dependencies: ["TopView", "TorporAPI", "Varlink"]),
         .testTarget(
             name: "TorporAppTests",
             dependencies: ["AppConnection", "Linux", "TorporAPI", "TorporApp", "Varlink"]
@@ -282,8 +286,7 @@ let package = Package(
 )
 
 let withoutSwift: Set = [
-    "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CPolicyWire", "CSQLite", "CSystemd", "CTOML",
-    "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
+                "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire", "CSQLite", "CSystemd", "CTOML", "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
 ]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []

@@ -17,7 +17,7 @@ struct Torpor: ParsableCommand {
             """,
         version: "torpor \(TorporVersion.text)",
         subcommands: [
-            List.self, Status.self, Start.self, Stop.self, Restart.self, Foreground.self, Background.self,
+            List.self, Status.self, Top.self, Start.self, Stop.self, Restart.self, Foreground.self, Background.self,
             Suspend.self, Resume.self, Interrupt.self, HoldApps.self, Kill.self, SendSignal.self, Reset.self,
 <<<<<<< HEAD
             WaitFor.self, Post.self, MailboxVerb.self, Logs.self, GraphVerb.self,

@@ -269,4 +269,19 @@ int tlx_punch(int fd);
 /// Rename without replacement (renameat2 needs _GNU_SOURCE).
 int tlx_rename_exclusive(const char *from, const char *to);
 
+/// wcwidth(3) needs _XOPEN_SOURCE and goes by the process's locale: this goes by C.UTF-8's. -1: it cannot be shown.
+int tlx_columns(uint32_t scalar);
+/// nl_langinfo's CODESET is an enum in Swift's Glibc. Takes the locale of the environment for characters; whether it is
+/// one of UTF-8.
+int tlx_adopt_locale(void);
+/// ioctl is variadic. -1 and ENOTTY where the terminal does not know its size.
+int tlx_terminal_size(int fd, int *rows, int *columns);
+/// signalfd is not imported. The signals that a terminal sends, and SIGTERM, are blocked from here on, and read by the
+/// next: a number, 0 or -1 and EAGAIN.
+int tlx_terminal_signals(void);
+int tlx_next_signal(int fd);
+/// struct sigaction's handler is a union in Swift's Glibc. Does with this process what the signal does to one that does
+/// not know it, although it is blocked.
+void tlx_take_signal(int signo);
+
 #endif

@@ -20,15 +20,20 @@ struct Manager {
 
     /// Connects likewise. What goes on is told on a terminal, or when `isVerbose` says so.
     init(socket: String?, isVerbose: Bool = false, patience: Duration = Self.patience) throws(Failure) {
+        var isTold = false
+        try self.init(socket: socket, patience: patience) {
+            guard !isTold, isVerbose || ThisProcess.isTerminal(2) else { return }
+            isTold = true
+            ThisProcess.complain("torpor: the supervisor is being replaced: waiting for the next one")
+        }
+    }
+
+    /// Connects likewise; `onLoss` is called each time that the connection is lost.
+    init(socket: String?, patience: Duration = Self.patience, onLoss: @escaping () -> Void) throws(Failure) {
         let path = socket ?? Self.defaultSocket
         do throws(VarlinkClientError) {
             client = try PersistentVarlinkClient(path: path, patience: patience)
-            var isTold = false
-            client.onLoss = {
-                guard !isTold, isVerbose || ThisProcess.isTerminal(2) else { return }
-                isTold = true
-                ThisProcess.complain("torpor: the supervisor is being replaced: waiting for the next one")
-            }
+            client.onLoss = onLoss
         } catch {
             throw Failure(
                 status: .unknown,
@@ -103,7 +108,8 @@ struct Manager {
         }
     }
 
-    private static func failure(_ error: VarlinkClientError) -> Failure {
+    /// What went wrong as a sentence that says what to do, and the exit status for it.
+    static func failure(_ error: VarlinkClientError) -> Failure {
         let name: String
         let parameters: JSON
         switch error {

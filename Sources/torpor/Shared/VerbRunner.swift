@@ -48,20 +48,28 @@ enum VerbRunner {
         var text = ""
         for result in results {
             guard result.ok else {
-                let message = result.message ?? result.error ?? "it failed, the app is \(result.state)"
-                ThisProcess.complain(
-                    Terminal.harmless("torpor: " + (message.hasPrefix(result.app) ? "" : "\(result.app): ") + message)
-                )
+                ThisProcess.complain("torpor: " + sentence(result))
                 continue
             }
-            let state = Terminal.coloured(result.state, Terminal.colour(ofState: result.state))
-            text += "\(result.app): \(state)"
-            if let pid = result.pid { text += " (pid \(pid))" }
-            if let more = addition(result) { text += ", \(Terminal.harmless(more))" }
-            text += "\n"
+            text += sentence(result) { Terminal.coloured($0, Terminal.colour(ofState: $0)) } + "\n"
         }
         if !json { ThisProcess.write(text) }
     }
+
+    /// What became of one app; `paint` gives its state a colour.
+    static func sentence(_ result: VerbResult, paint: (String) -> String) -> String {
+        guard result.ok else {
+            let message = result.message ?? result.error ?? "it failed, the app is \(result.state)"
+            return Terminal.harmless((message.hasPrefix(result.app) ? "" : "\(result.app): ") + message)
+        }
+        var text = "\(result.app): \(paint(result.state))"
+        if let pid = result.pid { text += " (pid \(pid))" }
+        if let more = addition(result) { text += ", \(Terminal.harmless(more))" }
+        return text
+    }
+
+    /// The same without a colour.
+    static func sentence(_ result: VerbResult) -> String { sentence(result) { $0 } }
 
     /// What the message says beyond the app's name and state.
     private static func addition(_ result: VerbResult) -> String? {

@@ -37,13 +37,17 @@ struct PlainStatus {
         }
     }
 
-    private static func text(_ status: AppStatus) -> String {
+    /// The page; `paint` gives text a colour.
+    static func text(
+        _ status: AppStatus,
+        paint: (String, Terminal.Colour?) -> String = { Terminal.coloured($0, $1) }
+    ) -> String {
         let app = status.summary
-        var text = Terminal.coloured(app.name, .bold) + ": "
-        text += Terminal.coloured(app.state, Terminal.colour(ofState: app.state, failed: app.failed))
+        var text = paint(app.name, .bold) + ": "
+        text += paint(app.state, Terminal.colour(ofState: app.state, failed: app.failed))
         if let transition = app.transition { text += ", \(transition)" }
         if app.goal != app.state { text += ", goal \(app.goal)" }
-        if app.failed { text += Terminal.coloured(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
+        if app.failed { text += paint(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
         if status.stopped { text += ", stopped by itself or by another" }
         if status.traced { text += ", traced: its deadlines are off" }
         if status.outdated { text += ", launched by an older configuration (‘torpor apply --diff’ says what changed)" }

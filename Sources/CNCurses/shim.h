@@ -1,0 +1,58 @@
+#ifndef TORPOR_CNCURSES_H
+#define TORPOR_CNCURSES_H
+
+// Else <ncurses.h> has no wide characters.
+#ifndef NCURSES_WIDECHAR
+#define NCURSES_WIDECHAR 1
+#endif
+#include <ncurses.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+
+// What Swift cannot call of ncurses.h. One reason per shim.
+
+/// initscr ends the process where the terminal is not known, and stdout and stdin are variables that Swift 6 does not
+/// let be read: 0 when it is not known.
+static inline int torpor_nc_start(const char *terminal) { return newterm(terminal, stdout, stdin) != NULL; }
+
+/// stdscr, COLORS and COLOR_PAIRS are variables likewise.
+static inline WINDOW *torpor_nc_screen(void) { return stdscr; }
+static inline int torpor_nc_colours(void) { return COLORS; }
+static inline int torpor_nc_pairs(void) { return COLOR_PAIRS; }
+
+/// The attributes are macros with casts.
+enum { TORPOR_NC_BOLD = 1, TORPOR_NC_DIM = 2, TORPOR_NC_REVERSE = 4, TORPOR_NC_UNDERLINE = 8 };
+
+/// cchar_t has a fixed array, which would be a tuple. One character with what combines with it, at most CCHARW_MAX in all.
+static inline void torpor_nc_put(int row, int column, const uint32_t *scalars, int count, int style, short pair) {
+    wchar_t text[CCHARW_MAX + 1] = {0};
+    cchar_t cell;
+    attr_t attributes = (style & TORPOR_NC_BOLD ? A_BOLD : 0) | (style & TORPOR_NC_DIM ? A_DIM : 0)
+        | (style & TORPOR_NC_REVERSE ? A_REVERSE : 0) | (style & TORPOR_NC_UNDERLINE ? A_UNDERLINE : 0);
+    for (int index = 0; index < count && index < CCHARW_MAX; index++) text[index] = (wchar_t)scalars[index];
+    if (setcchar(&cell, text, attributes, pair, NULL) == OK) mvadd_wch(row, column, &cell);
+}
+
+/// wget_wch tells keys from characters by its result, and takes a wint_t. KEY_CODE_YES, OK or ERR.
+static inline int torpor_nc_key(uint32_t *code) {
+    wint_t key = 0;
+    int kind = get_wch(&key);
+    *code = (uint32_t)key;
+    return kind;
+}
+
+/// A last resort, for a signal that ends the process where it stands: sigaction's handler is a union.
+static void torpor_nc_fall(int signo) {
+    endwin();
+    signal(signo, SIG_DFL);
+    raise(signo);
+}
+
+/// Has the terminal be as it was when the program fails by itself.
+static inline void torpor_nc_restore_on_failure(void) {
+    const int signals[] = {SIGILL, SIGTRAP, SIGABRT, SIGBUS, SIGSEGV, SIGFPE};
+    for (unsigned index = 0; index < sizeof signals / sizeof *signals; index++) signal(signals[index], torpor_nc_fall);
+}
+
+#endif

@@ -1,0 +1,126 @@
+import Linux
+
+/// Text as cells of a terminal: nothing in it moves the cursor, and its width is known.
+public enum DisplayText {
+    /// What may be shown.
+    public enum Characters: Hashable, Sendable {
+        /// Everything that has a width.
+        case unicode
+        /// ASCII only, where the locale is not one of UTF-8.
+        case ascii
+    }
+
+    /// A character with what combines with it.
+    public struct Piece: Hashable, Sendable {
+        /// It.
+        public var text: String
+        /// 1 or 2 columns.
+        public var width: Int
+
+        /// Makes one.
+        public init(text: String, width: Int) {
+            self.text = text
+            self.width = width
+        }
+    }
+
+    /// So many scalars combine with one at most: more than ncurses takes, and than any language needs.
+    private static let mostCombining = 4
+
+    /// The pieces of a text.
+    ///
+    /// A tab is a space. Other control characters, and what has no width, are U+FFFD. What only steers others (joiners,
+    /// directions, variations, skin tones) is left out, since terminals do not agree on what it does to the width.
+    public static func pieces(_ text: String, _ characters: Characters = .unicode) -> [Piece] {
+        var pieces: [Piece] = []
+        pieces.reserveCapacity(text.utf8.count)
+        var combining = 0
+        for scalar in text.unicodeScalars {
+            if scalar.value >= 0x20, scalar.value < 0x7f {
+                pieces.append(Piece(text: String(scalar), width: 1))
+                combining = 0
+                continue
+            }
+            if scalar == "\t" {
+                pieces.append(Piece(text: " ", width: 1))
+                continue
+            }
+            if isSteering(scalar) { continue }
+            guard let width = isControl(scalar) ? nil : CharacterWidth.columns(scalar) else {
+                pieces.append(Piece(text: characters == .unicode ? "\u{fffd}" : "?", width: 1))
+                continue
+            }
+            guard characters == .unicode else {
+                for letter in width > 0 ? plain[scalar] ?? "?" : "" {
+                    pieces.append(Piece(text: String(letter), width: 1))
+                }
+                continue
+            }
+            if width > 0 {
+                pieces.append(Piece(text: String(scalar), width: width))
+                combining = 0
+            } else if !pieces.isEmpty, combining < mostCombining {
+                pieces[pieces.count - 1].text.unicodeScalars.append(scalar)
+                combining += 1
+            }
+        }
+        return pieces
+    }
+
+    /// What stands in our own sentences, in ASCII.
+    private static let plain: [Unicode.Scalar: String] = [
+        "…": "...", "“": "\"", "”": "\"", "‘": "'", "’": "'", "·": "-", "→": ">", "←": "<", "↑": "Up", "↓": "Down",
+        "–": "-",
+    ]
+
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value) || scalar.value == 0x2028 || scalar.value == 0x2029
+    }
+
+    private static func isSteering(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        // Variation selectors and skin tones.
+        case 0xfe00...0xfe0f, 0xe0100...0xe01ef, 0x1f3fb...0x1f3ff: true
+        default: scalar.value > 0x9f && scalar.properties.generalCategory == .format
+        }
+    }
+
+    /// The pieces that fit; where some do not, the last one says so.
+    static func fitted(_ pieces: [Piece], to width: Int, _ characters: Characters) -> ArraySlice<Piece> {
+        var taken = 0
+        for (index, piece) in pieces.enumerated() {
+            taken += piece.width
+            guard taken > width else { continue }
+            // The sign takes the place of the last that would fit.
+            var kept = pieces[..<index]
+            taken -= piece.width
+            while taken > width - 1, let last = kept.popLast() { taken -= last.width }
+            return kept + (width > 0 ? [Piece(text: characters == .unicode ? "…" : "~", width: 1)] : [])
+        }
+        return pieces[...]
+    }
+
+    /// How many columns a text takes.
+    public static func width(_ text: String, _ characters: Characters = .unicode) -> Int {
+        if text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) { return text.utf8.count }
+        return pieces(text, characters).reduce(0) { $0 + $1.width }
+    }
+
+    /// Parts of at most so many columns, cut at spaces where there are some.
+    public static func wrapped(_ text: String, to width: Int) -> [String] {
+        guard width > 8, self.width(text) > width else { return [text] }
+        var lines: [String] = []
+        var line = ""
+        var taken = 0
+        for word in text.split(separator: " ", omittingEmptySubsequences: false).map(String.init) {
+            let own = self.width(word)
+            if taken > 0, taken + 1 + own > width {
+                lines.append(line)
+                (line, taken) = ("  ", 2)
+            }
+            if !line.isEmpty, taken > 2 || lines.isEmpty { (line, taken) = (line + " ", taken + 1) }
+            (line, taken) = (line + word, taken + own)
+        }
+        return lines + [line]
+    }
+}

@@ -1,0 +1,90 @@
+import TorporAPI
+
+/// An app came into another state, or failed.
+struct StateChange: Hashable, Sendable {
+    var sequence: Int64
+    /// Microseconds since 1970.
+    var at: Int64
+    /// The state before, where the event says it.
+    var from: ShownState?
+    /// The state after it; nil for a failure, which is a point in time.
+    var to: ShownState?
+
+    /// Endings that somebody wanted.
+    private static let wanted: Set = [
+        "exit-success", "stopped", "shutdown", "evicted", "exits-on-suspend", "replaced", "force-quit",
+    ]
+
+    /// That of an event; nil where it is none.
+    init?(_ event: EventRecord) {
+        switch event.kind {
+        case "state":
+            guard let to = event.to.flatMap({ ShownState($0) }) else { return nil }
+            self.to = to
+            from = event.from.flatMap { ShownState($0) }
+        case "exit":
+            guard !Self.wanted.contains(event.reason ?? "") else { return nil }
+        default: return nil
+        }
+        sequence = event.sequence
+        at = event.at
+    }
+}
+
+/// One column of a lane.
+struct LaneCell: Hashable, Sendable {
+    /// The state in which the app was for the most of its time; nil: not known.
+    var state: ShownState?
+    /// It failed in it.
+    var isFailure = false
+}
+
+/// The states of an app over time.
+enum Lanes {
+    /// The columns from one time to another.
+    ///
+    /// - Parameters:
+    ///   - current: the state now, for an app of which no change is known.
+    ///   - now: nothing is known of what comes after.
+    static func cells(
+        _ changes: [StateChange],
+        current: ShownState,
+        from start: Int64,
+        to end: Int64,
+        now: Int64,
+        knownSince: Int64,
+        columns: Int
+    ) -> [LaneCell] {
+        guard columns > 0, end > start else { return [] }
+        var cells: [LaneCell] = []
+        cells.reserveCapacity(columns)
+        var index = 0
+        let first = changes.first { $0.to != nil }
+        // Before the first change that is known; a change with no word about before is a first launch, mostly.
+        var state: ShownState? = first.map { $0.from } ?? current
+        for column in 0..<columns {
+            let from = start + (end - start) * Int64(column) / Int64(columns)
+            let to = start + (end - start) * Int64(column + 1) / Int64(columns)
+            var times: [ShownState: Int64] = [:]
+            var cell = LaneCell()
+            var since = from
+            func passes(_ until: Int64) {
+                let until = min(until, now)
+                if let state, until > since { times[state, default: 0] += until - max(since, knownSince) }
+                since = max(since, until)
+            }
+            while index < changes.count, changes[index].at < to {
+                let change = changes[index]
+                passes(max(from, change.at))
+                if let new = change.to { state = new } else if change.at >= from { cell.isFailure = true }
+                index += 1
+            }
+            passes(to)
+            cell.state = times.max { ($0.value, $1.key) < ($1.value, $0.key) }.flatMap { $0.value > 0 ? $0.key : nil }
+            // What is newest is shown, however short it is.
+            if cell.state == nil, from <= now, now <= to, now >= knownSince { cell.state = state }
+            cells.append(cell)
+        }
+        return cells
+    }
+}

@@ -1,0 +1,193 @@
+import Linux
+import TopView
+import TorporAPI
+import Varlink
+
+/// What the screen shows of one app, beside the list.
+enum TopSubject: Hashable, Sendable {
+    case none
+    case details(String)
+    case log(String)
+}
+
+/// Reads the supervisor each second on a thread of its own, and what is new of an app's log or page more often; connects
+/// anew when the supervisor was replaced or lost.
+final class TopFeed: Sendable {
+    private struct Wishes {
+        var subject = TopSubject.none
+        /// Something happened: the list is to be read before its time.
+        var isHurried = false
+    }
+
+    private let path: String
+    private let delay: Duration
+    private let inbox: TopInbox
+    private let wishes = Monitor(Wishes())
+
+    init(path: String, delay: Duration, inbox: TopInbox) {
+        (self.path, self.delay, self.inbox) = (path, delay, inbox)
+    }
+
+    /// The longest time that the supervisor may take for an answer.
+    private static let patience: Int32 = 5000
+    /// How soon a list comes after another one at the soonest: a thousand apps take a supervisor some milliseconds.
+    private static let soonest = Duration.milliseconds(200)
+
+    func start() throws(Errno) { try WorkerThread.start(named: "top-feed") { self.run() } }
+
+    /// What is to be read beside the list.
+    func want(_ subject: TopSubject) {
+        wishes.withLock { $0.subject = subject }
+        wishes.wake()
+    }
+
+    /// Has the list read soon.
+    func hurry() {
+        wishes.withLock { $0.isHurried = true }
+        wishes.wake()
+    }
+
+    private func run() {
+        var pause = Duration.milliseconds(20)
+        while true {
+            do throws(VarlinkClientError) {
+                let client = try VarlinkClient(path: path, timeout: .milliseconds(Self.patience))
+                try read(client) { pause = .milliseconds(20) }
+            } catch {
+                inbox.put(.lost(Self.sentence(error)))
+            }
+            ThisProcess.sleep(pause)
+            pause = min(pause * 2, .seconds(1))
+        }
+    }
+
+    /// A sentence without what to do, since that is done here.
+    static func sentence(_ error: VarlinkClientError) -> String {
+        switch error {
+        case .disconnected: "the supervisor has ended the connection"
+        case .timedOut: "the supervisor takes connections and does not answer"
+        case .service: Manager.failure(error).message ?? "\(error)"
+        case .cannotConnect, .malformed, .gone: "\(error)"
+        }
+    }
+
+    private func read(_ client: VarlinkClient, onSuccess: () -> Void) throws(VarlinkClientError) {
+        func ask(_ request: ManagerRequest) throws(VarlinkClientError) -> JSON {
+            try client.call(request.call, timeoutMilliseconds: Self.patience)
+        }
+        let described = try ask(.describe)
+        if let info = try? SupervisorInfo(json: described) { inbox.put(.supervisor(info)) }
+        inbox.put(.mayChange(try mayChange(client)))
+        var log = LogReading()
+        var last = Duration.zero - .seconds(1000)
+        while true {
+            let now = Clock.monotonic()
+            let (subject, isDue) = wishes.withLock { wishes in
+                let isNew = wishes.subject != log.subject
+                let isDue = now - last >= (wishes.isHurried ? min(delay, Self.soonest) : delay) || isNew
+                if isDue { wishes.isHurried = false }
+                return (wishes.subject, isDue)
+            }
+            if isDue {
+                let asked = Clock.realtimeMicroseconds()
+                inbox.put(.list(try Self.apps(try ask(.list)), asked: asked))
+                if let memory = try? MemoryStatus(json: try ask(.memory)["memory"] ?? .null) { inbox.put(.memory(memory)) }
+                if case .details(let app) = subject { inbox.put(.details(app: app, try details(of: app, client))) }
+                onSuccess()
+                // From the reply on: the supervisor measures anew only after a second.
+                last = Clock.monotonic()
+            }
+            try readLog(&log, subject, client)
+            wait(last, subject, log)
+        }
+    }
+
+    /// Until the next reading is due, or somebody wants it sooner.
+    private func wait(_ last: Duration, _ subject: TopSubject, _ log: LogReading) {
+        var end = last + delay
+        // A log is looked at while it is looked at.
+        if case .log = subject, !log.isOver { end = min(end, Clock.monotonic() + .milliseconds(200)) }
+        _ = wishes.wait(until: end) { wishes, deadline -> Bool? in
+            if wishes.subject != subject { return true }
+            if wishes.isHurried { deadline = min(end, max(last + Self.soonest, Clock.monotonic())) }
+            return nil
+        }
+    }
+
+    /// A reply that a daemon of another version wrote.
+    static func apps(_ reply: JSON) throws(VarlinkClientError) -> [AppSummary] {
+        do throws(FieldError) {
+            return try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
+        } catch {
+            throw .malformed("\(error)")
+        }
+    }
+
+    /// Asks for something that would change an app that there cannot be: who may not change any is told so before.
+    private func mayChange(_ client: VarlinkClient) throws(VarlinkClientError) -> Bool {
+        let request = VerbRequest(verb: .reset, apps: ["/"])
+        do throws(VarlinkClientError) {
+            _ = try client.call(ManagerRequest.verb(request).call, timeoutMilliseconds: Self.patience)
+        } catch {
+            guard case .service(let name, _) = error else { throw error }
+            return name != ManagerInterface.ErrorName.notPermitted
+        }
+        return true
+    }
+
+    private func details(of app: String, _ client: VarlinkClient) throws(VarlinkClientError) -> [String] {
+        do throws(VarlinkClientError) {
+            let reply = try client.call(ManagerRequest.status(app: app).call, timeoutMilliseconds: Self.patience)
+            guard let status = try? AppStatus(json: reply["status"] ?? .null) else { return ["it cannot be read"] }
+            let text = PlainStatus.text(status) { text, _ in text }
+            return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
+        } catch {
+            guard case .service = error else { throw error }
+            return [Self.sentence(error)]
+        }
+    }
+
+    // MARK: The log
+
+    /// How far the log of an app was read.
+    private struct LogReading {
+        var subject = TopSubject.none
+        var cursor: String?
+        /// There is no more to read: it is elsewhere.
+        var isOver = false
+    }
+
+    private func readLog(
+        _ log: inout LogReading,
+        _ subject: TopSubject,
+        _ client: VarlinkClient
+    ) throws(VarlinkClientError) {
+        if log.subject != subject { log = LogReading(subject: subject) }
+        guard case .log(let app) = subject, !log.isOver else { return }
+        var request = LogsRequest(app: app)
+        request.lines = 500
+        request.cursor = log.cursor
+        let isFirst = log.cursor == nil
+        var lines: [LogLine] = []
+        func take(_ reply: JSON) {
+            lines += (reply["lines"]?.arrayValue ?? []).compactMap { try? LogLine(json: $0) }
+            log.cursor = reply["cursor"]?.stringValue ?? log.cursor
+        }
+        do throws(VarlinkClientError) {
+            take(
+                try client.callMore(
+                    ManagerRequest.logs(request).call,
+                    timeoutMilliseconds: Self.patience,
+                    onReply: take
+                )
+            )
+            if isFirst || !lines.isEmpty { inbox.put(.log(app: app, lines, isFirst: isFirst)) }
+            // Without a place to go on from it would begin anew each time.
+            if log.cursor == nil { log.isOver = true }
+        } catch {
+            guard case .service = error else { throw error }
+            inbox.put(.logTrouble(app: app, Self.sentence(error)))
+            log.isOver = true
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import Linux
+import TopView
+import TorporAPI
+import Varlink
+
+/// Sends verbs, each on a thread of its own, and says what became of them as the verbs of the command line do.
+final class TopVerbs: Sendable {
+    private let path: String
+    private let inbox: TopInbox
+    private let running = Monitor(0)
+
+    /// So many are under way at a time at most.
+    private static let most = 16
+
+    init(path: String, inbox: TopInbox) { (self.path, self.inbox) = (path, inbox) }
+
+    func send(_ request: VerbRequest) {
+        let isRoom = running.withLock { running in
+            guard running < Self.most else { return false }
+            running += 1
+            return true
+        }
+        guard isRoom else { return inbox.put(.said("\(Self.most) requests are under way: wait for one of them", .error)) }
+        do throws(Errno) {
+            try WorkerThread.start(named: "top-verb") {
+                self.carryOut(request)
+                self.running.withLock { $0 -= 1 }
+            }
+        } catch {
+            running.withLock { $0 -= 1 }
+            inbox.put(.said("it cannot be asked for: \(error)", .error))
+        }
+    }
+
+    private func carryOut(_ asked: VerbRequest) {
+        var request = asked
+        request.token = .random()
+        do throws(Failure) {
+            let inbox = inbox
+            let manager = try Manager(socket: path) {
+                inbox.put(.said("the supervisor is being replaced: waiting for the next one", .busy))
+            }
+            let reply = try manager.call(.verb(request)) { progress in
+                guard let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
+                inbox.put(.said("\(step.app): \(step.text)", .busy))
+            }
+            let results = try Manager.read { () throws(FieldError) in
+                try Fields(reply).list("results") { json throws(FieldError) in try VerbResult(json: json) }
+            }
+            say(results)
+        } catch {
+            inbox.put(.said(error.message ?? "it failed", .error))
+        }
+    }
+
+    private func say(_ results: [VerbResult]) {
+        let failed = results.filter { !$0.ok }
+        if let first = failed.first {
+            let others = failed.count > 1 ? " (and \(failed.count - 1) more failed)" : ""
+            return inbox.put(.said(VerbRunner.sentence(first) + others, .error))
+        }
+        if results.count > 3 {
+            let states = Set(results.map(\.state))
+            let state = states.count == 1 ? states.first ?? "" : "done"
+            return inbox.put(.said("\(results.count) apps: \(state)", .done))
+        }
+        inbox.put(.said(results.map(VerbRunner.sentence).joined(separator: "; "), .done))
+    }
+}
