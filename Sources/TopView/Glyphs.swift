@@ -26,18 +26,52 @@ public struct Glyphs: Hashable, Sendable {
 
     /// Where the terminal shows Unicode.
     public static let unicode = Glyphs(
-        active: "●", inactive: "◐", background: "○", suspended: "☾", gone: "·", failed: "✖",
+        active: "●",
+        inactive: "◐",
+        background: "○",
+        suspended: "☾",
+        gone: "·",
+        failed: "✖",
         levels: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
-        laneActive: "█", laneInactive: "▓", laneBackground: "▒", laneSuspended: "░", laneGone: "·", laneUnknown: " ",
-        gaugeFull: "█", gaugeEmpty: "░", line: "─", tick: "┬", marked: "▸", separator: "·", moving: "→", down: "▼"
+        laneActive: "█",
+        laneInactive: "▓",
+        laneBackground: "▒",
+        laneSuspended: "░",
+        laneGone: "·",
+        laneUnknown: " ",
+        gaugeFull: "█",
+        gaugeEmpty: "░",
+        line: "─",
+        tick: "┬",
+        marked: "▸",
+        separator: "·",
+        moving: "→",
+        down: "▼"
     )
 
     /// Everywhere else.
     public static let ascii = Glyphs(
-        active: "A", inactive: "I", background: "B", suspended: "z", gone: ".", failed: "X",
+        active: "A",
+        inactive: "I",
+        background: "B",
+        suspended: "z",
+        gone: ".",
+        failed: "X",
         levels: [".", ":", "-", "=", "+", "*", "%", "#"],
-        laneActive: "#", laneInactive: "+", laneBackground: "=", laneSuspended: "-", laneGone: ".", laneUnknown: " ",
-        gaugeFull: "#", gaugeEmpty: ".", line: "-", tick: "+", marked: ">", separator: "|", moving: ">", down: "v"
+        laneActive: "#",
+        laneInactive: "+",
+        laneBackground: "=",
+        laneSuspended: "-",
+        laneGone: ".",
+        laneUnknown: " ",
+        gaugeFull: "#",
+        gaugeEmpty: ".",
+        line: "-",
+        tick: "+",
+        marked: ">",
+        separator: "|",
+        moving: ">",
+        down: "v"
     )
 
     /// Of a state.

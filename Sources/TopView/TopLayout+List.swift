@@ -74,7 +74,7 @@ enum ListColumn: CaseIterable, Hashable {
         let states = model.visible.compactMap { $0.transition }.map { $0.utf8.count + 4 }.max() ?? 0
         // They would come and go with each change of state: room for them is kept where there is enough.
         widen(.name, to: min(names, columns >= 100 ? 32 : 16))
-        widen(.state, to: columns >= 110 ? 25 : min(states, columns >= 70 ? 20 : 15))
+        widen(.state, to: columns >= 140 ? 23 : min(states, columns >= 110 ? 23 : columns >= 70 ? 20 : 15))
         widen(.last, to: 34)
         widen(.spark, to: columns >= 150 ? 30 : 20)
         widen(.holds, to: 22)
@@ -143,7 +143,13 @@ extension TopLayout {
         let isUp = state < .notRunning
         switch column {
         case .name:
-            grid.put(app.name, row: row, column: place, width: width, Style(isStale ? .dim : .plain, bold: isUp && !isStale))
+            grid.put(
+                app.name,
+                row: row,
+                column: place,
+                width: width,
+                Style(isStale ? .dim : .plain, bold: isUp && !isStale)
+            )
         case .state: put(state: state, of: app, row: row, column: place, width: width)
         case .spark:
             let style = Style(isStale ? .dim : sparkInk(app, state))
@@ -163,7 +169,8 @@ extension TopLayout {
         case .processor:
             guard app.pid != nil, let value = model.measurements[app.name]?.processorPercent else { return ("-", .dim) }
             return (Amounts.percent(value), value >= 80 ? .warning : value < 0.05 ? .dim : .plain)
-        case .uptime: return (app.uptime.map { Amounts.duration(seconds: $0) } ?? "-", app.uptime == nil ? .dim : .plain)
+        case .uptime:
+            return (app.uptime.map { Amounts.duration(seconds: $0) } ?? "-", app.uptime == nil ? .dim : .plain)
         default: return ("\(app.restarts)", app.restarts == 0 ? .dim : .warning)
         }
     }

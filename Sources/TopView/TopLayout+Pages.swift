@@ -25,7 +25,13 @@ extension TopLayout {
         if let app {
             let state = ShownState(app)
             place += grid.put(model.glyphs.sign(state) + " ", row: row, column: place, Style(state.ink, bold: true))
-            place += grid.put(app.name + " ", row: row, column: place, width: grid.columns / 2, Style(.plain, bold: true))
+            place += grid.put(
+                app.name + " ",
+                row: row,
+                column: place,
+                width: grid.columns / 2,
+                Style(.plain, bold: true)
+            )
             let text = app.transition.map { "\(model.glyphs.moving)\($0)" } ?? state.name
             place += grid.put(text + " ", row: row, column: place, Style(app.transition == nil ? state.ink : .warning))
         }
@@ -42,7 +48,10 @@ extension TopLayout {
                 let cpu = model.measurements[app.name]?.processorPercent.map { Amounts.percent($0) + " %" } ?? "-"
                 let state = ShownState(app)
                 let groups: [[Part]] = [
-                    [Part("cpu ", .dim), Part(spark(app, columns: columns, memory: false), state.ink), Part(" " + cpu)],
+                    [
+                        Part("cpu ", .dim), Part(spark(app, columns: columns, memory: false), state.ink),
+                        Part(" " + cpu),
+                    ],
                     [
                         Part("mem ", .dim), Part(spark(app, columns: columns, memory: true), state.ink),
                         Part(" " + (app.memoryBytes.map(Amounts.memory) ?? "-")),

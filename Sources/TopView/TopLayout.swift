@@ -103,11 +103,14 @@ public struct TopLayout {
         case .up:
             let shown = model.filter.isEmpty ? "\(model.apps.count)" : "\(model.visible.count) of \(model.apps.count)"
             let apps = shown == "1" ? "1 app " : "\(shown) apps "
-            (right, ink) = model.mayChange == false ? ("reader only \(glyphs.separator) \(apps)", .warning) : (apps, .plain)
+            (right, ink) =
+                model.mayChange == false ? ("reader only \(glyphs.separator) \(apps)", .warning) : (apps, .plain)
         }
         let width = DisplayText.width(right, model.characters)
         grid.put(text, row: 0, column: 0, width: max(12, grid.columns - width - 1), Style(.plain, bold: true))
-        if grid.columns >= width + 14 { grid.put(right, row: 0, endingAt: grid.columns, width: width, Style(ink, bold: true)) }
+        if grid.columns >= width + 14 {
+            grid.put(right, row: 0, endingAt: grid.columns, width: width, Style(ink, bold: true))
+        }
         grid.ground(.bar, row: 0)
     }
 
@@ -126,7 +129,9 @@ public struct TopLayout {
             ]
         }
         let moving = model.apps.count { $0.transition != nil }
-        if moving > 0 { groups.append([Part("\(model.glyphs.moving) \(moving)\(isNarrow ? "" : " on the way")", .warning)]) }
+        if moving > 0 {
+            groups.append([Part("\(model.glyphs.moving) \(moving)\(isNarrow ? "" : " on the way")", .warning)])
+        }
         if regions.header.count == 2, let memory = model.memory {
             groups.append([
                 Part("mem ", .dim), Part(Amounts.memory(memory.availableBytes), level(memory)), Part(" free", .dim),
@@ -209,14 +214,17 @@ public struct TopLayout {
             return ("\(problem): trying again", .failed, true)
         }
         if let message = model.currentMessage {
-            let ink: Ink = switch message.kind {
-            case .done: .good
-            case .busy: .warning
-            case .error: .failed
-            }
+            let ink: Ink =
+                switch message.kind {
+                case .done: .good
+                case .busy: .warning
+                case .error: .failed
+                }
             return (message.text, ink, message.kind == .error)
         }
-        if !model.marked.isEmpty { return ("\(model.marked.count) marked: keys act on them, u unmarks", .accent, false) }
+        if !model.marked.isEmpty {
+            return ("\(model.marked.count) marked: keys act on them, u unmarks", .accent, false)
+        }
         if !model.filter.isEmpty, model.mode == .list || model.mode == .timeline {
             return ("only apps with “\(model.filter)”: Esc shows all", .accent, false)
         }
@@ -235,7 +243,10 @@ public struct TopLayout {
         case .timeline:
             words = [("q", "back"), ("+", "closer"), ("-", "wider"), ("?", "help"), ("o", "sort"), ("/", "filter")]
         case .events:
-            words = [("q", "back"), ("a", model.onlySubject ? "of all apps" : "only of \(model.subject ?? "one")"), ("?", "help")]
+            words = [
+                ("q", "back"), ("a", model.onlySubject ? "of all apps" : "only of \(model.subject ?? "one")"),
+                ("?", "help"),
+            ]
         case .log, .details:
             words = [
                 ("q", "back"), ("i", "details"), ("l", "log"), ("f", "fore"), ("b", "back"), ("s", "suspend"),

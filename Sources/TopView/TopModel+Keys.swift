@@ -18,6 +18,7 @@ public enum TopRequest: Hashable, Sendable {
 
 extension TopModel {
     /// A key was pressed.
+    @discardableResult
     public mutating func press(_ key: TopKey) -> TopRequest? {
         defer { settle() }
         if let prompt { return answer(prompt, key) }

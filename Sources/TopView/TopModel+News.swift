@@ -80,7 +80,11 @@ extension TopModel {
 
     /// The supervisor does not answer; why, in a sentence.
     public mutating func lose(_ problem: String) {
-        if case .lost(_, let since) = link { link = .lost(problem, since: since) } else { link = .lost(problem, since: now) }
+        if case .lost(_, let since) = link {
+            link = .lost(problem, since: since)
+        } else {
+            link = .lost(problem, since: now)
+        }
     }
 
     /// What happened since, in order. Changes of state that the list cannot know of yet show at once.
@@ -98,7 +102,9 @@ extension TopModel {
                 guard let state = event.to else { continue }
                 apps[index].state = state
                 apps[index].transition = nil
-                if state == "not-running" { (apps[index].pid, apps[index].uptime) = (nil, nil) } else {
+                if state == "not-running" {
+                    (apps[index].pid, apps[index].uptime) = (nil, nil)
+                } else {
                     apps[index].failed = false
                 }
             case "transition": apps[index].transition = event.to

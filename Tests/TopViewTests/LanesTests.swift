@@ -4,7 +4,8 @@ import TorporAPI
 @testable import TopView
 
 @Suite("Lanes of the timeline") struct LanesTests {
-    private func lane(_ events: [EventRecord], _ current: ShownState, now: Int64 = 100, knownSince: Int64 = 0) -> String {
+    private func lane(_ events: [EventRecord], _ current: ShownState, now: Int64 = 100, knownSince: Int64 = 0) -> String
+    {
         let cells = Lanes.cells(
             events.compactMap { StateChange($0) },
             current: current,

@@ -62,7 +62,8 @@ enum Models {
         return event
     }
 
-    static func became(_ sequence: Int64, _ app: String, _ state: String, at: Int64, from: String? = nil) -> EventRecord {
+    static func became(_ sequence: Int64, _ app: String, _ state: String, at: Int64, from: String? = nil) -> EventRecord
+    {
         event(sequence, app, "state", at: at, from: from, to: state, text: "is \(state)")
     }
 }

@@ -40,7 +40,12 @@ import TorporAPI
     func sizes(columns: Int, rows: Int) {
         var model = Models.model(columns: columns, rows: rows)
         model.memory = MemoryStatus(
-            level: "critical", totalBytes: 8 << 30, availableBytes: 1 << 30, swapTotalBytes: 1 << 30, swapFreeBytes: 0)
+            level: "critical",
+            totalBytes: 8 << 30,
+            availableBytes: 1 << 30,
+            swapTotalBytes: 1 << 30,
+            swapFreeBytes: 0
+        )
         model.say(String(repeating: "a long sentence that says what to do ", count: 12), .error)
         for key: TopKey in [
             .character("t"), .character("q"), .enter, .character("l"), .character("e"), .character("?"), .escape,
@@ -81,7 +86,7 @@ import TorporAPI
         var model = Models.model([Models.app(name, "suspended"), Models.app("plain", "suspended")])
         model.now += 1_000_000
         model.take(events: [
-            Models.event(1, name, "notice", at: model.now, text: "said \u{7}\u{9b}2J 日本\u{0}"),
+            Models.event(1, name, "notice", at: model.now, text: "said \u{7}\u{9b}2J 日本\u{0}")
         ])
         let grid = TopLayout.frame(model)
         let columns = try (0..<grid.rows).filter { grid.text(ofRow: $0).contains("suspended") && $0 > 3 }.map { row in
@@ -89,13 +94,17 @@ import TorporAPI
         }
         #expect(columns.count == 2)
         #expect(Set(columns).count == 1)
-        #expect(!grid.text.unicodeScalars.contains { $0 != "\n" && ($0.value < 0x20 || (0x7f...0x9f).contains($0.value)) })
+        #expect(
+            !grid.text.unicodeScalars.contains { $0 != "\n" && ($0.value < 0x20 || (0x7f...0x9f).contains($0.value)) }
+        )
         for key: Character in ["i", "l", "e", "t"] {
             model.press(.character(key))
             model.details = ["a\u{1b}[2J", "\u{9b}"]
             model.take(log: [LogLine(at: nil, stream: nil, text: "\u{1b}]0;x\u{7}")], isFirst: true)
             let text = TopLayout.frame(model).text
-            #expect(!text.unicodeScalars.contains { $0 != "\n" && ($0.value < 0x20 || (0x7f...0x9f).contains($0.value)) })
+            #expect(
+                !text.unicodeScalars.contains { $0 != "\n" && ($0.value < 0x20 || (0x7f...0x9f).contains($0.value)) }
+            )
         }
     }
 
@@ -116,8 +125,12 @@ import TorporAPI
     func header() {
         var model = Models.model(columns: 120)
         var memory = MemoryStatus(
-            level: "warning", totalBytes: 8 << 30, availableBytes: 2 << 30, swapTotalBytes: 4 << 30,
-            swapFreeBytes: 3 << 30)
+            level: "warning",
+            totalBytes: 8 << 30,
+            availableBytes: 2 << 30,
+            swapTotalBytes: 4 << 30,
+            swapFreeBytes: 3 << 30
+        )
         (memory.somePercent, memory.fullPercent) = (12.34, 1)
         model.memory = memory
         model.mayChange = false

@@ -57,7 +57,9 @@ final class TopEvents: Sendable {
             }
             do throws(VarlinkClientError) {
                 let client = try VarlinkClient(path: path, timeout: .seconds(5))
-                take(try client.callMore(ManagerRequest.events(request).call, timeoutMilliseconds: 10_000, onReply: take))
+                take(
+                    try client.callMore(ManagerRequest.events(request).call, timeoutMilliseconds: 10_000, onReply: take)
+                )
                 inbox.put(.history(events, since: since))
             } catch {
                 inbox.put(.said(TopFeed.sentence(error), .error))

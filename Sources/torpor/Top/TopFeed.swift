@@ -91,7 +91,9 @@ final class TopFeed: Sendable {
             if isDue {
                 let asked = Clock.realtimeMicroseconds()
                 inbox.put(.list(try Self.apps(try ask(.list)), asked: asked))
-                if let memory = try? MemoryStatus(json: try ask(.memory)["memory"] ?? .null) { inbox.put(.memory(memory)) }
+                if let memory = try? MemoryStatus(json: try ask(.memory)["memory"] ?? .null) {
+                    inbox.put(.memory(memory))
+                }
                 if case .details(let app) = subject { inbox.put(.details(app: app, try details(of: app, client))) }
                 onSuccess()
                 // From the reply on: the supervisor measures anew only after a second.

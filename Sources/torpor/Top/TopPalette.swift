@@ -32,7 +32,9 @@ struct TopPalette {
         }
     }
 
-    private static func index(_ ink: Ink, _ ground: Style.Ground) -> Int { Int(ink.rawValue) * grounds + Int(ground.rawValue) }
+    private static func index(_ ink: Ink, _ ground: Style.Ground) -> Int {
+        Int(ink.rawValue) * grounds + Int(ground.rawValue)
+    }
 
     /// The pair, and attributes of the shim.
     func look(_ style: Style) -> (pair: Int16, attributes: Int32) {

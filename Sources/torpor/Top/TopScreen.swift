@@ -21,7 +21,8 @@ final class TopScreen {
         guard !name.isEmpty, name != "dumb" else {
             throw Failure(
                 status: .usage,
-                message: "the terminal cannot place text (TERM is \(name.isEmpty ? "not set" : name)): use ‘torpor list’, "
+                message:
+                    "the terminal cannot place text (TERM is \(name.isEmpty ? "not set" : name)): use ‘torpor list’, "
                     + "or ‘torpor top --once’"
             )
         }
@@ -29,7 +30,8 @@ final class TopScreen {
         guard ([name] + others).contains(where: { torpor_nc_start($0) == 1 }) else {
             throw Failure(
                 status: .usage,
-                message: "nothing is known of terminals of the type \(Terminal.harmless(name)): set TERM to one that is, "
+                message:
+                    "nothing is known of terminals of the type \(Terminal.harmless(name)): set TERM to one that is, "
                     + "such as xterm, or use ‘torpor list’"
             )
         }
@@ -120,7 +122,9 @@ final class TopScreen {
         case 8, 127: .backspace
         // Ctrl-L draws all anew: the window's own size does.
         default:
-            Unicode.Scalar(code).flatMap { code >= 0x20 && !(0x7f...0x9f).contains(code) ? .character(Character($0)) : nil }
+            Unicode.Scalar(code).flatMap {
+                code >= 0x20 && !(0x7f...0x9f).contains(code) ? .character(Character($0)) : nil
+            }
         }
     }
 

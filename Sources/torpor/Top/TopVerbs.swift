@@ -20,7 +20,9 @@ final class TopVerbs: Sendable {
             running += 1
             return true
         }
-        guard isRoom else { return inbox.put(.said("\(Self.most) requests are under way: wait for one of them", .error)) }
+        guard isRoom else {
+            return inbox.put(.said("\(Self.most) requests are under way: wait for one of them", .error))
+        }
         do throws(Errno) {
             try WorkerThread.start(named: "top-verb") {
                 self.carryOut(request)
