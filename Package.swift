@@ -10,6 +10,7 @@ let package = Package(
         .executable(name: "torpor-gateway", targets: ["torpor-gateway"]),
         .executable(name: "torpor-keeper", targets: ["torpor-keeper"]),
         .executable(name: "torpor-policy-host", targets: ["torpor-policy-host"]),
+        .executable(name: "torpor-web", targets: ["torpor-web"]),
         .executable(name: "torpord", targets: ["torpord"]),
         // The policies that ship, as supervisors load them: lib…Policy.so.
         .library(name: "JetsamPolicy", type: .dynamic, targets: ["JetsamPolicy"]),
@@ -36,15 +37,17 @@ let package = Package(
     ],
     targets: [
         .target(name: "AppConnection", dependencies: ["Linux", "TorporAPI", "Varlink"]),
+        .target(name: "Bearer"),
         .target(name: "Bluetooth", dependencies: ["EventLoop", "Linux", "SystemBus"]),
         .target(name: "CKeeperProtocol"),
         .target(name: "CLinux"),
-        // These three are for torpor-gateway alone.
+        // For torpor-gateway and torpor-web alone.
         .systemLibrary(
             name: "CMicrohttpd",
             pkgConfig: "libmicrohttpd",
             providers: [.apt(["libmicrohttpd-dev"])]
         ),
+        // These two are for torpor-gateway alone.
         .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
         .systemLibrary(name: "CNATS", pkgConfig: "libnats", providers: [.apt(["libnats-dev"])]),
         // For `torpor top` alone. Not by pkg-config, whose flags for it SwiftPM refuses.
@@ -56,12 +59,16 @@ let package = Package(
         .target(name: "CTOML", cxxSettings: [.define("NDEBUG")]),
         // For torpor alone.
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        // The files of the dashboard, which the compiler reads (#embed): what assets.c includes is built anew when it changes.
+        .target(name: "CWebAssets", exclude: ["assets"]),
         .target(name: "CalendarTime"),
         .target(name: "Configuration", dependencies: ["CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox"]),
         .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux"]),
         .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
         .target(name: "Gateway", dependencies: ["Configuration", "Linux", "TorporAPI", "Varlink"]),
         .target(name: "Importing", dependencies: ["CYAML", "Configuration", "Varlink"]),
+        .target(name: "Gateway", dependencies: ["Bearer", "Configuration", "Linux", "TorporAPI", "Varlink"]),
+        .target(name: "HTTPServing", dependencies: ["CMicrohttpd", "Linux", "Varlink"]),
         .target(name: "JetsamPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Jetsam"),
         .target(name: "KeeperProtocol", dependencies: ["CKeeperProtocol", "Linux"]),
         .target(name: "KernelFiles", dependencies: ["Linux"], path: "Tests/Support/KernelFiles"),
@@ -120,6 +127,7 @@ let package = Package(
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
         .target(name: "Varlink", dependencies: ["Linux"]),
         .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink"]),
+        .target(name: "Web", dependencies: ["Bearer", "TorporAPI", "Varlink"]),
         // For tests: the app of the conformance scenario in Swift.
         .executableTarget(
             name: "conformance-app",
@@ -162,7 +170,7 @@ let package = Package(
         .executableTarget(
             name: "torpor-gateway",
             dependencies: [
-                "AppConnection", "CMicrohttpd", "CMosquitto", "CNATS", "Configuration", "Gateway", "Linux", "TorporAPI",
+                "AppConnection", "CMosquitto", "CNATS", "Configuration", "Gateway", "HTTPServing", "Linux", "TorporAPI",
                 "Varlink",
             ],
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
@@ -201,6 +209,14 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"])]
         ),
         .executableTarget(
+            name: "torpor-web",
+            dependencies: [
+                "AppConnection", "Bearer", "CWebAssets", "Configuration", "HTTPServing", "Linux", "TorporAPI", "Varlink",
+                "Web",
+            ],
+            linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+        ),
+        .executableTarget(
             name: "torpord",
             dependencies: ["Supervisor"],
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
@@ -218,11 +234,12 @@ let package = Package(
             dependencies: [
                 "KernelFiles", "Linux", "MockBlueZ", "MockDevices", "MockLogind", "PolicyLibraries", "ScriptedServer",
                 "TorporAPI", "Varlink",
-                "conformance-app", "swift-notes", "torpor", "torpor-keeper", "torpor-policy-host", "torpord",
+                "conformance-app", "swift-notes", "torpor", "torpor-keeper", "torpor-policy-host", "torpor-web",
+                "torpord",
             ],
             exclude: [
                 "Conformance/README.md", "Conformance/c", "Conformance/python", "Conformance/shell",
-                "Conformance/swift",
+                "Conformance/swift", "Web/browser",
             ]
         ),
         .testTarget(
@@ -279,6 +296,7 @@ let package = Package(
             name: "VarlinkTests",
             dependencies: ["EventLoop", "Linux", "ScriptedServer", "TorporAPI", "Varlink", "VarlinkServer"]
         ),
+        .testTarget(name: "WebTests", dependencies: ["TorporAPI", "Varlink", "Web"]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11,
@@ -286,7 +304,7 @@ let package = Package(
 )
 
 let withoutSwift: Set = [
-                "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire", "CSQLite", "CSystemd", "CTOML", "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
+                "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire", "CSQLite", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
 ]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []

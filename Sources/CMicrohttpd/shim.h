@@ -2,6 +2,7 @@
 #define TORPOR_CMICROHTTPD_H
 
 #include <microhttpd.h>
+#include <sys/socket.h>
 
 // What Swift cannot call of microhttpd.h. One reason per shim.
 
@@ -15,6 +16,12 @@ static inline struct MHD_Daemon *torpor_http_start(
         MHD_OPTION_LISTEN_SOCKET, (MHD_socket)socket, MHD_OPTION_CONNECTION_LIMIT, connections,
         MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed,
         context, MHD_OPTION_END);
+}
+
+/// MHD_get_connection_info is variadic. Shuts a connection's socket down, which its daemon then finds and closes.
+static inline void torpor_http_cut(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (info) shutdown(info->connect_fd, SHUT_RDWR);
 }
 
 #endif

@@ -1,9 +1,10 @@
+import Bearer
 public import Configuration
 
 /// The tokens by which clients of the HTTP endpoint are known.
 public struct TokenTable: Sendable {
     /// The shortest token in bytes: what is shorter can be guessed.
-    public static let shortest = 16
+    public static let shortest = Bearer.shortest
 
     private let entries: [(token: GatewayToken, secret: [UInt8])]
 
@@ -35,23 +36,9 @@ public struct TokenTable: Sendable {
     ///
     /// How long it takes tells nothing of the tokens but their lengths: all are compared, each to its end.
     public func find(authorization: String?) -> GatewayToken? {
-        guard let authorization else { return nil }
-        let scheme = "bearer "
-        guard authorization.utf8.count > scheme.utf8.count,
-            authorization.prefix(scheme.count).lowercased() == scheme
-        else { return nil }
-        let given = Array(authorization.dropFirst(scheme.count).utf8)
+        guard let given = Bearer.token(authorization: authorization) else { return nil }
         var found: GatewayToken?
-        for entry in entries where Self.isEqual(given, entry.secret) { found = entry.token }
+        for entry in entries where Bearer.isEqual(given, entry.secret) { found = entry.token }
         return found
-    }
-
-    /// Compares without a branch that depends on a byte.
-    @inline(never)
-    static func isEqual(_ given: [UInt8], _ secret: [UInt8]) -> Bool {
-        guard !secret.isEmpty, !given.isEmpty else { return false }
-        var difference = UInt(bitPattern: given.count ^ secret.count)
-        for index in given.indices { difference |= UInt(given[index] ^ secret[index % secret.count]) }
-        return difference == 0
     }
 }

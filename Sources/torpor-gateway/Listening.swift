@@ -1,5 +1,6 @@
 import Configuration
 import Gateway
+import HTTPServing
 import Linux
 
 /// Where the endpoint for HTTP listens.
@@ -16,7 +17,7 @@ enum Listening {
         _ surroundings: Surroundings
     ) throws -> HTTPServer {
         let socket: Descriptor
-        if let passed {
+        if let passed = PassedSocket.first() {
             socket = passed
             surroundings.log.say(.info, "http: listens at the socket that it was passed")
         } else {
@@ -25,10 +26,9 @@ enum Listening {
         }
         return try HTTPServer(
             socket,
-            rules: HTTPRules(tokens: tokens, maxPayload: surroundings.maxPayload),
             connections: endpoint.maxConnections,
             timeout: endpoint.timeout,
-            surroundings
+            PushService(HTTPRules(tokens: tokens, maxPayload: surroundings.maxPayload), surroundings)
         )
     }
 
@@ -41,16 +41,5 @@ enum Listening {
         } catch {
             throw Problem(description: "cannot listen at \(address): \(error)")
         }
-    }
-
-    /// The first socket that somebody who started this program has passed on (sd_listen_fds(3)).
-    private static var passed: Descriptor? {
-        guard ThisProcess.environment("LISTEN_PID") == String(ThisProcess.pid),
-            let count = ThisProcess.environment("LISTEN_FDS").flatMap({ Int($0) }), count >= 1
-        else { return nil }
-        let socket = Descriptor(owning: 3)
-        try? Descriptor.setCloseOnExec(socket.raw)
-        try? Descriptor.setNonBlocking(socket.raw)
-        return socket
     }
 }

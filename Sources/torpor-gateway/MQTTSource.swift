@@ -1,6 +1,7 @@
 import CMosquitto
 import Configuration
 import Gateway
+import HTTPServing
 import Linux
 
 /// A broker of MQTT, on a thread of its own.

@@ -1,6 +1,7 @@
 import CNATS
 import Configuration
 import Gateway
+import HTTPServing
 import Linux
 
 /// A server of NATS, on a thread of its own that begins connections; the library has others, on which messages come.

@@ -1,6 +1,7 @@
 import CNATS
 import Configuration
 import Gateway
+import HTTPServing
 import Linux
 import Varlink
 

@@ -1,6 +1,6 @@
 import Configuration
 import Gateway
-import Linux
+import HTTPServing
 
 /// What all that listens has in common.
 struct Surroundings: Sendable {
@@ -9,23 +9,6 @@ struct Surroundings: Sendable {
     let secrets: Secrets
     let maxPayload: Int
     let stop: Stop
-}
-
-/// That the program shall end, for all threads.
-final class Stop: Sendable {
-    /// Readable once it shall.
-    let counter: EventCounter
-
-    init() throws(Errno) {
-        counter = try EventCounter()
-        for number in [Signal.terminate, Signal.interrupt] { try Signal.count(number, with: counter) }
-    }
-
-    /// Whether it shall end.
-    var isRequested: Bool { wait(.zero) }
-
-    /// Waits so long; true as soon as it shall end.
-    func wait(_ time: Duration?) -> Bool { (try? Descriptor.wait(counter.raw, timeout: time)) ?? true }
 }
 
 /// How long to wait before something is tried again: from a second to a minute.

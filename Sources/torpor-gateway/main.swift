@@ -2,6 +2,7 @@ import AppConnection
 import CMosquitto
 import Configuration
 import Gateway
+import HTTPServing
 import Linux
 import TorporAPI
 

@@ -43,17 +43,7 @@ struct Manager {
     }
 
     /// The socket that is used when none is named.
-    static var defaultSocket: String {
-        if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return path }
-        var environment: [String: String] = [:]
-        for name in ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "RUNTIME_DIRECTORY"] {
-            environment[name] = ThisProcess.environment(name)
-        }
-        let user = SupervisorSpecification(environment: environment, userID: Users.effectiveUID)
-        let own = user.runtimeDirectory + "/io.torpor"
-        let system = "/run/torpor/io.torpor"
-        return !File.exists(own) && File.exists(system) ? system : own
-    }
+    static var defaultSocket: String { ControlSocket.found }
 
     /// Calls, again when the supervisor is replaced meanwhile: so only what reads, or has a token. `onReply` gets every
     /// reply that others follow; `onError` knows some errors of the service better.

@@ -1,0 +1,19 @@
+#ifndef TORPOR_WEB_ASSETS_H
+#define TORPOR_WEB_ASSETS_H
+
+#include <stddef.h>
+
+/// A file of the dashboard's page.
+struct torpor_web_asset {
+    const char *name;
+    /// For Content-Type.
+    const char *type;
+    const unsigned char *bytes;
+    size_t size;
+};
+
+/// All of them; Swift does not see an array without a size.
+const struct torpor_web_asset *torpor_web_assets(void);
+size_t torpor_web_asset_count(void);
+
+#endif

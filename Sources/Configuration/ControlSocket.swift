@@ -1,0 +1,18 @@
+import Linux
+
+/// Where a supervisor's control socket is.
+public enum ControlSocket {
+    /// The socket that a program uses when none is named: `$TORPOR_MANAGER_SOCKET`, else that of this user's supervisor,
+    /// else, where that is not there, the machine's.
+    public static var found: String {
+        if let path = ThisProcess.environment("TORPOR_MANAGER_SOCKET"), !path.isEmpty { return path }
+        var environment: [String: String] = [:]
+        for name in ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "HOME", "RUNTIME_DIRECTORY"] {
+            environment[name] = ThisProcess.environment(name)
+        }
+        let user = SupervisorSpecification(environment: environment, userID: Users.effectiveUID)
+        let own = user.runtimeDirectory + "/io.torpor"
+        let system = "/run/torpor/io.torpor"
+        return !File.exists(own) && File.exists(system) ? system : own
+    }
+}

@@ -1,0 +1,184 @@
+import CMicrohttpd
+public import Linux
+
+/// What a server serves. All is called on the server's one thread, and must not wait.
+public protocol HTTPService: AnyObject, Sendable {
+    /// A request's headers are there.
+    func begin(_ head: HTTPHead) -> HTTPBeginning
+}
+
+/// What becomes of a request when its headers are there.
+public enum HTTPBeginning {
+    /// It is answered at once.
+    case answer(HTTPResponse)
+    /// Its body is wanted.
+    case take(any HTTPExchange)
+}
+
+/// A request whose body comes. All is called on the server's one thread, and must not wait.
+public protocol HTTPExchange: AnyObject {
+    /// A part of the body; false ends the connection.
+    func take(_ bytes: UnsafeRawBufferPointer) -> Bool
+    /// The body is whole.
+    func end(_ head: HTTPHead) -> HTTPDecision
+}
+
+/// What becomes of a request when its body is there.
+public enum HTTPDecision {
+    /// It is answered.
+    case answer(HTTPResponse)
+    /// It is answered later, from any thread; the connection sleeps until then.
+    case later((HTTPLater) -> Void)
+}
+
+/// A request as its headers have it; of use only within the call that it is given to.
+public struct HTTPHead {
+    /// GET, POST …
+    public let method: String
+    /// The path, percent signs resolved, without what stands behind its question mark.
+    public let path: String
+    private let connection: OpaquePointer
+
+    init(_ connection: OpaquePointer, method: String, path: String) {
+        self.connection = connection
+        self.method = method
+        self.path = path
+    }
+
+    /// The value of a header.
+    public func header(_ name: String) -> String? {
+        MHD_lookup_connection_value(connection, .HEADER_KIND, name).map { String(cString: $0) }
+    }
+
+    /// The value of a parameter behind the question mark.
+    public func query(_ name: String) -> String? {
+        MHD_lookup_connection_value(connection, .GET_ARGUMENT_KIND, name).map { String(cString: $0) }
+    }
+
+    /// The value of a cookie.
+    public func cookie(_ name: String) -> String? {
+        MHD_lookup_connection_value(connection, .COOKIE_KIND, name).map { String(cString: $0) }
+    }
+}
+
+/// The answer to a request that is under way, given once.
+public final class HTTPLater: @unchecked Sendable {
+    // Sendable: `response` is written before the connection is resumed, and read after that.
+    private let connection: OpaquePointer
+    fileprivate private(set) var response: HTTPResponse?
+
+    fileprivate init(_ connection: OpaquePointer) { self.connection = connection }
+
+    /// Answers; from any thread, once.
+    public func answer(_ response: HTTPResponse) {
+        self.response = response
+        MHD_resume_connection(connection)
+    }
+}
+
+/// A server of HTTP. libmicrohttpd serves all connections on one thread of its own, which never waits for anybody: a
+/// request that is answered later is suspended.
+public final class HTTPServer: Sendable {
+    fileprivate let service: any HTTPService
+    private let open = Monitor(0)
+
+    /// Serves a listening socket as long as the program runs. Errors: out of threads or descriptors.
+    ///
+    /// - Parameters:
+    ///   - connections: how many at a time; others wait.
+    ///   - timeout: how long a connection may say nothing.
+    public init(
+        _ socket: Descriptor,
+        connections: Int,
+        timeout: Duration,
+        _ service: any HTTPService
+    ) throws(Errno) {
+        self.service = service
+        let daemon = torpor_http_start(
+            socket.take(),
+            UInt32(connections),
+            UInt32(timeout.components.seconds),
+            { context, connection, url, method, _, data, size, place in
+                guard let context, let connection, let url, let method, let size, let place else { return .NO }
+                let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
+                let head = HTTPHead(connection, method: String(cString: method), path: String(cString: url))
+                guard let request = place.pointee else { return server.begin(connection, head, place) }
+                let known = Unmanaged<OpenRequest>.fromOpaque(request).takeUnretainedValue()
+                guard size.pointee > 0 else { return known.end(connection, head) }
+                let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
+                size.pointee = 0
+                return known.exchange.take(bytes) ? .YES : .NO
+            },
+            { context, _, place, _ in
+                guard let context, let request = place?.pointee else { return }
+                Unmanaged<OpenRequest>.fromOpaque(request).release()
+                Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue().ended()
+            },
+            Unmanaged.passRetained(self).toOpaque()
+        )
+        guard daemon != nil else { throw .resourceTemporarilyUnavailable }
+    }
+
+    /// Waits until every request that has begun is answered; false when the time is up.
+    public func finish(until deadline: Duration) -> Bool {
+        let isOver: Bool? = open.wait(until: deadline) { count, _ in count == 0 ? true : nil }
+        return isOver ?? false
+    }
+
+    private func ended() {
+        open.withLock { $0 -= 1 }
+        open.wake()
+    }
+
+    private func begin(
+        _ connection: OpaquePointer,
+        _ head: HTTPHead,
+        _ place: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+    ) -> MHD_Result {
+        switch service.begin(head) {
+        case .answer(let response): return respond(connection, response, withBody: head.method != "HEAD")
+        case .take(let exchange):
+            open.withLock { $0 += 1 }
+            place.pointee = Unmanaged.passRetained(OpenRequest(exchange)).toOpaque()
+            return .YES
+        }
+    }
+}
+
+/// A request whose body comes, or which waits for its answer.
+private final class OpenRequest {
+    let exchange: any HTTPExchange
+    private var later: HTTPLater?
+
+    init(_ exchange: any HTTPExchange) { self.exchange = exchange }
+
+    func end(_ connection: OpaquePointer, _ head: HTTPHead) -> MHD_Result {
+        if let later {
+            guard let response = later.response else { return .YES }
+            return respond(connection, response)
+        }
+        switch exchange.end(head) {
+        case .answer(let response): return respond(connection, response)
+        case .later(let begin):
+            let later = HTTPLater(connection)
+            self.later = later
+            MHD_suspend_connection(connection)
+            begin(later)
+            return .YES
+        }
+    }
+}
+
+private func respond(_ connection: OpaquePointer, _ answer: HTTPResponse, withBody: Bool = true) -> MHD_Result {
+    let response: OpaquePointer?
+    switch answer.body {
+    case .bytes(var bytes):
+        if !withBody { bytes = [] }
+        response = MHD_create_response_from_buffer(bytes.count, &bytes, .RESPMEM_MUST_COPY)
+    case .stream(let stream): response = stream.response(connection)
+    }
+    guard let response else { return .NO }
+    defer { MHD_destroy_response(response) }
+    for (name, value) in answer.headers { MHD_add_response_header(response, name, value) }
+    return MHD_queue_response(connection, answer.status, response)
+}

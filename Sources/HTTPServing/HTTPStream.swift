@@ -1,0 +1,116 @@
+import CMicrohttpd
+import Linux
+
+/// A body that comes to be: any thread adds to it, the server's thread sends it. A reader that is too slow is cut off.
+public final class HTTPStream: Sendable {
+    private struct State {
+        var pending: [UInt8] = []
+        /// How much of `pending` is sent.
+        var sent = 0
+        var connection: OpaquePointer?
+        var isSuspended = false
+        var isEnded = false
+        var isCut = false
+    }
+
+    private let state = Monitor(State())
+    private let limit: Int
+    private let onEnd: @Sendable () -> Void
+
+    /// An empty one.
+    ///
+    /// - Parameters:
+    ///   - limit: bytes that may wait for the reader; with more it is cut off.
+    ///   - onEnd: called once, when nothing is sent any more.
+    public init(limit: Int, onEnd: @escaping @Sendable () -> Void) {
+        self.limit = limit
+        self.onEnd = onEnd
+    }
+
+    /// Adds to it; false when there is no reader any more.
+    @discardableResult
+    public func send(_ bytes: [UInt8]) -> Bool {
+        state.withLock { state in
+            guard !state.isEnded, !state.isCut else { return false }
+            if state.pending.count - state.sent + bytes.count > limit {
+                state.isCut = true
+                state.pending = []
+                state.sent = 0
+                if let connection = state.connection { torpor_http_cut(connection) }
+            } else {
+                state.pending += bytes
+            }
+            Self.resume(&state)
+            return !state.isCut
+        }
+    }
+
+    /// Nothing more comes.
+    public func end() {
+        state.withLock { state in
+            state.isEnded = true
+            Self.resume(&state)
+        }
+    }
+
+    private static func resume(_ state: inout State) {
+        guard state.isSuspended, let connection = state.connection else { return }
+        state.isSuspended = false
+        MHD_resume_connection(connection)
+    }
+
+    /// The response that sends it to a connection; nil: out of memory.
+    func response(_ connection: OpaquePointer) -> OpaquePointer? {
+        state.withLock { $0.connection = connection }
+        let context = Unmanaged.passRetained(self).toOpaque()
+        let response = MHD_create_response_from_callback(
+            .max,
+            32 << 10,
+            { context, _, buffer, room in
+                guard let context, let buffer else { return -2 }
+                let stream = Unmanaged<HTTPStream>.fromOpaque(context).takeUnretainedValue()
+                return stream.read(UnsafeMutableRawBufferPointer(start: buffer, count: room))
+            },
+            context,
+            { context in
+                guard let context else { return }
+                Unmanaged<HTTPStream>.fromOpaque(context).takeRetainedValue().close()
+            }
+        )
+        if response == nil { Unmanaged<HTTPStream>.fromOpaque(context).takeRetainedValue().close() }
+        return response
+    }
+
+    /// What the server's thread can send now: so many bytes; -1 is the end, -2 an end in the middle, 0 means that the
+    /// connection sleeps until there is more.
+    private func read(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
+        state.withLock { state in
+            if state.isCut { return -2 }
+            let count = min(buffer.count, state.pending.count - state.sent)
+            if count > 0 {
+                buffer.copyBytes(from: state.pending[state.sent..<state.sent + count])
+                state.sent += count
+                if state.sent == state.pending.count {
+                    state.pending = []
+                    state.sent = 0
+                }
+                return count
+            }
+            if state.isEnded { return -1 }
+            guard let connection = state.connection else { return -2 }
+            state.isSuspended = true
+            MHD_suspend_connection(connection)
+            return 0
+        }
+    }
+
+    private func close() {
+        state.withLock { state in
+            state.connection = nil
+            state.isEnded = true
+            state.isSuspended = false
+            state.pending = []
+        }
+        onEnd()
+    }
+}

@@ -1,0 +1,76 @@
+public import TorporAPI
+
+/// What there is below the dashboard's address.
+public enum WebRoute: Hashable, Sendable {
+    /// A file of the page: its name.
+    case asset(String)
+    /// A token is exchanged for a cookie.
+    case session
+    /// Whether anybody is there; needs no token.
+    case health
+    /// For OpenMetrics.
+    case metrics
+    case apps
+    case app(String)
+    case logs(String)
+    case events
+    case reports
+    case memory
+    case timers
+    case samples
+    case graph
+    case describe
+    case doctor
+    case stream
+    /// Something is done to an app.
+    case verb(String, Verb)
+
+    private static let verbs: [String: Verb] = [
+        "start": .start, "stop": .stop, "restart": .restart, "foreground": .foreground, "background": .background,
+        "suspend": .suspend, "resume": .resume, "kill": .kill, "reset": .reset, "hold": .hold,
+    ]
+
+    /// Reads a path; nil where there is nothing.
+    public init?(path: String) {
+        let parts = path.split(separator: "/", omittingEmptySubsequences: true).map(String.init)
+        switch parts.count {
+        case 0: self = .asset("index.html")
+        case 1 where parts[0] == "healthz": self = .health
+        case 1 where parts[0] == "metrics": self = .metrics
+        case 1 where parts[0] != "api" && !parts[0].hasPrefix("."): self = .asset(parts[0])
+        case 3... where parts[0] == "api" && parts[1] == "v1": self.init(parts: Array(parts.dropFirst(2)))
+        default: return nil
+        }
+    }
+
+    private init?(parts: [String]) {
+        guard parts[0] == "apps", parts.count > 1 else {
+            guard parts.count == 1, let plain = Self.plain[parts[0]] else { return nil }
+            self = plain
+            return
+        }
+        switch (parts.count, parts.last ?? "") {
+        case (2, let name): self = .app(name)
+        case (3, "logs"): self = .logs(parts[1])
+        case (3, let word):
+            guard let verb = Self.verbs[word] else { return nil }
+            self = .verb(parts[1], verb)
+        default: return nil
+        }
+    }
+
+    private static let plain: [String: WebRoute] = [
+        "apps": .apps, "events": .events, "reports": .reports, "memory": .memory, "timers": .timers,
+        "samples": .samples, "graph": .graph, "describe": .describe, "doctor": .doctor, "stream": .stream,
+        "session": .session,
+    ]
+
+    /// The methods that it takes.
+    public var methods: [String] {
+        switch self {
+        case .asset, .health: ["GET", "HEAD"]
+        case .verb, .session: ["POST"]
+        default: ["GET"]
+        }
+    }
+}

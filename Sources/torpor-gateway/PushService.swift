@@ -1,0 +1,99 @@
+import Configuration
+import Gateway
+import HTTPServing
+import Linux
+import Varlink
+
+/// The endpoint for HTTP: each request is a message.
+final class PushService: HTTPService {
+    fileprivate let rules: HTTPRules
+    fileprivate let surroundings: Surroundings
+
+    init(_ rules: HTTPRules, _ surroundings: Surroundings) {
+        self.rules = rules
+        self.surroundings = surroundings
+    }
+
+    func begin(_ head: HTTPHead) -> HTTPBeginning {
+        let verdict =
+            surroundings.stop.isRequested
+            ? .answer(HTTPAnswer(503, "the gateway is ending: try again", headers: ["Retry-After": "2"]))
+            : rules.judge(
+                method: head.method,
+                path: head.path,
+                authorization: head.header("Authorization"),
+                contentLength: head.header("Content-Length")
+            )
+        switch verdict {
+        case .answer(let answer):
+            if answer.status == 401 {
+                surroundings.log.sayOften(.warning, "401", "somebody without a token of ours asked for \(head.path)")
+            }
+            return .answer(HTTPResponse(answer))
+        case .post(let target, let token): return .take(PushExchange(self, target, token))
+        }
+    }
+}
+
+extension HTTPResponse {
+    init(_ answer: HTTPAnswer) {
+        self.init(status: answer.status, json: answer.body, headers: answer.headers.map { ($0.key, $0.value) })
+    }
+}
+
+/// One request that may become a message.
+private final class PushExchange: HTTPExchange {
+    private let service: PushService
+    private let target: HTTPTarget
+    private let token: GatewayToken
+    private var body: [UInt8] = []
+    private var size = 0
+
+    /// So much of a body that is too large is read before it is answered; then the connection ends.
+    private static let patience = 4 << 20
+
+    init(_ service: PushService, _ target: HTTPTarget, _ token: GatewayToken) {
+        self.service = service
+        self.target = target
+        self.token = token
+    }
+
+    func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        size += bytes.count
+        let limit = service.surroundings.maxPayload
+        guard size > limit else {
+            body.append(contentsOf: bytes)
+            return true
+        }
+        body = []
+        return size <= limit + Self.patience
+    }
+
+    func end(_ head: HTTPHead) -> HTTPDecision {
+        let limit = service.surroundings.maxPayload
+        guard size <= limit else { return .answer(HTTPResponse(.tooLarge(limit))) }
+        let push: Push
+        do throws(HTTPRefusal) {
+            push = try service.rules.push(target, token, body: body) { head.header($0) }
+        } catch {
+            return .answer(HTTPResponse(error.answer))
+        }
+        body = []
+        return .later { [surroundings = service.surroundings] later in
+            let isTaken = surroundings.queue.submit(push) { outcome in
+                Self.tell(outcome, push, surroundings.log)
+                later.answer(HTTPResponse(HTTPAnswer(outcome)))
+            }
+            if !isTaken { later.answer(HTTPResponse(.busy)) }
+        }
+    }
+
+    private static func tell(_ outcome: PostOutcome, _ push: Push, _ log: GatewayLog) {
+        switch outcome {
+        case .taken: log.say(.debug, "\(push.sender): \(push.app) \(push.topic)")
+        case .unavailable(let text): log.sayOften(.error, "unavailable", text)
+        case .full(let text), .refused(let text), .unknownApp(let text):
+            log.sayOften(.info, "\(push.sender) \(push.app)", "\(push.sender): \(push.app) \(push.topic): \(text)")
+        }
+    }
+}

@@ -1,0 +1,164 @@
+import Configuration
+import HTTPServing
+import Linux
+import TorporAPI
+import Varlink
+import Web
+
+/// What is answered for a route that has to ask torpord; on a thread of a pool.
+struct Answers: Sendable {
+    let hub: Hub
+    let graph = GraphCache()
+
+    /// The parameters of a request.
+    struct Query: Sendable {
+        var lines: Int64?
+        var since: Int64?
+        var until: Int64?
+        var after: Int64?
+        var limit: Int64?
+        var app: String?
+        var grep: String?
+        var cursor: String?
+        var kinds: Set<String>?
+
+        init(_ head: HTTPHead) {
+            func number(_ name: String) -> Int64? { head.query(name).flatMap { Int64($0) } }
+            lines = number("lines").map { min(max($0, 0), 5000) }
+            since = number("since")
+            until = number("until")
+            after = number("after")
+            limit = number("limit").map { min(max($0, 0), 10_000) }
+            app = head.query("app")
+            grep = head.query("grep").flatMap { $0.isEmpty ? nil : $0 }
+            cursor = head.query("cursor")
+            kinds = head.query("kinds").map { Set($0.split(separator: ",").map(String.init)) }
+        }
+    }
+
+    /// The answer for what only reads.
+    func answer(_ route: WebRoute, _ query: Query, _ link: Link) -> HTTPResponse {
+        do throws(VarlinkClientError) {
+            switch route {
+            case .apps: return HTTPResponse(status: 200, json: try link.call(.list))
+            case .app(let name): return HTTPResponse(status: 200, json: try link.call(.status(app: name)))
+            case .logs(let name):
+                var request = LogsRequest(app: name)
+                request.lines = query.lines ?? 200
+                request.cursor = query.cursor
+                request.grep = query.grep
+                return HTTPResponse(status: 200, json: try link.call(.logs(request)))
+            case .events: return HTTPResponse(status: 200, json: try events(query, link))
+            case .reports: return HTTPResponse(status: 200, json: try link.call(.reports(app: query.app)))
+            case .memory: return HTTPResponse(status: 200, json: try link.call(.memory))
+            case .timers:
+                return HTTPResponse(status: 200, json: try link.call(.timers(apps: query.app.map { [$0] } ?? [])))
+            case .graph: return HTTPResponse(status: 200, json: try graph.json(link))
+            case .describe: return HTTPResponse(status: 200, json: try link.call(.describe))
+            case .doctor: return HTTPResponse(status: 200, json: try link.call(.doctor))
+            default: return HTTPResponse(404, "there is nothing here")
+            }
+        } catch {
+            return HTTPResponse(error)
+        }
+    }
+
+    /// Events as torpord gives them; `kinds` leaves others out.
+    func events(_ query: Query, _ link: Link) throws(VarlinkClientError) -> JSON {
+        var request = EventsRequest()
+        request.app = query.app
+        request.since = query.since
+        request.until = query.until
+        request.after = query.after
+        request.limit = query.limit ?? 500
+        var events: [JSON] = []
+        func take(_ reply: JSON) { events += reply["events"]?.arrayValue ?? [] }
+        let last = try link.call(.events(request)) { take($0) }
+        take(last)
+        if let kinds = query.kinds { events.removeAll { !kinds.contains($0["kind"]?.stringValue ?? "") } }
+        return [
+            "events": .array(events), "sequence": last["sequence"] ?? .null, "incomplete": last["incomplete"] ?? .null,
+        ]
+    }
+
+    /// The longest that a page waits for the end of what it asked for; the page sees each step meanwhile.
+    static let patience = Duration.seconds(20)
+
+    /// Does something to an app.
+    func act(_ verb: Verb, _ name: String, _ body: JSON, _ link: Link) -> HTTPResponse {
+        var request = VerbRequest(verb: verb, apps: [name])
+        request.token = .random()
+        request.force = body["force"]?.boolValue ?? false
+        request.background = body["background"]?.boolValue ?? false
+        request.end = body["end"]?.boolValue ?? false
+        request.wait = body["wait"]?.boolValue ?? true
+        request.reason = body["reason"]?.stringValue
+        request.forMilliseconds = body["for_ms"]?.intValue
+        request.timeoutMilliseconds = Self.patience.microseconds / 1000
+        hub.refresh(underWay: 1)
+        defer { hub.refresh(underWay: -1) }
+        do throws(VarlinkClientError) {
+            let reply = try link.call(.verb(request), within: Self.patience + .seconds(5))
+            let results = reply["results"]?.arrayValue ?? []
+            let failed = results.first { $0["ok"]?.boolValue == false }
+            var object: JSONObject = ["results": .array(results)]
+            if let failed { object["error"] = .string(failed["message"]?.stringValue ?? "it failed") }
+            return HTTPResponse(status: failed == nil ? 200 : 409, json: .object(object))
+        } catch {
+            return HTTPResponse(error)
+        }
+    }
+}
+
+extension HTTPResponse {
+    /// An answer that says what is wrong.
+    init(_ status: UInt32, _ sentence: String, headers: [(name: String, value: String)] = []) {
+        self.init(status: status, json: ["error": .string(sentence)], headers: headers)
+    }
+
+    /// The answer for what torpord refuses, or for that there is none.
+    init(_ error: VarlinkClientError) {
+        guard case .service(let name, let parameters) = error else {
+            self.init(503, "torpord does not answer: \(error)", headers: [("Retry-After", "2")])
+            return
+        }
+        switch name {
+        case ManagerInterface.ErrorName.notPermitted: self.init(403, "\(error)")
+        case ManagerInterface.ErrorName.unknownApp:
+            let nearest = parameters["nearest"]?.stringValue.map { ": did you mean \($0)?" } ?? ""
+            self.init(404, "there is no app \(parameters["name"]?.stringValue ?? "")\(nearest)")
+        case ManagerInterface.ErrorName.failed, ManagerInterface.ErrorName.inJournal: self.init(409, "\(error)")
+        case VarlinkErrorName.invalidParameter:
+            self.init(400, "torpord does not take \(parameters["parameter"]?.stringValue ?? "a parameter")")
+        default: self.init(502, "\(error)")
+        }
+    }
+}
+
+/// What requires what: from the status of each app, which many ask for at once, so it is kept a little.
+final class GraphCache: Sendable {
+    private let kept = Monitor<(at: Duration, json: JSON)?>(nil)
+    private static let age = Duration.seconds(10)
+
+    func json(_ link: Link) throws(VarlinkClientError) -> JSON {
+        let now = Clock.monotonic()
+        if let kept = kept.withLock({ $0 }), now - kept.at < Self.age { return kept.json }
+        var nodes: [JSON] = []
+        for app in try link.call(.list)["apps"]?.arrayValue ?? [] {
+            guard let name = app["name"]?.stringValue else { continue }
+            do throws(VarlinkClientError) {
+                let status = try link.call(.status(app: name))["status"] ?? .null
+                nodes.append([
+                    "name": .string(name), "requires": status["requires"] ?? [], "after": status["after"] ?? [],
+                    "tags": status["tags"] ?? [],
+                ])
+            } catch {
+                // One that is gone meanwhile.
+                guard case .service = error else { throw error }
+            }
+        }
+        let json: JSON = ["apps": .array(nodes)]
+        kept.withLock { $0 = (now, json) }
+        return json
+    }
+}

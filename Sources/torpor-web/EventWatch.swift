@@ -1,0 +1,70 @@
+import Linux
+import TorporAPI
+import Varlink
+import Web
+
+/// A thread that follows torpord's events. When torpord is gone it says so, and goes on with the next one.
+enum EventWatch {
+    /// Errors: out of threads.
+    static func start(socket: String, hub: Hub) throws(Errno) {
+        try WorkerThread.start(named: "events") {
+            var pause = Duration.zero
+            while true {
+                let end = follow(socket, hub) { pause = .zero }
+                hub.take(supervisor: ["connected": false, "message": .string(end)])
+                pause = min(max(pause * 2, .milliseconds(50)), .seconds(2))
+                ThisProcess.sleep(pause)
+            }
+        }
+    }
+
+    /// Follows until it ends, and gives why, in a sentence.
+    private static func follow(_ socket: String, _ hub: Hub, onConnect: () -> Void) -> String {
+        do throws(VarlinkClientError) {
+            let client = try VarlinkClient(path: socket, timeout: .seconds(5))
+            var supervisor = try client.call(ManagerRequest.describe.call, timeoutMilliseconds: 10_000)
+            let refusal = try refusal(client)
+            if case .object(var object) = supervisor {
+                object["connected"] = true
+                object["may_change"] = .bool(refusal == nil)
+                object["refusal"] = .optional(refusal)
+                supervisor = .object(object)
+            }
+            var request = EventsRequest()
+            request.follow = true
+            if let newest = hub.state.withLock({ $0.events.newest }) {
+                request.after = newest
+            } else {
+                request.limit = 200
+            }
+            var isTold = false
+            _ = try client.callMore(ManagerRequest.events(request).call) { reply in
+                hub.take(events: reply)
+                guard !isTold else { return }
+                isTold = true
+                onConnect()
+                hub.take(supervisor: supervisor)
+                hub.refresh()
+            }
+            return "torpord ended the connection"
+        } catch {
+            switch error {
+            case .disconnected: return "torpord is gone: waiting for the next one"
+            default: return "\(error)"
+            }
+        }
+    }
+
+    /// Why our user may not change apps; nil when it may. Asked with a name that no app can have: who may is told that
+    /// there is no such app.
+    private static func refusal(_ client: VarlinkClient) throws(VarlinkClientError) -> String? {
+        let question = VerbRequest(verb: .reset, apps: [" "])
+        do throws(VarlinkClientError) {
+            _ = try client.call(ManagerRequest.verb(question).call, timeoutMilliseconds: 10_000)
+        } catch {
+            guard case .service(let name, _) = error else { throw error }
+            return name == ManagerInterface.ErrorName.notPermitted ? "\(error)" : nil
+        }
+        return nil
+    }
+}

@@ -1,0 +1,246 @@
+import Bearer
+import Configuration
+import HTTPServing
+import Linux
+import TorporAPI
+import Varlink
+import Web
+
+/// All that the dashboard's server answers.
+final class WebService: HTTPService {
+    let hub: Hub
+    let readers: WorkPool
+    private let hosts: HostRule
+    private let access: WebAccess
+    private let isReadOnly: Bool
+    private let assets: Assets
+    private let answers: Answers
+    private let doers: WorkPool
+    private let tries = Monitor(TryLimit(most: 10))
+
+    init(_ options: WebOptions, token: [UInt8]?, socket: String) throws {
+        hub = Hub()
+        hosts = HostRule(options.address, further: options.hosts)
+        access = WebAccess(token: token, address: options.address)
+        isReadOnly = options.isReadOnly
+        assets = Assets(folder: options.assets)
+        answers = Answers(hub: hub)
+        readers = try WorkPool(named: "readers", socket: socket, threads: 3, limit: 64)
+        doers = try WorkPool(named: "doers", socket: socket, threads: 4, limit: 32)
+        try EventWatch.start(socket: socket, hub: hub)
+        try AppWatch.start(socket: socket, hub: hub)
+    }
+
+    func begin(_ head: HTTPHead) -> HTTPBeginning {
+        switch judge(head) {
+        case .answer(let response): .answer(response.secured)
+        case .take(let exchange): .take(exchange)
+        }
+    }
+
+    private func judge(_ head: HTTPHead) -> HTTPBeginning {
+        guard hosts.allows(head.header("Host")) else {
+            return .answer(HTTPResponse(421, "this is the dashboard of Torpor, which has another name: see --host"))
+        }
+        guard let route = WebRoute(path: head.path) else { return .answer(HTTPResponse(404, "there is nothing here")) }
+        guard route.methods.contains(head.method) else {
+            let allowed = route.methods.joined(separator: ", ")
+            return .answer(HTTPResponse(405, "the method is \(allowed) here", headers: [("Allow", allowed)]))
+        }
+        switch route {
+        case .health: return .answer(HTTPResponse(status: 200, json: ["status": "ok"]))
+        case .asset(let name):
+            if name == "index.html", let token = head.query("token") { return .answer(enter(token, .redirect)) }
+            guard let answer = assets.answer(name, knownTag: head.header("If-None-Match")) else {
+                return .answer(HTTPResponse(404, "there is nothing here"))
+            }
+            return .answer(answer)
+        default: break
+        }
+        if route != .session, let refusal = refusal(head) { return .answer(refusal) }
+        if head.method == "POST" {
+            if let refusal = refusalOfPost(head, route) { return .answer(refusal) }
+            return .take(PostExchange { [self] body in post(route, body) })
+        }
+        let query = Answers.Query(head)
+        let lastEvent = (head.header("Last-Event-ID") ?? head.query("last_event_id")).flatMap { Int64($0) }
+        return .take(PostExchange { [self] _ in get(route, query, lastEvent) })
+    }
+
+    // MARK: Access
+
+    /// Why somebody may not come in; nil: may.
+    private func refusal(_ head: HTTPHead) -> HTTPResponse? {
+        let verdict = access.judge(
+            authorization: head.header("Authorization"),
+            cookie: head.cookie(access.cookieName)
+        )
+        switch verdict {
+        case .cookie, .socket: return nil
+        case .missing: return .unauthorized
+        case .bearer, .wrong: return count(isRight: verdict == .bearer) ? nil : refusalOfToken(verdict == .bearer)
+        }
+    }
+
+    /// Whether a token that is right may count: where many wrong ones were tried in this second, none is looked at.
+    private func count(isRight: Bool) -> Bool {
+        let second = Clock.monotonic().components.seconds
+        return tries.withLock { tries in
+            guard tries.allows(at: second) else { return false }
+            if !isRight { tries.fail(at: second) }
+            return isRight
+        }
+    }
+
+    private func refusalOfToken(_ wasRight: Bool) -> HTTPResponse {
+        let second = Clock.monotonic().components.seconds
+        let isLimited = wasRight || tries.withLock { !$0.allows(at: second) }
+        guard isLimited else { return .unauthorized }
+        return HTTPResponse(429, "too many wrong tokens: try again in a second", headers: [("Retry-After", "1")])
+    }
+
+    private enum Entrance { case redirect, answer }
+
+    /// Somebody shows the token, to get a cookie for it.
+    private func enter(_ token: String, _ manner: Entrance) -> HTTPResponse {
+        let isRight = access.isToken(Array(token.utf8))
+        guard count(isRight: isRight) else {
+            // A page without access says itself what to do.
+            if manner == .redirect { return HTTPResponse(status: 303, headers: [("Location", "/")], body: .bytes([])) }
+            return refusalOfToken(isRight)
+        }
+        let cookie = access.needsToken ? [("Set-Cookie", access.setCookie)] : []
+        switch manner {
+        case .redirect: return HTTPResponse(status: 303, headers: cookie + [("Location", "/")], body: .bytes([]))
+        case .answer: return HTTPResponse(status: 200, json: ["ok": true], headers: cookie)
+        }
+    }
+
+    /// Why something is not changed that somebody with access asks for; nil: it is.
+    private func refusalOfPost(_ head: HTTPHead, _ route: WebRoute) -> HTTPResponse? {
+        guard head.header("X-Torpor-Request") != nil else {
+            return HTTPResponse(403, "what changes something has the header X-Torpor-Request: 1")
+        }
+        let isOurs = OriginRule.allows(
+            origin: head.header("Origin"),
+            fetchSite: head.header("Sec-Fetch-Site"),
+            host: head.header("Host"),
+            hasBearer: head.header("Authorization") != nil || !access.needsToken || route == .session
+        )
+        guard isOurs else { return HTTPResponse(403, "this does not come from the dashboard's own page") }
+        if case .verb = route, isReadOnly {
+            return HTTPResponse(403, "this dashboard only shows: it was started with --read-only")
+        }
+        if let length = head.header("Content-Length").flatMap({ UInt64($0) }), length > UInt64(PostExchange.limit) {
+            return HTTPResponse(413, "that is too much")
+        }
+        return nil
+    }
+
+    // MARK: Answers
+
+    private func post(_ route: WebRoute, _ body: [UInt8]) -> HTTPDecision {
+        let json: JSON
+        do throws(JSONError) {
+            json = body.isEmpty ? .emptyObject : try JSON.parse(body)
+        } catch {
+            return .answer(HTTPResponse(400, "the body is \(error)").secured)
+        }
+        guard case .verb(let name, let verb) = route else {
+            return .answer(enter(json["token"]?.stringValue ?? "", .answer).secured)
+        }
+        // Exactly one app: no pattern.
+        if let problem = GatewayNames.problem(app: name) {
+            return .answer(HTTPResponse(404, "there is no app of that name: \(problem)").secured)
+        }
+        return later(doers) { [answers] link in answers.act(verb, name, json, link) }
+    }
+
+    private func get(_ route: WebRoute, _ query: Answers.Query, _ lastEvent: Int64?) -> HTTPDecision {
+        hub.look()
+        switch route {
+        case .samples: return .answer(HTTPResponse(status: 200, json: hub.state.withLock { $0.samples.json }).secured)
+        case .stream: return later(readers) { [self] link in stream(after: lastEvent, link) }
+        case .metrics: return later(readers) { metrics($0) }
+        default: return later(readers) { [answers] link in answers.answer(route, query, link) }
+        }
+    }
+
+    private func later(_ pool: WorkPool, _ job: @escaping @Sendable (Link) -> HTTPResponse) -> HTTPDecision {
+        .later { later in
+            let isTaken = pool.submit { link in later.answer(job(link).secured) }
+            guard !isTaken else { return }
+            let busy = HTTPResponse(503, "too many requests wait: try again", headers: [("Retry-After", "1")])
+            later.answer(busy.secured)
+        }
+    }
+
+    /// A stream for a page. What it missed is fetched before, where it is not here any more.
+    private func stream(after last: Int64?, _ link: Link) -> HTTPResponse {
+        var missed: [JSON] = []
+        if let last, !hub.knows(eventsAfter: last) {
+            var request = EventsRequest()
+            request.after = last
+            request.limit = 2000
+            missed = (try? link.call(.events(request)))?["events"]?.arrayValue ?? []
+        }
+        // A page begins with how it is now, not two seconds ago.
+        if let apps = (try? link.call(.list, within: .seconds(5)))?["apps"]?.arrayValue { hub.take(apps: apps) }
+        let number = hub.nextPage()
+        let stream = HTTPStream(limit: Hub.mostPending) { [hub] in hub.close(number) }
+        guard hub.open(stream, number: number, after: last, missed: missed) else {
+            return HTTPResponse(503, "too many pages are open", headers: [("Retry-After", "5")])
+        }
+        return HTTPResponse(
+            status: 200,
+            headers: [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"), ("X-Accel-Buffering", "no")],
+            body: .stream(stream)
+        )
+    }
+}
+
+/// A request whose body is small, and decides nothing before it is whole.
+private final class PostExchange: HTTPExchange {
+    static let limit = 16 << 10
+    private var body: [UInt8] = []
+    private let decide: ([UInt8]) -> HTTPDecision
+
+    init(_ decide: @escaping ([UInt8]) -> HTTPDecision) { self.decide = decide }
+
+    func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        guard body.count + bytes.count <= Self.limit else { return false }
+        body += bytes
+        return true
+    }
+
+    func end(_ head: HTTPHead) -> HTTPDecision { decide(body) }
+}
+
+extension HTTPResponse {
+    fileprivate static var unauthorized: HTTPResponse {
+        HTTPResponse(
+            401,
+            "open the link that torpor-web printed at its start, or send Authorization: Bearer TOKEN",
+            headers: [("WWW-Authenticate", "Bearer realm=\"torpor-web\"")]
+        )
+    }
+
+    /// With what every answer says to a browser: nothing from elsewhere, nothing inline, no frame around it.
+    fileprivate var secured: HTTPResponse {
+        var response = self
+        response.headers += [
+            (
+                "Content-Security-Policy",
+                "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+                    + "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+            ),
+            ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "no-referrer"),
+            ("Cross-Origin-Opener-Policy", "same-origin"), ("Cross-Origin-Resource-Policy", "same-origin"),
+            ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),
+        ]
+        if !headers.contains(where: { $0.name == "Cache-Control" }) {
+            response.headers.append(("Cache-Control", "no-store"))
+        }
+        return response
+    }
+}
