@@ -6,11 +6,13 @@ import Web
 /// A thread that follows torpord's events. When torpord is gone it says so, and goes on with the next one.
 enum EventWatch {
     /// Errors: out of threads.
-    static func start(socket: String, hub: Hub) throws(Errno) {
+    ///
+    /// - Parameter refusal: why nobody may change anything, whatever torpord says.
+    static func start(socket: String, hub: Hub, refusal: String?) throws(Errno) {
         try WorkerThread.start(named: "events") {
             var pause = Duration.zero
             while true {
-                let end = follow(socket, hub) { pause = .zero }
+                let end = follow(socket, hub, refusal) { pause = .zero }
                 hub.take(supervisor: ["connected": false, "message": .string(end)])
                 pause = min(max(pause * 2, .milliseconds(50)), .seconds(2))
                 ThisProcess.sleep(pause)
@@ -19,11 +21,11 @@ enum EventWatch {
     }
 
     /// Follows until it ends, and gives why, in a sentence.
-    private static func follow(_ socket: String, _ hub: Hub, onConnect: () -> Void) -> String {
+    private static func follow(_ socket: String, _ hub: Hub, _ general: String?, onConnect: () -> Void) -> String {
         do throws(VarlinkClientError) {
             let client = try VarlinkClient(path: socket, timeout: .seconds(5))
             var supervisor = try client.call(ManagerRequest.describe.call, timeoutMilliseconds: 10_000)
-            let refusal = try refusal(client)
+            let refusal = if let general { general } else { try refusal(client) }
             if case .object(var object) = supervisor {
                 object["connected"] = true
                 object["may_change"] = .bool(refusal == nil)

@@ -16,6 +16,7 @@ final class WebService: HTTPService {
     private let assets: Assets
     private let answers: Answers
     private let doers: WorkPool
+    private static let onlyShows = "this dashboard only shows: it was started with --read-only"
     private let tries = Monitor(TryLimit(most: 10))
 
     init(_ options: WebOptions, token: [UInt8]?, socket: String) throws {
@@ -27,7 +28,7 @@ final class WebService: HTTPService {
         answers = Answers(hub: hub)
         readers = try WorkPool(named: "readers", socket: socket, threads: 3, limit: 64)
         doers = try WorkPool(named: "doers", socket: socket, threads: 4, limit: 32)
-        try EventWatch.start(socket: socket, hub: hub)
+        try EventWatch.start(socket: socket, hub: hub, refusal: options.isReadOnly ? Self.onlyShows : nil)
         try AppWatch.start(socket: socket, hub: hub)
     }
 
@@ -129,7 +130,7 @@ final class WebService: HTTPService {
         )
         guard isOurs else { return HTTPResponse(403, "this does not come from the dashboard's own page") }
         if case .verb = route, isReadOnly {
-            return HTTPResponse(403, "this dashboard only shows: it was started with --read-only")
+            return HTTPResponse(403, Self.onlyShows)
         }
         if let length = head.header("Content-Length").flatMap({ UInt64($0) }), length > UInt64(PostExchange.limit) {
             return HTTPResponse(413, "that is too much")

@@ -1,1 +1,121 @@
-// later
+// Curves and areas over time, with marks of what was evicted and gaps where nobody looked.
+import { h, s, showTip } from "./dom.js";
+import { time } from "./format.js";
+import { ticks } from "./timeline.js";
+
+const LEFT = 64;
+const RIGHT = 10;
+const FOOT = 22;
+
+/** A picture of numbers over time. `series`: {label, look, value(sample), isArea}, areas stand upon each other. */
+export class Chart {
+  constructor({ title, height, series, most, format }) {
+    Object.assign(this, { title, height, series, most, format });
+    this.svg = s("svg", { class: "chart", height, role: "img", "aria-label": title });
+    this.element = h("div", {}, this.svg);
+    this.data = { samples: [], evictions: [], gaps: [], from: 0, to: 1 };
+    this.svg.addEventListener("pointermove", (event) => this.hover(event));
+    this.svg.addEventListener("pointerleave", () => { this.at = null; showTip(""); this.draw(); });
+    this.resize = new ResizeObserver(() => this.draw());
+    this.resize.observe(this.element);
+  }
+
+  end() {
+    this.resize.disconnect();
+    showTip("");
+  }
+
+  show(data) {
+    this.data = data;
+    this.draw();
+  }
+
+  draw() {
+    const { samples, evictions, gaps, from, to } = this.data;
+    const width = Math.max(260, this.element.clientWidth);
+    const bottom = this.height - FOOT;
+    const most = Math.max(1e-9, this.most(samples));
+    this.x = (at) => LEFT + (width - LEFT - RIGHT) * (at - from) / (to - from);
+    const y = (value) => bottom - (bottom - 12) * Math.min(1, value / most);
+    this.svg.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
+    const parts = [0, .25, .5, .75, 1].flatMap((part) => [
+      s("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(most * part), y2: y(most * part) }),
+      part % .5 ? null : s("text", { x: LEFT - 8, y: y(most * part) + 4, "text-anchor": "end" }, this.format(most * part)),
+    ]).filter(Boolean);
+    for (const [at, text] of ticks(from, to, width)) {
+      parts.push(s("text", { x: this.x(at), y: this.height - 5, "text-anchor": "middle" }, text));
+    }
+    for (const gap of gaps) {
+      const left = Math.max(LEFT, this.x(gap.from));
+      const wide = Math.min(width - RIGHT, this.x(gap.to ?? to)) - left;
+      if (wide > 1) parts.push(s("rect", { class: "gap", x: left, y: 12, width: wide, height: bottom - 12 }, s("title", {}, gap.why)));
+    }
+    for (const run of this.runs(samples)) this.drawRun(parts, run, y);
+    let lastLabel = -Infinity;
+    for (const eviction of evictions) {
+      const at = this.x(eviction.at);
+      if (at < LEFT || at > width - RIGHT) continue;
+      parts.push(s("line", { class: "mark", x1: at, x2: at, y1: 12, y2: bottom }, s("title", {}, `${eviction.app} ${eviction.text}`)));
+      if (at - lastLabel > 70) {
+        const isLate = at > width - 110;
+        parts.push(s("text", { class: "marked", x: isLate ? at - 4 : at + 4, y: 22, "text-anchor": isLate ? "end" : "start" }, `✕ ${eviction.app}`));
+        lastLabel = at;
+      }
+    }
+    if (this.at) parts.push(s("line", { class: "cursor", x1: this.x(this.at), x2: this.x(this.at), y1: 12, y2: bottom }));
+    this.svg.replaceChildren(...parts);
+    const last = samples.at(-1);
+    if (last) this.svg.setAttribute("aria-label", `${this.title}. Now: ${this.series.map((one) => `${one.label} ${this.format(one.value(last) ?? 0)}`).join(", ")}`);
+  }
+
+  /** Samples without a hole between them. */
+  runs(samples) {
+    const runs = [];
+    let run = [];
+    for (const sample of samples) {
+      if (run.length && sample.at - run.at(-1).at > 15e6) { runs.push(run); run = []; }
+      run.push(sample);
+    }
+    if (run.length) runs.push(run);
+    // Not more points than can be seen.
+    return runs.map((points) => {
+      const step = Math.ceil(points.length / 600);
+      return points.filter((_, index) => index % step === 0 || index === points.length - 1);
+    });
+  }
+
+  drawRun(parts, run, y) {
+    const bases = run.map(() => 0);
+    for (const one of this.series) {
+      const values = run.map((sample) => one.value(sample) ?? 0);
+      const point = (value, index) => `${this.x(run[index].at).toFixed(1)} ${y(value).toFixed(1)}`;
+      if (!one.isArea) {
+        parts.push(s("path", { class: `curve ${one.look}`, "fill-opacity": 0, d: `M${values.map(point).join("L")}` }));
+        continue;
+      }
+      const tops = values.map((value, index) => bases[index] + value);
+      const back = bases.map(point).reverse();
+      parts.push(s("path", { class: one.look, "stroke-width": 0, d: `M${tops.map(point).join("L")}L${back.join("L")}Z` }));
+      tops.forEach((top, index) => { bases[index] = top; });
+    }
+  }
+
+  hover(event) {
+    const box = this.svg.getBoundingClientRect();
+    const at = event.clientX - box.left;
+    let near = null;
+    for (const sample of this.data.samples) {
+      if (!near || Math.abs(this.x(sample.at) - at) < Math.abs(this.x(near.at) - at)) near = sample;
+    }
+    if (!near || Math.abs(this.x(near.at) - at) > 40) { this.at = null; showTip(""); return; }
+    this.at = near.at;
+    this.draw();
+    const lines = [...this.series].reverse().filter((one) => one.value(near)).map((one) => `${one.label}: ${this.format(one.value(near))}`);
+    showTip([time(near.at), ...lines].join("\n"), event.clientX, event.clientY);
+  }
+
+  legend() {
+    return h("div", { class: "legend" }, [...this.series].reverse().map((one) =>
+      h("span", {}, s("svg", { viewBox: "0 0 12 12", "aria-hidden": "true" }, s("rect", { class: one.look, width: 12, height: one.isArea ? 12 : 4, y: one.isArea ? 0 : 4, rx: 2 })), one.label)));
+  }
+}
