@@ -15,6 +15,9 @@ PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3
 # Servers that tests start by themselves.
 SERVERS := nats-server mosquitto mosquitto-clients gpsd gpsd-clients
 
+# The browser in which the dashboard is tested, and which takes its pictures.
+BROWSER := chromium chromium-driver fonts-inter
+
 # What makes the Debian package and looks at it.
 DEB := dpkg-dev binutils chrpath lintian man-db python3 shellcheck
 
@@ -24,7 +27,7 @@ PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb demo bench bench-density bench-micro format lint completions deps clean
+.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb demo bench bench-density bench-micro format lint completions deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -41,11 +44,17 @@ release: deps ## Release build, in .build/release
 	$(SWIFT) build -c release --product torpor-keeper
 	$(SWIFT) build -c release --product torpor-policy-host
 	$(SWIFT) build -c release --product torpor-gateway
+	$(SWIFT) build -c release --product torpor-web
 	@for policy in Jetsam Mobile Schedule Server; do $(SWIFT) build -c release --product $${policy}Policy || exit 1; done
 
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
-	@scripts/install-packages $(SERVERS)
+	@scripts/install-packages $(SERVERS) $(BROWSER)
 	@scripts/run-tests $(FILTER)
+
+screenshots-web: deps ## Take the pictures of docs/web.md of a fleet of apps (six minutes)
+	@scripts/install-packages $(BROWSER)
+	@for product in torpord torpor-keeper torpor-web; do $(SWIFT) build --product $$product || exit 1; done
+	scripts/screenshots-web
 
 test-systemd: release ## The package on a booted systemd, in a container (root; FILTER=… for some)
 	@scripts/install-packages $(MACHINES)
@@ -65,11 +74,12 @@ chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEE
 	$(SWIFT) build --build-tests
 	TORPOR_CHAOS_ROUNDS=$(ROUNDS) TORPOR_CHAOS_SEED=$(SEED) $(SWIFT) test --skip-build --filter ChaosTests
 
-deb: release ## Make the Debian packages .build/deb/torpor_VERSION_ARCH.deb and torpor-gateway_VERSION_ARCH.deb
+deb: release ## Make the Debian packages torpor, torpor-gateway and torpor-web in .build/deb
 	@scripts/install-packages $(DEB)
 	@packaging/deb/build
 	@packaging/deb/build-gateway
-	@lintian --fail-on error,warning --allow-root .build/deb/torpor{,-gateway}_*_$$(dpkg --print-architecture).deb
+	@packaging/deb/build-web
+	@lintian --fail-on error,warning --allow-root .build/deb/torpor{,-gateway,-web}_*_$$(dpkg --print-architecture).deb
 
 test-deb: release ## Install, upgrade, remove and purge the package on a bare Debian 12
 	@scripts/install-packages $(DEB) mmdebstrap

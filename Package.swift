@@ -211,7 +211,8 @@ let package = Package(
         .executableTarget(
             name: "torpor-web",
             dependencies: [
-                "AppConnection", "Bearer", "CWebAssets", "Configuration", "HTTPServing", "Linux", "TorporAPI", "Varlink",
+                "AppConnection", "Bearer", "CWebAssets", "Configuration", "HTTPServing", "Linux", "TorporAPI",
+                "Varlink",
                 "Web",
             ],
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]

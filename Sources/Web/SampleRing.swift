@@ -1,7 +1,7 @@
 public import Varlink
 
 /// Memory and pressure at a moment.
-public struct Sample: Hashable, Sendable {
+public struct Sample: Sendable {
     /// Microseconds since 1970.
     public var at: Int64
     /// Bytes that the machine has.
@@ -42,9 +42,6 @@ public struct Sample: Hashable, Sendable {
 
     /// So many apps a sample are told apart; the others together have no name.
     public static let mostApps = 16
-
-    public static func == (one: Sample, other: Sample) -> Bool { one.json == other.json }
-    public func hash(into hasher: inout Hasher) { hasher.combine(at) }
 
     /// It as an object.
     public var json: JSON {

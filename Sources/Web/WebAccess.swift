@@ -1,4 +1,4 @@
-public import Bearer
+import Bearer
 
 /// Who may come in: by a token, by the cookie that it was exchanged for, or, at a Unix socket without a token, everybody
 /// whom the socket's permissions let in.

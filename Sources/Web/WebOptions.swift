@@ -54,7 +54,8 @@ public struct WebOptions: Hashable, Sendable {
                 let text = try value()
                 guard let address = ListenAddress(text) else {
                     throw Problem(
-                        description: "\(text) is no address to listen at: write 127.0.0.1:7878, [::1]:7878 or unix:/path"
+                        description: "\(text) is no address to listen at: write 127.0.0.1:7878, [::1]:7878 or "
+                            + "unix:/path"
                     )
                 }
                 self.address = address

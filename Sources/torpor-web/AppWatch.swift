@@ -13,6 +13,9 @@ enum AppWatch {
     private static let shortest = Duration.milliseconds(80)
     private static let heartbeat = Duration.seconds(10)
 
+    /// What stands before `/proc`, as for torpord.
+    private static let root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+
     /// Errors: out of threads.
     static func start(socket: String, hub: Hub) throws(Errno) {
         try WorkerThread.start(named: "apps") {
@@ -58,8 +61,8 @@ enum AppWatch {
 
     /// The machine's memory, and what of it the apps have.
     private static func sample(_ apps: [JSON]) -> Sample? {
-        guard let memory = MachineMemory() else { return nil }
-        let pressure = Pressure(on: .memory)
+        guard let memory = MachineMemory(root: root) else { return nil }
+        let pressure = Pressure(on: .memory, root: root)
         return Sample(
             at: Clock.realtimeMicroseconds(),
             total: memory.total,

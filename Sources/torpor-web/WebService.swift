@@ -27,7 +27,13 @@ final class WebService: HTTPService {
         assets = Assets(folder: options.assets)
         answers = Answers(hub: hub)
         readers = try WorkPool(named: "readers", socket: socket, threads: 3, limit: 64)
-        doers = try WorkPool(named: "doers", socket: socket, threads: 4, limit: 32)
+        doers = try WorkPool(
+            named: "doers",
+            socket: socket,
+            patience: Answers.patience + .seconds(5),
+            threads: 4,
+            limit: 32
+        )
         try EventWatch.start(socket: socket, hub: hub, refusal: options.isReadOnly ? Self.onlyShows : nil)
         try AppWatch.start(socket: socket, hub: hub)
     }
@@ -194,7 +200,9 @@ final class WebService: HTTPService {
         }
         return HTTPResponse(
             status: 200,
-            headers: [("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"), ("X-Accel-Buffering", "no")],
+            headers: [
+                ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"), ("X-Accel-Buffering", "no"),
+            ],
             body: .stream(stream)
         )
     }

@@ -7,10 +7,16 @@ final class Link {
     private let socket: String
     private var client: PersistentVarlinkClient?
 
-    /// How long a torpord that is gone is waited for: a page is told soon, and asks again.
-    private static let patience = Duration.seconds(2)
+    private let patience: Duration
 
-    init(socket: String) { self.socket = socket }
+    /// How long a torpord that is being replaced, or that says nothing, is waited for. One that is not there at all is
+    /// not.
+    static let patience = Duration.seconds(10)
+
+    init(socket: String, patience: Duration = patience) {
+        self.socket = socket
+        self.patience = patience
+    }
 
     /// Calls and gives the last reply; `onReply` gets those before.
     func call(
@@ -30,7 +36,7 @@ final class Link {
 
     private func connected() throws(VarlinkClientError) -> PersistentVarlinkClient {
         if let client { return client }
-        let new = try PersistentVarlinkClient(path: socket, patience: Self.patience)
+        let new = try PersistentVarlinkClient(path: socket, patience: patience)
         client = new
         return new
     }
@@ -46,11 +52,17 @@ final class WorkPool: Sendable {
     private let limit: Int
 
     /// Errors: out of threads.
-    init(named name: String, socket: String, threads: Int, limit: Int) throws(Errno) {
+    init(
+        named name: String,
+        socket: String,
+        patience: Duration = Link.patience,
+        threads: Int,
+        limit: Int
+    ) throws(Errno) {
         self.limit = limit
         for _ in 0..<threads {
             try WorkerThread.start(named: name) { [state] in
-                let link = Link(socket: socket)
+                let link = Link(socket: socket, patience: patience)
                 while true {
                     let job: (@Sendable (Link) -> Void)? = state.wait { state, _ in
                         state.jobs.isEmpty ? nil : state.jobs.removeFirst()

@@ -49,9 +49,9 @@ do {
     let service = try WebService(options, token: token, socket: options.socket ?? ControlSocket.found)
     let server = try HTTPServer(listener, connections: 256, timeout: .seconds(60), service)
     if options.tokenFile == nil, let token {
-        print("http://\(options.address)/?token=\(String(decoding: token, as: UTF8.self))")
+        ThisProcess.write("http://\(options.address)/?token=\(String(decoding: token, as: UTF8.self))\n")
     } else {
-        print("torpor-web listens at \(options.address)")
+        ThisProcess.write("torpor-web listens at \(options.address)\n")
     }
     let notifySocket = ThisProcess.environment("NOTIFY_SOCKET")
     if let notifySocket { try? NotifySpeech.say("READY=1", to: notifySocket) }

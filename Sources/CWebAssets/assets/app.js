@@ -9,7 +9,7 @@ import { machine } from "./machine.js";
 import { memory } from "./memory.js";
 import { overview } from "./overview.js";
 import { reports } from "./reports.js";
-import { connect, on, post, store } from "./store.js";
+import { connect, on, post, probe, store } from "./store.js";
 import { timeline } from "./timeline.js";
 
 const PAGES = [
@@ -115,4 +115,4 @@ addEventListener("unhandledrejection", (event) => toast(event.reason?.message ??
 on("supervisor", tellSupervisor);
 setInterval(tellSupervisor, 2000);
 show();
-connect();
+probe();

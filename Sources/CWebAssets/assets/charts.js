@@ -1,11 +1,20 @@
 // Curves and areas over time, with marks of what was evicted and gaps where nobody looked.
 import { h, s, showTip } from "./dom.js";
-import { time } from "./format.js";
+import { bytes, time } from "./format.js";
 import { ticks } from "./timeline.js";
 
 const LEFT = 64;
 const RIGHT = 10;
 const FOOT = 22;
+
+/** The end of an axis and the step between its lines: round numbers, of bytes those that are round in 1024s. */
+function scale(most, isBytes) {
+  const base = isBytes ? 2 : 10;
+  const rough = Math.max(1e-9, most) / 3;
+  const power = base ** Math.floor(Math.log(rough) / Math.log(base));
+  const step = isBytes ? (power * 2 * 3.2 < most ? power * 2 : power) : [1, 2, 5, 10].map((part) => part * power).find((size) => size >= rough);
+  return [Math.max(1, Math.ceil(most / step - .02)) * step, step];
+}
 
 /** A picture of numbers over time. `series`: {label, look, value(sample), isArea}, areas stand upon each other. */
 export class Chart {
@@ -34,14 +43,14 @@ export class Chart {
     const { samples, evictions, gaps, from, to } = this.data;
     const width = Math.max(260, this.element.clientWidth);
     const bottom = this.height - FOOT;
-    const most = Math.max(1e-9, this.most(samples));
+    const [most, step] = scale(this.most(samples), this.format === bytes);
     this.x = (at) => LEFT + (width - LEFT - RIGHT) * (at - from) / (to - from);
     const y = (value) => bottom - (bottom - 12) * Math.min(1, value / most);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${this.height}`);
-    const parts = [0, .25, .5, .75, 1].flatMap((part) => [
-      s("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(most * part), y2: y(most * part) }),
-      part % .5 ? null : s("text", { x: LEFT - 8, y: y(most * part) + 4, "text-anchor": "end" }, this.format(most * part)),
-    ]).filter(Boolean);
+    const parts = Array.from({ length: Math.round(most / step) + 1 }, (_, index) => index * step).flatMap((value) => [
+      s("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) }),
+      s("text", { x: LEFT - 8, y: y(value) + 4, "text-anchor": "end" }, value ? this.format(value) : "0"),
+    ]);
     for (const [at, text] of ticks(from, to, width)) {
       parts.push(s("text", { x: this.x(at), y: this.height - 5, "text-anchor": "middle" }, text));
     }

@@ -6,7 +6,7 @@ export function bytes(count) {
   if (count === null || count === undefined) return "–";
   let unit = 0;
   while (count >= 1024 && unit < UNITS.length - 1) { count /= 1024; unit += 1; }
-  return `${count < 10 && unit > 1 ? count.toFixed(1) : Math.round(count)} ${UNITS[unit]}`;
+  return `${count < 10 && unit > 1 ? count.toFixed(1).replace(".0", "") : Math.round(count)} ${UNITS[unit]}`;
 }
 
 export function duration(seconds) {

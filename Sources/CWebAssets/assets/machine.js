@@ -25,8 +25,8 @@ export function machine(main) {
   const now = h("div", {}, h("p", { class: "muted" }, "…"));
   main.append(h("div", { class: "head" }, h("h1", {}, "Machine"), h("span", { class: "grow" }), h("button", { type: "button", onclick: () => load() }, "Look again")),
     h("div", { class: "columns" },
-      h("div", {}, card("torpord", now), card("What this machine offers", checks)),
-      h("div", {}, card("If memory were short", next))));
+      card("torpord", now), card("If memory were short", next)),
+    card("What this machine offers", checks));
 
   async function load() {
     const [info, doctor, memory] = await Promise.allSettled([get("describe"), get("doctor"), get("memory")]);
@@ -42,9 +42,9 @@ export function machine(main) {
     } else { now.replaceChildren(h("p", { class: "muted" }, info.reason.message)); }
     if (doctor.status === "fulfilled") {
       const list = [...doctor.value.checks].sort((a, b) => Number(a.ok) - Number(b.ok));
-      checks.replaceChildren(h("dl", { class: "checks" }, list.flatMap((check) => [
+      checks.replaceChildren(h("dl", { class: "checks" }, list.map((check) => h("div", {},
         h("dt", { class: "state" }, sign(check.ok), h("b", {}, check.name), h("span", { class: "unseen" }, check.ok ? "is well" : "is lacking"), h("span", { class: "muted" }, check.value ?? "")),
-        h("dd", { class: "muted small" }, check.message ?? "")])));
+        h("dd", { class: "muted small" }, check.message ?? "")))));
     } else { checks.replaceChildren(h("p", { class: "muted" }, doctor.reason.message)); }
     if (memory.status === "fulfilled") {
       const { policy } = memory.value.memory;

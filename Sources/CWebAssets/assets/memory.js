@@ -9,6 +9,15 @@ import { get, on } from "./store.js";
 const WINDOWS = { "5 min": 300, "15 min": 900, "1 h": 3600 };
 const choice = { window: "5 min" };
 const MOST_APPS = 7;
+const looks = new Map();
+
+/** The colour of an app, which it keeps as long as it is among the largest. */
+function look(name, chosen) {
+  for (const other of [...looks.keys()]) if (!chosen.includes(other)) looks.delete(other);
+  const used = new Set(looks.values());
+  if (!looks.has(name)) looks.set(name, [0, 1, 2, 3, 4, 5, 6].find((index) => !used.has(index)) ?? 6);
+  return `c${looks.get(name)}`;
+}
 
 /** The largest apps of some samples. */
 function largest(samples) {
@@ -32,10 +41,10 @@ export function memory(main) {
   });
   const apps = new Chart({
     title: "Memory of the apps", height: 230, format: bytes, series: [],
-    most: (samples) => 1.12 * Math.max(1, ...samples.map(sum)),
+    most: (samples) => 1.02 * Math.max(1, ...samples.map(sum)),
   });
   const pressure = new Chart({
-    title: "Pressure: part of the time in which work waited for memory", height: 130, format: percent,
+    title: "Pressure: part of the time in which work waited for memory", height: 190, format: percent,
     most: (samples) => Math.max(10, ...samples.map((sample) => sample.some_percent ?? 0)),
     series: [
       { label: "all wait", look: "c5", value: (sample) => sample.full_percent },
@@ -56,7 +65,7 @@ export function memory(main) {
     const chosen = largest(samples);
     if (chosen.join() !== names) {
       names = chosen.join();
-      apps.series = chosen.map((name, index) => ({ label: name, look: `c${index}`, isArea: true, value: (sample) => sample.apps[name] ?? 0 }));
+      apps.series = chosen.map((name) => ({ label: name, look: look(name, chosen), isArea: true, value: (sample) => sample.apps[name] ?? 0 }));
       apps.series.push({ label: "others", look: "c7", isArea: true,
         value: (sample) => Object.entries(sample.apps).reduce((rest, [name, size]) => chosen.includes(name) ? rest : rest + size, 0) });
       legend.replaceChildren(apps.legend());

@@ -78,8 +78,10 @@ class Row {
 
 /** The last event of each app that people care about. */
 const lastEvents = new Map();
-on("events", (event) => {
-  if (event.app && event.kind !== "message") lastEvents.set(event.app, event);
+const isOfInterest = (event) => event.app && !["message", "request", "signal", "transition"].includes(event.kind);
+on("events", (event) => { if (isOfInterest(event)) lastEvents.set(event.app, event); });
+on("past", () => {
+  for (const event of store.events) if (isOfInterest(event)) lastEvents.set(event.app, event);
 });
 on("apps", ({ moved }) => {
   for (const [, app] of moved ?? []) announce(`${app.name} is ${WORDS[shown(app)]}`);
@@ -158,6 +160,6 @@ export function overview(main) {
   const timer = setInterval(() => {
     for (const app of store.apps.values()) rows.get(app.name)?.tick(app);
   }, 1000);
-  const ends = [on("apps", update), on("supervisor", update), () => clearInterval(timer)];
+  const ends = [on("apps", update), on("supervisor", update), on("past", update), () => clearInterval(timer)];
   return () => ends.forEach((end) => end());
 }

@@ -57,6 +57,19 @@ function onSnapshot(data) {
   store.isOnline = true;
   tell("supervisor");
   tell("apps", { changed: data.apps, isWhole: true });
+  if (!hasPast) loadPast();
+}
+
+let hasPast = false;
+/** What happened before the page was opened. */
+async function loadPast() {
+  hasPast = true;
+  try {
+    const { events } = await get("events?limit=1000");
+    const first = store.events[0]?.sequence ?? Infinity;
+    store.events.unshift(...events.filter((event) => event.sequence < first));
+    tell("past");
+  } catch { hasPast = false; }
 }
 
 function onApps(data) {
@@ -110,7 +123,7 @@ export function connect() {
 }
 
 /** Finds out why there is no stream: without access it is of no use to ask on. */
-async function probe() {
+export async function probe() {
   try {
     const answer = await fetch("/api/v1/describe");
     if (answer.status === 401) {

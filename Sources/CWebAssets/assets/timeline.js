@@ -1,5 +1,5 @@
 // The states of apps over time, one lane each: the higher, the more an app may do.
-import { setText, showTip, h, s } from "./dom.js";
+import { setAttribute, setText, showTip, h, s } from "./dom.js";
 import { duration, time } from "./format.js";
 import { HEIGHTS, STATES, WORDS, shown, symbol } from "./states.js";
 import { get, on, store } from "./store.js";
@@ -65,6 +65,9 @@ export class Lanes {
     this.said = h("p", { class: "unseen", "aria-live": "polite" });
     this.element = h("div", {}, this.svg, this.said);
     this.lanes = new Map();
+    /** The elements of lanes stay, so that what is focused stays it. */
+    this.groups = new Map();
+    this.grid = this.svg.appendChild(s("g"));
     this.picked = null;
     this.svg.addEventListener("pointermove", (event) => this.hover(event));
     this.svg.addEventListener("pointerleave", () => this.pick(null));
@@ -103,18 +106,23 @@ export class Lanes {
     const x = (at) => label + (width - label - RIGHT) * (at - from) / (to - from);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.setAttribute("height", height);
-    const focused = document.activeElement?.dataset?.lane;
-    const parts = ticks(from, to, width).flatMap(([at, text]) => [
+    this.grid.replaceChildren(...ticks(from, to, width).flatMap(([at, text]) => [
       s("line", { class: "grid", x1: x(at), x2: x(at), y1: 0, y2: height - 22 }),
       s("text", { x: x(at), y: height - 6, "text-anchor": "middle" }, text),
-    ]);
+    ]));
     this.lanes.clear();
+    for (const [name, group] of this.groups) {
+      if (apps.some((app) => app.name === name)) continue;
+      group.remove();
+      this.groups.delete(name);
+    }
     apps.forEach((app, index) => {
       const top = index * LANE;
       const stretches = this.history.stretches(app, from, to);
       const base = top + LANE - 5;
-      const lane = s("g", { class: "lane", tabindex: 0, role: "img", "data-lane": app.name, "aria-label": describe(app, stretches) });
-      lane.append(s("rect", { x: 0, y: top, width, height: LANE, fill: "transparent" }));
+      const lane = this.group(app.name);
+      setAttribute(lane, "aria-label", describe(app, stretches));
+      lane.replaceChildren(s("rect", { x: 0, y: top, width, height: LANE, fill: "transparent" }));
       if (label) lane.append(s("text", { class: "label", x: 0, y: top + LANE / 2 + 5 }, app.name.length > 15 ? `${app.name.slice(0, 14)}…` : app.name));
       lane.append(s("line", { class: "grid", x1: label, x2: width - RIGHT, y1: base + .5, y2: base + .5 }));
       stretches.forEach((stretch, number) => {
@@ -126,13 +134,20 @@ export class Lanes {
           lane.append(s("path", { class: "hatch", d: hatch(left, x(stretch.to) - 1, base - tall, base) }));
         }
       });
-      lane.addEventListener("keydown", (event) => this.key(event, app.name));
-      lane.addEventListener("blur", () => this.pick(null));
       this.lanes.set(app.name, { stretches, top, x });
-      parts.push(lane);
+      if (this.svg.children[index + 1] !== lane) this.svg.insertBefore(lane, this.svg.children[index + 1] ?? null);
     });
-    this.svg.replaceChildren(...parts);
-    if (focused) this.svg.querySelector(`[data-lane="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  }
+
+  group(name) {
+    let lane = this.groups.get(name);
+    if (!lane) {
+      lane = s("g", { class: "lane", tabindex: 0, role: "img", "data-lane": name });
+      lane.addEventListener("keydown", (event) => this.key(event, name));
+      lane.addEventListener("blur", () => this.pick(null));
+      this.groups.set(name, lane);
+    }
+    return lane;
   }
 
   key(event, name) {

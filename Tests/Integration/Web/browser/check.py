@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Looks at the dashboard in a real Chromium: check.py URL TOKEN APP PID AXE, where APP is one that runs as PID, says
+`line N` all the time, and has others beside it. Each check says what it saw; the first that fails ends it with 1."""
+import json
+import sys
+import time
+import urllib.request
+
+from webdriver import Browser, Problem
+
+PAGES = ["#/", "#/timeline", "#/memory", "#/events", "#/reports", "#/graph", "#/machine"]
+url, token, app, pid, axe = sys.argv[1:]
+browser = None
+
+
+def letter():
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[0]
+
+
+def expect(is_so, what):
+    if not is_so:
+        raise Problem(f"it is not so that {what}")
+
+
+def ask(verb):
+    request = urllib.request.Request(f"{url}/api/v1/apps/{app}/{verb}", b"{}", {
+        "Authorization": f"Bearer {token}", "X-Torpor-Request": "1"}, method="POST")
+    urllib.request.urlopen(request, timeout=20).read()
+
+
+def row(state):
+    script = "return document.querySelector(`tr[data-app=\"${arguments[0]}\"]`)?.dataset.state === arguments[1]"
+    browser.wait(script, app, state, what=f"the row of {app} shows {state}")
+
+
+def page(address):
+    browser.run("location.hash = arguments[0]", address)
+    browser.wait("return document.querySelector('h1') !== null")
+
+
+def enters():
+    browser.go(url + "/")
+    browser.wait("return document.querySelector('.enter input') !== null", what="who has no access is asked for the token")
+    # The refusals before it are the only thing that the console may say.
+    lines = browser.console()
+    expect(all("401" in line for line in lines), "the console says nothing but 401: " + json.dumps(lines))
+    browser.go(f"{url}/?token={token}")
+    row("active")
+    expect(browser.run("return location.search === ''"), "the token is gone from the address")
+    expect("torpor-web" not in browser.run("return document.cookie"), "no script sees the cookie")
+
+
+def suspends():
+    browser.click(f'tr[data-app="{app}"] button[data-verb="suspend"]')
+    row("suspended")
+    expect(letter() == "T", f"/proc/{pid}/stat says T")
+    text = browser.run("return document.querySelector(`tr[data-app=\"${arguments[0]}\"] .stateful`).textContent", app)
+    expect("suspended" in text, "the row has the word")
+    expect(browser.run("return document.querySelector(`tr[data-app=\"${arguments[0]}\"] .stateful svg`) !== null", app), "it has the symbol")
+    began = time.monotonic()
+    ask("resume")
+    row("background")
+    expect(time.monotonic() - began < 2, "what somebody else does is seen at once")
+    expect(letter() != "T", "it runs again")
+
+
+def asks_before_it_stops():
+    browser.click(f'tr[data-app="{app}"] .menu > button')
+    browser.click(f'tr[data-app="{app}"] button[data-verb="stop"]')
+    browser.wait("return document.querySelector('dialog[open]')?.textContent.includes('Stop')", what="it asks before it stops an app")
+    browser.type("\ue00c")
+    browser.wait("return !document.querySelector('dialog[open]')")
+    expect(letter() != "", "it runs on after Escape")
+
+
+def filters():
+    browser.run("document.activeElement?.blur()")
+    browser.type("/")
+    expect(browser.run("return document.activeElement.id") == "filter", "/ leads to the filter")
+    browser.type("quiet")
+    browser.wait("return document.querySelectorAll('tr.row').length === 1", what="one row is left")
+    browser.type("\ue003" * 5 + "\ue00c")
+    browser.wait("return document.querySelectorAll('tr.row').length > 2", what="all rows are back")
+    browser.type("j")
+    expect(browser.run("return document.activeElement.className") == "name", "j leads to a row")
+    browser.click('.chip[data-state="background"]')
+    browser.wait("return [...document.querySelectorAll('tr.row')].every((row) => row.dataset.state === 'background')")
+    browser.click('.chip[data-state="background"]')
+    browser.run("document.activeElement?.blur()")
+    browser.type("?")
+    browser.wait("return document.querySelector('dialog[open] .keys') !== null", what="? shows the keys")
+    browser.type("\ue00c")
+
+
+def shows_the_timeline():
+    page("#/timeline")
+    browser.wait("return document.querySelectorAll('.lane').length >= 3", what="there is a lane for each app")
+    browser.wait("return document.querySelector('.lane .seg.s-suspended') !== null", what="the suspension is in its lane")
+    browser.run("document.querySelector('.lane').focus()")
+    browser.type("\ue012")
+    browser.wait("return document.querySelector('.tip:not([hidden])')?.textContent.length > 5", what="a lane tells states and times")
+
+
+def shows_an_app():
+    page(f"#/app/{app}")
+    browser.wait("return document.querySelectorAll('.log div').length > 3", what="its output is there")
+    last = "return [...document.querySelectorAll('.log[role=log] div')].at(-1)?.textContent"
+    before = browser.run(last)
+    browser.wait(f"{last} !== arguments[0]", before, what="the output goes on")
+    browser.run("const input = document.querySelector('.card input[type=search]'); input.value = '7'; input.dispatchEvent(new Event('input'))")
+    browser.wait("const all = [...document.querySelectorAll('.log[role=log] div span')]; return all.length && all.every((line) => line.textContent.includes('7'))",
+                 what="only lines with the text are shown")
+    browser.wait("return document.querySelector('table .mono') !== null", what="its processes are there")
+    expect(browser.run("return document.querySelector('h1').textContent") == app, "its name is above")
+
+
+def is_hostile_proof():
+    page("#/app/quiet")
+    browser.wait("return [...document.querySelectorAll('.log div')].some((line) => line.textContent.includes('<img'))",
+                 what="what an app writes is text")
+    expect(browser.run("return document.querySelector('main img, main script') === null && !window.hurt"), "and nothing but text")
+
+
+def is_narrow():
+    browser.size(360, 780)
+    for address in PAGES + [f"#/app/{app}"]:
+        page(address)
+        time.sleep(0.3)
+        wide = browser.run("return document.documentElement.scrollWidth")
+        expect(wide <= 360, f"{address} fits into 360 pixels ({wide})")
+    browser.size(1280, 860)
+
+
+def is_accessible():
+    with open(axe, encoding="utf-8") as file:
+        program = file.read()
+    found = []
+    for scheme in ("light", "dark"):
+        browser.scheme(scheme)
+        for address in PAGES + [f"#/app/{app}"]:
+            page(address)
+            time.sleep(0.4)
+            if not browser.run("return window.axe !== undefined"):
+                # By the driver, since the page itself lets no other script in.
+                browser.devtools("Runtime.evaluate", {"expression": program})
+            result = browser.run("return axe.run(document, {resultTypes: ['violations']})")
+            for one in result["violations"]:
+                if one["impact"] in ("serious", "critical"):
+                    found.append(f"{scheme} {address}: {one['id']}: {one['help']}: {one['nodes'][0]['html'][:160]}")
+    expect(not found, "axe finds nothing serious:\n" + "\n".join(found))
+    browser.run("document.getElementById('theme').click()")
+    colours = browser.run("return [document.documentElement.dataset.theme, getComputedStyle(document.documentElement).backgroundColor]")
+    browser.run("document.getElementById('theme').click()")
+    other = browser.run("return [document.documentElement.dataset.theme, getComputedStyle(document.documentElement).backgroundColor]")
+    expect(colours[0] != other[0] and colours[1] != other[1], "the toggle changes the colours")
+
+
+def says_nothing():
+    lines = browser.console()
+    expect(not lines, "the console is empty: " + json.dumps(lines))
+
+
+def main():
+    global browser
+    with Browser() as browser:
+        for check in (enters, suspends, asks_before_it_stops, filters, shows_the_timeline, shows_an_app, is_hostile_proof, is_narrow,
+                      is_accessible, says_nothing):
+            began = time.monotonic()
+            try:
+                check()
+            except Problem as problem:
+                print(f"{check.__name__}: {problem}")
+                print("\n".join(browser.console()))
+                return 1
+            print(f"{check.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+    return 0
+
+
+sys.exit(main())
