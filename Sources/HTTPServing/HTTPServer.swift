@@ -136,12 +136,21 @@ public final class HTTPServer: Sendable {
         _ place: UnsafeMutablePointer<UnsafeMutableRawPointer?>
     ) -> MHD_Result {
         switch service.begin(head) {
-        case .answer(let response): return respond(connection, response, withBody: head.method != "HEAD")
-        case .take(let exchange):
-            open.withLock { $0 += 1 }
-            place.pointee = Unmanaged.passRetained(OpenRequest(exchange)).toOpaque()
-            return .YES
+        case .answer(let response):
+            // Whoever is answered before its body was read is cut off; a GET has none, and its connection goes on.
+            guard head.method == "GET" else { return respond(connection, response, withBody: head.method != "HEAD") }
+            return take(Decided(response), place)
+        case .take(let exchange): return take(exchange, place)
         }
+    }
+
+    private func take(
+        _ exchange: any HTTPExchange,
+        _ place: UnsafeMutablePointer<UnsafeMutableRawPointer?>
+    ) -> MHD_Result {
+        open.withLock { $0 += 1 }
+        place.pointee = Unmanaged.passRetained(OpenRequest(exchange)).toOpaque()
+        return .YES
     }
 }
 
@@ -167,6 +176,16 @@ private final class OpenRequest {
             return .YES
         }
     }
+}
+
+/// A request whose answer is known before its body is.
+private final class Decided: HTTPExchange {
+    private let response: HTTPResponse
+
+    init(_ response: HTTPResponse) { self.response = response }
+
+    func take(_ bytes: UnsafeRawBufferPointer) -> Bool { false }
+    func end(_ head: HTTPHead) -> HTTPDecision { .answer(response) }
 }
 
 private func respond(_ connection: OpaquePointer, _ answer: HTTPResponse, withBody: Bool = true) -> MHD_Result {

@@ -18,7 +18,7 @@ public enum SHA256 {
         ]
         var message = bytes + [0x80]
         message += [UInt8](repeating: 0, count: (120 - message.count % 64) % 64)
-        message += (0..<8).map { UInt8(truncatingIfNeeded: UInt64(bytes.count) * 8 >> (56 - 8 * UInt64($0))) }
+        message += (0..<8).map { UInt8(truncatingIfNeeded: (UInt64(bytes.count) * 8) >> (56 - 8 * UInt64($0))) }
         var words = [UInt32](repeating: 0, count: 64)
         for start in stride(from: 0, to: message.count, by: 64) {
             for index in 0..<16 {

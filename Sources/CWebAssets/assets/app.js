@@ -62,7 +62,8 @@ function enter() {
       connect();
       show();
     } catch (error) { problem.textContent = error.message; }
-  } }, input, h("button", { class: "primary" }, "Enter"));
+  } }, h("input", { type: "text", autocomplete: "username", value: "torpor", hidden: true, "aria-hidden": "true", tabindex: "-1" }),
+  input, h("button", { class: "primary" }, "Enter"));
   main.append(h("section", { class: "card enter", "aria-label": "Access" }, h("h1", {}, "Access"),
     h("p", { class: "muted" }, "Open the link that torpor-web printed at its start, or give the token here."), form, problem));
   return () => {};

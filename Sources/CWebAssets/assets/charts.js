@@ -60,16 +60,22 @@ export class Chart {
       if (wide > 1) parts.push(s("rect", { class: "gap", x: left, y: 12, width: wide, height: bottom - 12 }, s("title", {}, gap.why)));
     }
     for (const run of this.runs(samples)) this.drawRun(parts, run, y);
-    let lastLabel = -Infinity;
+    let label = null;
     for (const eviction of evictions) {
       const at = this.x(eviction.at);
       if (at < LEFT || at > width - RIGHT) continue;
       parts.push(s("line", { class: "mark", x1: at, x2: at, y1: 12, y2: bottom }, s("title", {}, `${eviction.app} ${eviction.text}`)));
-      if (at - lastLabel > 70) {
-        const isLate = at > width - 110;
-        parts.push(s("text", { class: "marked", x: isLate ? at - 4 : at + 4, y: 22, "text-anchor": isLate ? "end" : "start" }, `✕ ${eviction.app}`));
-        lastLabel = at;
+      // Those that are close together have one label, behind the last of them.
+      if (!label || at - label.at > 90) {
+        label = { at, names: [], text: s("text", { class: "marked", y: 22 }) };
+        parts.push(label.text);
       }
+      if (!label.names.includes(eviction.app)) label.names.push(eviction.app);
+      const isLate = at > width - 150;
+      label.text.setAttribute("x", isLate ? label.at - 5 : at + 5);
+      label.text.setAttribute("text-anchor", isLate ? "end" : "start");
+      const more = label.names.length - 2;
+      label.text.textContent = `✕ ${label.names.slice(0, 2).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
     }
     if (this.at) parts.push(s("line", { class: "cursor", x1: this.x(this.at), x2: this.x(this.at), y1: 12, y2: bottom }));
     this.svg.replaceChildren(...parts);

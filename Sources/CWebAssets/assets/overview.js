@@ -107,8 +107,8 @@ export function overview(main) {
     Object.entries(SORTS).map(([value, [label]]) => h("option", { value, selected: value === choice.sort }, label)));
   const count = h("span", { class: "muted" });
   const none = h("p", { class: "empty", hidden: true });
-  const heads = [["App", "", "22%"], ["State", "", "13%"], ["Memory", "right", "9%"], ["CPU", "right", "7%"], ["Uptime", "right", "10%"],
-    ["Restarts", "right", "7%"], ["Last event", ""], ["Actions", "right", "17%"]];
+  const heads = [["App", "", "20%"], ["State", "", "13%"], ["Memory", "right", "9%"], ["CPU", "right", "7%"], ["Uptime", "right", "10%"],
+    ["Restarts", "right", "7%"], ["Last event", ""], ["Actions", "right", "20%"]];
   const columns = heads.map(([, , width]) => {
     const column = h("col");
     if (width) column.style.width = width;

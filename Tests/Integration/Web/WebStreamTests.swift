@@ -19,7 +19,7 @@ import Varlink
             try daemon.done(.suspend, "other")
             try web.eventually("the suspension") { stream.state(of: "other") == "suspended" }
             #expect(Clock.monotonic() - began < .seconds(1))
-            #expect(WebFixture.letter(pid) == "T")
+            try web.waitUntilStopped(pid)
             // The browser goes; two things happen; it comes back with the number of what it had last.
             let last = try #require(stream.messages.compactMap(\.id).last)
             kill(stream.pid, SIGKILL)

@@ -103,7 +103,7 @@ import Varlink
             #expect(try daemon.summary("other").state == "active")
             let suspended = try web.post(path, "", ["-H", "Origin: \(web.url)"])
             #expect(suspended.status == 200 && suspended.json["results"]?.arrayValue?.count == 1, "\(suspended.body)")
-            #expect(WebFixture.letter(pid) == "T")
+            try web.waitUntilStopped(pid)
             #expect(try web.post("/api/v1/apps/other/resume").status == 200)
             try daemon.waitFor("other", "background")
             #expect(WebFixture.letter(pid) != "T")
