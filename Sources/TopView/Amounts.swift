@@ -12,7 +12,7 @@ public enum Amounts {
         return "?"
     }
 
-    /// `850ms`, `3.2s`, `42s`, `3m12s`, `5h07m`, `12d4h`.
+    /// `850ms`, `3.2s`, `42s`, `3m12s`, `5h07m`, `12d4h`, `120d`: at most six columns.
     public static func duration(seconds: Double) -> String {
         guard seconds.isFinite, seconds >= 0, seconds < 1e11 else { return "-" }
         if seconds < 1 { return "\(Int(seconds * 1000))ms" }
@@ -21,7 +21,8 @@ public enum Amounts {
         if whole < 60 { return "\(whole)s" }
         if whole < 3600 { return "\(whole / 60)m\(two(whole % 60))s" }
         if whole < 86_400 { return "\(whole / 3600)h\(two(whole % 3600 / 60))m" }
-        return "\(whole / 86_400)d\(whole % 86_400 / 3600)h"
+        if whole < 100 * 86_400 { return "\(whole / 86_400)d\(whole % 86_400 / 3600)h" }
+        return "\(min(99_999, whole / 86_400))d"
     }
 
     /// How long ago, in at most four columns: `now`, `12s`, `5m`, `3h`, `12d`.

@@ -36,7 +36,7 @@ final class TopEvents: Sendable {
                     let events = (reply["events"]?.arrayValue ?? []).compactMap { try? EventRecord(json: $0) }
                     guard !events.isEmpty else { return }
                     inbox.put(.events(events))
-                    feed.hurry()
+                    feed.hurry(memory: events.contains { $0.kind == "memory" })
                 }
             }
             ThisProcess.sleep(pause)

@@ -17,6 +17,8 @@ final class TopFeed: Sendable {
         var subject = TopSubject.none
         /// Something happened: the list is to be read before its time.
         var isHurried = false
+        /// Memory has become short, or is no longer.
+        var isMemoryHurried = false
     }
 
     private let path: String
@@ -41,9 +43,15 @@ final class TopFeed: Sendable {
         wishes.wake()
     }
 
-    /// Has the list read soon.
-    func hurry() {
-        wishes.withLock { $0.isHurried = true }
+    /// For an answer about memory the supervisor measures every app, and asks the policies.
+    private static let memoryDelay = Duration.seconds(5)
+
+    /// Has the list read soon; `memory`: that too.
+    func hurry(memory: Bool) {
+        wishes.withLock { wishes in
+            wishes.isHurried = true
+            wishes.isMemoryHurried = wishes.isMemoryHurried || memory
+        }
         wishes.wake()
     }
 
@@ -80,19 +88,24 @@ final class TopFeed: Sendable {
         inbox.put(.mayChange(try mayChange(client)))
         var log = LogReading()
         var last = Duration.zero - .seconds(1000)
+        var lastMemory = last
         while true {
             let now = Clock.monotonic()
-            let (subject, isDue) = wishes.withLock { wishes in
+            let (subject, isDue, isMemoryDue) = wishes.withLock { wishes in
                 let isNew = wishes.subject != log.subject
                 let isDue = now - last >= (wishes.isHurried ? min(delay, Self.soonest) : delay) || isNew
+                let isMemoryDue = isDue && (wishes.isMemoryHurried || now - lastMemory >= Self.memoryDelay)
                 if isDue { wishes.isHurried = false }
-                return (wishes.subject, isDue)
+                if isMemoryDue { wishes.isMemoryHurried = false }
+                return (wishes.subject, isDue, isMemoryDue)
             }
             if isDue {
                 let asked = Clock.realtimeMicroseconds()
                 inbox.put(.list(try Self.apps(try ask(.list)), asked: asked))
-                if let memory = try? MemoryStatus(json: try ask(.memory)["memory"] ?? .null) {
-                    inbox.put(.memory(memory))
+                if isMemoryDue {
+                    let reply = try ask(.memory)
+                    if let memory = try? MemoryStatus(json: reply["memory"] ?? .null) { inbox.put(.memory(memory)) }
+                    lastMemory = now
                 }
                 if case .details(let app) = subject { inbox.put(.details(app: app, try details(of: app, client))) }
                 onSuccess()

@@ -103,8 +103,8 @@ import TorporAPI
             try screen.press("u", "H")
             try screen.waitFor("an operator", of: "web")
             try screen.press("s")
-            // Held: the supervisor says why not, and what to do.
-            try screen.waitFor("--force")
+            // Held: the supervisor says why not.
+            try screen.waitFor("it is not suspended")
             try screen.press("H")
             try screen.waitFor("no hold") { lines in
                 lines.contains { $0.hasPrefix(" web") && !$0.contains("an operator") }
