@@ -3,7 +3,7 @@ import Linux
 import Testing
 import TorporAPI
 
-@Suite("The dashboard in a real browser") struct BrowserTests {
+@Suite("The dashboard in a real browser") struct WebBrowserTests {
     static let fleet = #"""
         [apps.web]
         exec = ["/bin/sh", "-c", "n=0; while :; do n=$((n+1)); echo line $n; sleep 0.1; done"]
