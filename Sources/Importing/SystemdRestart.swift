@@ -32,33 +32,46 @@ struct SystemdRestart {
         if let access = service.value("NotifyAccess") {
             program["notify_access"] = .string(access == "all" ? "all" : "main")
         }
-        for key in ["RestartPreventExitStatus", "RestartForceExitStatus"] where unit.value("Service", key) != nil {
-            program.remark(
-                "\(key)=\(unit.value("Service", key) ?? "") is not translated",
-                line: unit.line("Service", key)
-            )
-        }
     }
 
+    /// What counts as a good end: what systemd and the unit say, and what `RestartPreventExitStatus=` lets end for good,
+    /// but for what `RestartForceExitStatus=` starts again.
     private func success(_ rule: String, _ program: inout ImportedProgram) {
-        let words = service.unit.lists("Service", "SuccessExitStatus")
+        let unit = service.unit
+        let isOnFailure = program["restart"] == .string("on-failure")
         // Signals that systemd itself counts as a good end.
-        var values: [TOMLValue] =
-            rule == "on-failure" && program["type"] == nil
-            ? ["SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM"].map(TOMLValue.string) : []
-        let names: [String: Int64] = ["TEMPFAIL": 75, "SIGTERM": 143]
-        for word in words {
-            if let code = Int64(word) {
-                values.append(.integer(code))
-            } else if word == "TEMPFAIL", let code = names[word] {
-                values.append(.integer(code))
-            } else if word.hasPrefix("SIG") {
-                if !values.contains(.string(word)) { values.append(.string(word)) }
-            } else {
-                program.remark("SuccessExitStatus=\(word) is no number or signal, and is left out")
+        let usual = isOnFailure && program["type"] == nil ? ["SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM"] : []
+        var words = usual + statuses("SuccessExitStatus", &program)
+        let prevented = statuses("RestartPreventExitStatus", &program)
+        let forced = statuses("RestartForceExitStatus", &program)
+        if isOnFailure {
+            words += prevented
+            words.removeAll(where: forced.contains)
+            if !prevented.isEmpty {
+                program.remark("RestartPreventExitStatus=\(prevented.joined(separator: " ")) counts as a good end")
+            }
+        } else if rule != "no" || !forced.isEmpty {
+            for (key, found) in [("RestartPreventExitStatus", prevented), ("RestartForceExitStatus", forced)]
+            where !found.isEmpty {
+                program.remark(
+                    "\(key)=\(found.joined(separator: " ")) is not translated",
+                    line: unit.line("Service", key)
+                )
             }
         }
-        if !values.isEmpty, rule != "no" || !words.isEmpty { program["success_exit_status"] = .array(values) }
+        var seen: Set<String> = []
+        let values = words.filter { seen.insert($0).inserted }.map { Int64($0).map(TOMLValue.integer) ?? .string($0) }
+        if !values.isEmpty { program["success_exit_status"] = .array(values) }
+    }
+
+    /// Exit codes and signals of a key.
+    private func statuses(_ key: String, _ program: inout ImportedProgram) -> [String] {
+        service.unit.lists("Service", key).compactMap { word in
+            if Int64(word) != nil || word.hasPrefix("SIG") { return word }
+            if word == "TEMPFAIL" { return "75" }
+            program.remark("\(key)=\(word) is no number or signal, and is left out")
+            return nil
+        }
     }
 
     private func backoff(_ program: inout ImportedProgram) {

@@ -140,6 +140,8 @@ public struct RestartBackoff: Sendable, Hashable {
 
     /// The delay before restart number `attempt` (from 0), without jitter.
     public func delay(attempt: Int) -> Duration {
+        // Ten thousand attempts with the same delay are none to count through.
+        guard factor > 1, initial > .zero else { return min(initial, cap) }
         var delay = initial
         for _ in 0..<max(0, attempt) {
             delay = delay * factor

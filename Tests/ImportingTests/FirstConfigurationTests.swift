@@ -1,5 +1,6 @@
 import Configuration
 import Importing
+import Lifecycle
 import Testing
 
 @Suite("A first configuration is made of what is there")

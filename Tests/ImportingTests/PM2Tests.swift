@@ -1,5 +1,6 @@
 import Configuration
 import Importing
+import Lifecycle
 import Testing
 
 @Suite("An ecosystem file of PM2 becomes apps")

@@ -1,5 +1,6 @@
 import Configuration
 import Importing
+import Lifecycle
 import Testing
 
 @Suite("A Procfile becomes apps")

@@ -90,6 +90,14 @@ struct SystemdTests {
         #expect(app.exec == ["/bin/sh", "-c", "[ \"${A+x}\" ] || export A=1; exec /bin/web"])
     }
 
+    @Test("exit codes that end it for good, or start it again, are kept")
+    func statuses() throws {
+        let app = try app(
+            "Restart=on-failure\nSuccessExitStatus=3 4\nRestartPreventExitStatus=2\nRestartForceExitStatus=4"
+        )
+        #expect(app.rules.successExitCodes == [2, 3])
+    }
+
     @Test("what only sends a signal at the end is the stop signal")
     func stop() throws {
         #expect(try app("ExecStop=/bin/kill -s QUIT $MAINPID").stopSignal == 3)
