@@ -148,7 +148,8 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "AppConnection", "CNCurses", "Configuration", "Importing", "Lifecycle", "Linux", "Policies", "Telemetry", "TopView", "TorporAPI",
+                "AppConnection", "CNCurses", "Configuration", "Importing", "Lifecycle", "Linux", "Policies",
+                "Telemetry", "TopView", "TorporAPI",
                 "TorporPolicyABI", "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -210,9 +211,8 @@ let package = Package(
         .executableTarget(
             name: "torpor-web",
             dependencies: [
-                "AppConnection", "Bearer", "CWebAssets", "Configuration", "HTTPServing", "Linux", "TorporAPI",
-                "Varlink",
-                "Web",
+                "AppConnection", "Bearer", "CWebAssets", "Configuration", "HTTPServing", "Linux", "Telemetry",
+                "TorporAPI", "Varlink", "Web",
             ],
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
         ),
@@ -304,7 +304,8 @@ let package = Package(
 )
 
 let withoutSwift: Set = [
-                "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire", "CSQLite", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
+    "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire", "CSQLite", "CSystemd",
+    "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
 ]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []

@@ -39,6 +39,7 @@ extension SourceKind {
             return .procfile
         }
         if unitSuffixes.contains(where: { name.hasSuffix($0) }) { return .systemd }
+        if name.contains("supervisor"), name.hasSuffix(".conf") || name.hasSuffix(".ini") { return .supervisord }
         if isYAML || isJSON {
             if name.contains("compose") { return .compose }
             if name.contains("ecosystem") || name.contains("pm2") { return .pm2 }

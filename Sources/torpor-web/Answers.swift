@@ -8,7 +8,6 @@ import Web
 /// What is answered for a route that has to ask torpord; on a thread of a pool.
 struct Answers: Sendable {
     let hub: Hub
-    let graph = GraphCache()
 
     /// The parameters of a request.
     struct Query: Sendable {
@@ -21,6 +20,8 @@ struct Answers: Sendable {
         var grep: String?
         var cursor: String?
         var kinds: Set<String>?
+        /// The formats that the client accepts.
+        var accepted: String?
 
         init(_ head: HTTPHead) {
             func number(_ name: String) -> Int64? { head.query(name).flatMap { Int64($0) } }
@@ -29,6 +30,7 @@ struct Answers: Sendable {
             until = number("until")
             after = number("after")
             limit = number("limit").map { min(max($0, 0), 10_000) }
+            accepted = head.header("Accept")
             app = head.query("app")
             grep = head.query("grep").flatMap { $0.isEmpty ? nil : $0 }
             cursor = head.query("cursor")
@@ -53,7 +55,7 @@ struct Answers: Sendable {
             case .memory: return HTTPResponse(status: 200, json: try link.call(.memory))
             case .timers:
                 return HTTPResponse(status: 200, json: try link.call(.timers(apps: query.app.map { [$0] } ?? [])))
-            case .graph: return HTTPResponse(status: 200, json: try graph.json(link))
+            case .graph: return HTTPResponse(status: 200, json: try link.call(.graph))
             case .describe: return HTTPResponse(status: 200, json: try link.call(.describe))
             case .doctor: return HTTPResponse(status: 200, json: try link.call(.doctor))
             default: return HTTPResponse(404, "there is nothing here")
@@ -132,33 +134,5 @@ extension HTTPResponse {
             self.init(400, "torpord does not take \(parameters["parameter"]?.stringValue ?? "a parameter")")
         default: self.init(502, "\(error)")
         }
-    }
-}
-
-/// What requires what: from the status of each app, which many ask for at once, so it is kept a little.
-final class GraphCache: Sendable {
-    private let kept = Monitor<(at: Duration, json: JSON)?>(nil)
-    private static let age = Duration.seconds(10)
-
-    func json(_ link: Link) throws(VarlinkClientError) -> JSON {
-        let now = Clock.monotonic()
-        if let kept = kept.withLock({ $0 }), now - kept.at < Self.age { return kept.json }
-        var nodes: [JSON] = []
-        for app in try link.call(.list)["apps"]?.arrayValue ?? [] {
-            guard let name = app["name"]?.stringValue else { continue }
-            do throws(VarlinkClientError) {
-                let status = try link.call(.status(app: name))["status"] ?? .null
-                nodes.append([
-                    "name": .string(name), "requires": status["requires"] ?? [], "after": status["after"] ?? [],
-                    "tags": status["tags"] ?? [],
-                ])
-            } catch {
-                // One that is gone meanwhile.
-                guard case .service = error else { throw error }
-            }
-        }
-        let json: JSON = ["apps": .array(nodes)]
-        kept.withLock { $0 = (now, json) }
-        return json
     }
 }

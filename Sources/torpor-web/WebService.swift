@@ -168,7 +168,9 @@ final class WebService: HTTPService {
         switch route {
         case .samples: return .answer(HTTPResponse(status: 200, json: hub.state.withLock { $0.samples.json }).secured)
         case .stream: return later(readers) { [self] link in stream(after: lastEvent, link) }
-        case .metrics: return later(readers) { metrics($0) }
+        case .metrics:
+            let accepted = query.accepted
+            return later(readers) { HTTPResponse(metrics: $0, accepting: accepted) }
         default: return later(readers) { [answers] link in answers.answer(route, query, link) }
         }
     }

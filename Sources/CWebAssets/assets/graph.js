@@ -104,6 +104,6 @@ export function graph(main) {
     }
   }
 
-  get("graph").then(({ apps }) => draw(apps)).catch((error) => box.replaceChildren(h("p", { class: "empty" }, error.message)));
+  get("graph").then(({ apps }) => draw(apps.map((node) => ({ ...node, name: node.app })))).catch((error) => box.replaceChildren(h("p", { class: "empty" }, error.message)));
   return on("apps", update);
 }

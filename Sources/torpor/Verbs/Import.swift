@@ -14,6 +14,11 @@ struct Import: ParsableCommand {
             standard error, and stands as comments in the file, which is valid in any case.
             """
     )
+    .examples(
+        "torpor import Procfile",
+        "torpor import /etc/supervisor/supervisord.conf --output torpor.toml",
+        "torpor import docker-compose.yml --json"
+    )
 
     @Argument(help: "The file or folder.", completion: .file())
     var path: String

@@ -14,6 +14,7 @@ struct Init: ParsableCommand {
             works at once. On a terminal it asks.
             """
     )
+    .examples("torpor init", "torpor init --yes ~/shop")
 
     @Argument(help: "The directory; this one if none is named.", completion: .directory)
     var directory: String?

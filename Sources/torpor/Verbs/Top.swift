@@ -8,6 +8,7 @@ struct Top: ParsableCommand {
         abstract: "Shows all apps on the whole screen, as they change, and acts on them.",
         discussion: "Keys. \(TopHelp.text)"
     )
+    .examples("torpor top", "torpor top --once")
 
     @Option(name: .shortAndLong, help: ArgumentHelp("Read that often; 1s if it is not given.", valueName: "duration"))
     var delay: TimeLimit?

@@ -8,7 +8,7 @@ import Varlink
         try Spawn.run([Built.path("torpor")] + words)
     }
 
-    private func withFolder(_ files: [String: String], _ body: (String) throws -> Void) throws {
+    private func withFolder(_ files: [String: String] = [:], _ body: (String) throws -> Void) throws {
         let folder = try Daemon.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         for (name, text) in files { try File.write(folder + "/" + name, text) }
@@ -55,7 +55,7 @@ import Varlink
             #expect(try torpor(["check", folder + "/torpor.toml"]).code == 0)
             #expect(try torpor(["init", folder, "--yes"]).code == 2)
         }
-        try withFolder([:]) { folder in
+        try withFolder { (folder: String) throws -> Void in
             #expect(try torpor(["init", folder, "--yes"]).code == 0)
             #expect(try torpor(["check", folder + "/torpor.toml"]).output.contains("OK: 1 app"))
         }

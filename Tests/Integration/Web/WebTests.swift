@@ -137,7 +137,7 @@ import Varlink
             let events = try web.ask("/api/v1/events?kinds=state&app=web").json["events"]?.arrayValue ?? []
             #expect(!events.isEmpty && events.allSatisfy { $0["kind"] == "state" && $0["app"] == "web" })
             let graph = try web.ask("/api/v1/graph").json["apps"]?.arrayValue ?? []
-            #expect(graph.first { $0["name"] == "other" }?["requires"] == ["web"])
+            #expect(graph.first { $0["app"] == "other" }?["requires"] == ["web"])
             for path in ["reports", "memory", "describe", "doctor", "samples", "timers"] {
                 #expect(try web.ask("/api/v1/\(path)").status == 200, "\(path)")
             }
