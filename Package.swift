@@ -153,6 +153,10 @@ let package = Package(
                 "TorporPolicyABI", "Varlink",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
+            swiftSettings: [
+                // This pass of Swift 6.3 takes more than ten minutes for the loop of torpor top, and nothing here needs it.
+                .unsafeFlags(["-Xllvm", "-sil-disable-pass=loop-invariant-code-motion"], .when(configuration: .release))
+            ],
             linkerSettings: [
                 .linkedLibrary("_FoundationCShims", .when(configuration: .release)),
                 .linkedLibrary("_FoundationCollections", .when(configuration: .release)),
