@@ -154,8 +154,11 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [
-                // This pass of Swift 6.3 takes more than ten minutes for the loop of torpor top, and nothing here needs it.
-                .unsafeFlags(["-Xllvm", "-sil-disable-pass=loop-invariant-code-motion"], .when(configuration: .release))
+                // This pass of Swift 6.3 takes more than ten minutes for torpor top, and nothing here needs it.
+                .unsafeFlags(
+                    ["-Xllvm", "-sil-disable-pass=loop-invariant-code-motion"],
+                    .when(configuration: .release)
+                )
             ],
             linkerSettings: [
                 .linkedLibrary("_FoundationCShims", .when(configuration: .release)),
