@@ -173,13 +173,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|events|history|report|check|apply|doctor|health|memory|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
+    list|status|top|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|graph|events|history|report|check|init|import|apply|doctor|health|memory|metrics|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status start stop restart foreground background suspend resume interrupt hold kill signal reset wait post mailbox logs events history report check apply doctor health memory timers policies policy upgrade delegate task state subscribe help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top start stop restart foreground background suspend resume interrupt hold kill signal reset wait post mailbox logs graph events history report check init import apply doctor health memory metrics timers policies policy upgrade delegate task state subscribe help' -- "${cur}"))
         ;;
     esac
 }
@@ -219,6 +219,25 @@ _torpor_status() {
     case "${positional_number}" in
     1)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion status -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_top() {
+    repeating_flags=()
+    non_repeating_flags=(--once --ascii --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--delay -d --socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--delay'|'-d')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
         return
         ;;
     esac
@@ -649,7 +668,7 @@ _torpor_logs() {
     non_repeating_flags=(--follow -f -t --times --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(-n --lines --since --grep --socket)
-    __torpor_offer_flags_options 1
+    __torpor_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
@@ -670,8 +689,32 @@ _torpor_logs() {
 
     # Offer positional completions
     case "${positional_number}" in
-    1)
+    *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion logs -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_graph() {
+    repeating_flags=()
+    non_repeating_flags=(--dot --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion graph -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -679,7 +722,7 @@ _torpor_logs() {
 
 _torpor_events() {
     repeating_flags=()
-    non_repeating_flags=(--follow -f --json --verbose -v --version -h --help)
+    non_repeating_flags=(--follow -f --otlp --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--since --record --for --every --socket)
     __torpor_offer_flags_options 1
@@ -790,6 +833,53 @@ _torpor_check() {
     case "${positional_number}" in
     1)
         __torpor_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    esac
+}
+
+_torpor_init() {
+    repeating_flags=()
+    non_repeating_flags=(--yes -y --force --json --version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 1
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -d
+        return
+        ;;
+    esac
+}
+
+_torpor_import() {
+    repeating_flags=()
+    non_repeating_flags=(--force --json --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--from --output -o --env)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--from')
+        __torpor_add_completions -W 'procfile'$'\n''supervisord'$'\n''compose'$'\n''pm2'$'\n''s6'$'\n''runit'$'\n''systemd'
+        return
+        ;;
+    '--output'|'-o')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--env')
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -f
         return
         ;;
     esac
@@ -909,6 +999,26 @@ _torpor_memory_rehearse() {
 
     # Offer option value completions
     case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_metrics() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--format --socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--format')
+        __torpor_add_completions -W 'openmetrics'$'\n''prometheus'
+        return
+        ;;
     '--socket')
         __torpor_add_completions -f
         return

@@ -52,6 +52,7 @@ _torpor() {
         local -ar subcommands=(
             'list:Shows all apps.'
             'status:Shows everything about one app; 3 if it is not running.'
+            'top:Shows all apps on the whole screen, as they change, and acts on them.'
             'start:Launches apps into the foreground.'
             'stop:Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace.'
             'restart:Terminates apps and launches them again.'
@@ -67,15 +68,19 @@ _torpor() {
             'wait:Returns when the apps are in a state.'
             'post:Tells an app something about a topic, now or when it wakes.'
             'mailbox:Shows what waits to be told to an app.'
-            'logs:Shows what an app wrote.'
+            'logs:Shows what apps wrote.'
+            'graph:Shows which apps need which.'
             'events:Shows what happened and why.'
             'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
             'report:Shows termination reports: why apps ended when nobody had asked for it.'
             'check:Validates a configuration, without a supervisor.'
+            'init:Writes a first torpor.toml.'
+            'import:Translates another supervisor'\''s configuration.'
             'apply:Reads the configuration again; only apps that changed are touched.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
             'health:Says whether all is well, for probes; 1 if it is not.'
             'memory:Shows who has how much memory, and who would go next if it were short, and why.'
+            'metrics:Shows everything in numbers, for Prometheus and others.'
             'timers:Shows when timers wake apps next, and when they did last.'
             'policies:Shows the lifecycle policies: how they are doing, what they were asked and what they advised.'
             'policy:Makes policies, and finds out what they would do.'
@@ -90,7 +95,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|events|history|report|check|apply|doctor|health|memory|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
+        list|status|top|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|graph|events|history|report|check|init|import|apply|doctor|health|memory|metrics|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -121,6 +126,21 @@ _torpor_status() {
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_top() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '(--delay -d)'{--delay,-d}'[Read that often; 1s if it is not given.]:duration:'
+        '--once[Write one picture as plain text, and end.]'
+        '--ascii[Signs of ASCII only, as where the locale is not one of UTF-8.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -397,12 +417,28 @@ _torpor_mailbox() {
 _torpor_logs() {
     local -i ret=1
     local -ar arg_specs=(
-        ':app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '*:app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Go on with what comes from now on.]'
         '(-n --lines)'{-n,--lines}'[So many of the last lines.]:lines:'
         '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
         '--grep[Only lines that contain this.]:text:'
         '(-t --times)'{-t,--times}'[With the time of each line, in UTC.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_graph() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion graph -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--dot[For graphviz.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -420,6 +456,7 @@ _torpor_events() {
         ':app:{__torpor_custom_complete ---completion events -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Go on with what happens from now on.]'
         '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--otlp[As traces of OpenTelemetry (OTLP/JSON, a line each)\: a run of an app is a trace, its states are spans.]'
         '--record[Record for policies into a file; - is standard output.]:file:_files'
         '--for[Record so long.]:duration:'
         '--every[Record fresh measurements that often; 1s if it is not given.]:duration:'
@@ -474,6 +511,39 @@ _torpor_check() {
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_init() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':directory:_files -/'
+        '(--yes -y)'{--yes,-y}'[Ask nothing\: take what is found.]'
+        '--force[Write over a torpor.toml that is there.]'
+        '--json[One JSON document on standard output.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_import() {
+    local -i ret=1
+    local -ar ___from=('procfile' 'supervisord' 'compose' 'pm2' 's6' 'runit' 'systemd')
+    local -ar arg_specs=(
+        ':path:_files'
+        '--from[What it is\: procfile, supervisord, compose, pm2, s6, runit, systemd.]:kind:{__torpor_complete "${___from[@]}"}'
+        '(--output -o)'{--output,-o}'[The file to write; else standard output.]:file:_files'
+        '--env[PM2\: the environment, whose env_NAME is taken.]:name:'
+        '--force[Write over a file that is there.]'
+        '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -567,6 +637,22 @@ _torpor_memory() {
 _torpor_memory_rehearse() {
     local -i ret=1
     local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_metrics() {
+    local -i ret=1
+    local -ar ___format=('openmetrics' 'prometheus')
+    local -ar arg_specs=(
+        '--format[openmetrics, or prometheus for its older text format.]:format:{__torpor_complete "${___format[@]}"}'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
