@@ -59,7 +59,7 @@ import TorporAPI
             try daemon.tell("1", "pass")
             #expect(try daemon.summary("web").transition == "launching")
             // It may be stopped before it can record that it did.
-            try File.write(daemon.directory + "/do.2", #"notify("READY=1")"#)
+            try File.replace(daemon.directory + "/do.2", Array(#"notify("READY=1")"#.utf8))
             try daemon.waitFor("web", "suspended")
         }
     }
