@@ -99,7 +99,7 @@ struct AppCounters {
 
 /// How often something took how long.
 struct DurationHistogram {
-    /// Seconds: from half a millisecond, in which a suspension is over, to the longest of the usual deadlines.
+    /// Seconds: from a tenth of a millisecond, less than a suspension takes, to more than the usual deadlines.
     static let bounds: [Double] = [
         0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
     ]
