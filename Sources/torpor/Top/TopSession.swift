@@ -4,10 +4,17 @@ import TorporAPI
 import Varlink
 
 /// `torpor top`, from its start to its end: keys and news go into the model, its picture onto the screen.
-struct TopSession {
+///
+/// A class of small steps: a loop around a value as large as the model keeps Swift's optimiser busy for a quarter of an
+/// hour (loop invariant code motion asks of every two instructions in it whether they touch the same of its fields).
+final class TopSession {
     private let path: String
     private let delay: Duration
     private var model = TopModel()
+    private var subject = TopSubject.none
+    /// When the last picture was shown, and whether there is a newer one.
+    private var drawn = Duration.zero
+    private var isDirty = true
 
     /// What is in the past and known from the start, in microseconds; the timeline asks for more when it is to show more.
     private static let past: Int64 = 3_600_000_000
@@ -30,7 +37,6 @@ struct TopSession {
 
     /// Writes one picture as text. Two readings, since the use of processors is what is between them.
     func once() throws {
-        var model = model
         let manager = try Manager(socket: path)
         func list() throws(Failure) {
             let asked = Times.now
@@ -95,7 +101,7 @@ struct TopSession {
         }
         let screen = try TopScreen(hasColour: (ThisProcess.environment("NO_COLOR") ?? "").isEmpty)
         let end = try withThreads(inbox) { talk throws(Failure) in
-            try loop(screen, signals, inbox, poller, talk)
+            loop(screen, signals, inbox, poller, talk)
         }
         screen.close()
         if let end {
@@ -126,6 +132,12 @@ struct TopSession {
         return try body(Talk(feed: feed, events: events, verbs: TopVerbs(path: path, inbox: inbox)))
     }
 
+    /// Why the loop ends.
+    private enum End {
+        case key
+        case signal(Int32)
+    }
+
     /// Until the end is asked for. Gives the signal that did, nil: a key.
     private func loop(
         _ screen: TopScreen,
@@ -133,66 +145,96 @@ struct TopSession {
         _ inbox: TopInbox,
         _ poller: Poller,
         _ talk: Talk
-    ) throws(Failure) -> Int32? {
-        var model = model
+    ) -> Int32? {
         model.know(since: Times.now - Self.past)
         model.size = screen.size()
-        var drawn = Duration.zero
-        var isDirty = true
-        var subject = TopSubject.none
         while true {
-            model.now = Times.now
-            let now = Clock.monotonic()
-            if isDirty, now - drawn >= Self.shortest {
-                screen.show(TopLayout.frame(model))
-                (isDirty, drawn) = (false, now)
-            }
+            draw(screen)
             // Ages grow, also when nothing comes.
-            let next = isDirty ? drawn + Self.shortest : drawn + .seconds(1)
-            if (try? Descriptor.wait(poller.descriptor.raw, timeout: max(.milliseconds(1), next - now))) != true {
+            let next = drawn + (isDirty ? Self.shortest : .seconds(1))
+            let left = max(.milliseconds(1), next - Clock.monotonic())
+            guard (try? Descriptor.wait(poller.descriptor.raw, timeout: left)) == true else {
                 isDirty = true
                 continue
             }
-            var ready: [(Source?, IOEvents)] = []
-            _ = try? poller.drain { ready.append((Source(rawValue: $0), $1)) }
-            model.now = Times.now
-            for (source, events) in ready {
-                switch source {
-                case .keys:
-                    while let key = screen.key() {
-                        // Whoever presses a key waits for what it does.
-                        (isDirty, drawn) = (true, .zero)
-                        guard let request = model.press(key) else { continue }
-                        if request == .quit { return nil }
-                        carryOut(request, talk)
-                    }
-                    // The terminal is gone.
-                    if !events.isDisjoint(with: [.hangup, .error]) { return nil }
-                case .signals:
-                    while let signal = signals.next() {
-                        switch signal {
-                        case .end(let number): return number
-                        case .stop:
-                            screen.leave()
-                            TerminalSignals.stop()
-                        case .resumed: screen.redraw()
-                        case .resized: break
-                        }
-                        model.size = screen.size()
-                        (isDirty, drawn) = (true, .zero)
-                    }
-                case .news:
-                    for news in inbox.take() { take(news, into: &model) }
-                    isDirty = true
-                case nil: break
-                }
+            var ready: [(source: UInt64, events: IOEvents)] = []
+            _ = try? poller.drain { ready.append(($0, $1)) }
+            for one in ready {
+                guard let end = hear(one.source, one.events, screen, signals, inbox, talk) else { continue }
+                if case .signal(let number) = end { return number }
+                return nil
             }
-            let wanted = Self.subject(of: model)
-            if wanted != subject {
-                subject = wanted
-                talk.feed.want(subject)
-            }
+            follow(talk)
         }
+    }
+
+    /// Shows what is to be seen, unless that was only just done.
+    private func draw(_ screen: TopScreen) {
+        let now = Clock.monotonic()
+        guard isDirty, now - drawn >= Self.shortest else { return }
+        model.now = Times.now
+        screen.show(TopLayout.frame(model))
+        (isDirty, drawn) = (false, now)
+    }
+
+    /// Whoever presses a key waits for what it does.
+    private func drawAtOnce() { (isDirty, drawn) = (true, .zero) }
+
+    private func hear(
+        _ source: UInt64,
+        _ events: IOEvents,
+        _ screen: TopScreen,
+        _ signals: TerminalSignals,
+        _ inbox: TopInbox,
+        _ talk: Talk
+    ) -> End? {
+        model.now = Times.now
+        switch Source(rawValue: source) {
+        case .keys:
+            while let key = screen.key() {
+                if press(key, talk) { return .key }
+            }
+            // The terminal is gone.
+            return events.isDisjoint(with: [.hangup, .error]) ? nil : .key
+        case .signals:
+            while let signal = signals.next() {
+                if case .end(let number) = signal { return .signal(number) }
+                obey(signal, screen)
+            }
+        case .news:
+            for news in inbox.take() { take(news) }
+            isDirty = true
+        case nil: break
+        }
+        return nil
+    }
+
+    /// Whether it is the end.
+    private func press(_ key: TopKey, _ talk: Talk) -> Bool {
+        drawAtOnce()
+        guard let request = model.press(key) else { return false }
+        carryOut(request, talk)
+        return request == .quit
+    }
+
+    private func obey(_ signal: TerminalSignals.Kind, _ screen: TopScreen) {
+        switch signal {
+        case .stop:
+            screen.leave()
+            TerminalSignals.stop()
+        case .resumed: screen.redraw()
+        case .resized, .end: break
+        }
+        model.size = screen.size()
+        drawAtOnce()
+    }
+
+    /// Has that read which the page is about.
+    private func follow(_ talk: Talk) {
+        let wanted = Self.subject(of: model)
+        guard wanted != subject else { return }
+        subject = wanted
+        talk.feed.want(wanted)
     }
 
     private func carryOut(_ request: TopRequest, _ talk: Talk) {
@@ -212,7 +254,7 @@ struct TopSession {
         }
     }
 
-    private func take(_ news: TopNews, into model: inout TopModel) {
+    private func take(_ news: TopNews) {
         switch news {
         case .supervisor(let info): model.take(supervisor: info)
         case .list(let apps, let asked): model.take(list: apps, asked: asked)
