@@ -154,7 +154,8 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [
-                // This pass of Swift 6.3 takes more than ten minutes for torpor top, and nothing here needs it.
+                // This pass of Swift 6.3 takes more than ten minutes for each loop of torpor top that asks the supervisor,
+                // and nothing here needs it.
                 .unsafeFlags(
                     ["-Xllvm", "-sil-disable-pass=loop-invariant-code-motion"],
                     .when(configuration: .release)

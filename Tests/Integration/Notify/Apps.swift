@@ -33,10 +33,15 @@ enum NotifyApps {
 extension Daemon {
     /// Has the obedient app run this Python, and waits until it has.
     func tell(_ name: String, _ python: String, app: String = "web") throws {
+        try order(name, python)
+        try waitForRecord(app, "did \(name)")
+    }
+
+    /// Has the obedient app run this Python, and does not wait: the app may be stopped before it can record that it has.
+    func order(_ name: String, _ python: String) throws {
         let path = directory + "/do." + name
         try File.write(path + ".tmp", python)
         try File.rename(path + ".tmp", path)
-        try waitForRecord(app, "did \(name)")
     }
 
     /// Starts the app without waiting until it is ready.

@@ -58,8 +58,7 @@ import TorporAPI
             _ = try daemon.verb(.suspend, "web") { $0.wait = false }
             try daemon.tell("1", "pass")
             #expect(try daemon.summary("web").transition == "launching")
-            // It may be stopped before it can record that it did.
-            try File.replace(daemon.directory + "/do.2", Array(#"notify("READY=1")"#.utf8))
+            try daemon.order("2", #"notify("READY=1")"#)
             try daemon.waitFor("web", "suspended")
         }
     }

@@ -154,12 +154,6 @@ extension Daemon {
         #expect(try truth(app, incarnation).wrongs == [], sourceLocation: location)
     }
 
-    /// Has the obedient app run this Python, without waiting for what comes of it.
-    func order(_ name: String, _ python: String) throws {
-        try File.write(directory + "/do.\(name).tmp", python)
-        try File.rename(directory + "/do.\(name).tmp", directory + "/do.\(name)")
-    }
-
     /// What it takes from `begin` until it is so.
     func time(
         since begin: Duration,
