@@ -281,7 +281,8 @@ extension Supervisor {
         _ app: AppRuntime,
         _ user: User?,
         taking held: Descriptor? = nil,
-        channel: Descriptor? = nil
+        channel: Descriptor? = nil,
+        holdsNotify: Bool = true
     ) throws(LaunchTrouble) {
         // With its socket its directories are there too.
         if held == nil { try makeDirectories(app, user) }
@@ -298,7 +299,7 @@ extension Supervisor {
             } catch {
                 throw LaunchTrouble(error.description)
             }
-            hold(HeldName.notify(app.name), socket.descriptor.raw)
+            if holdsNotify { hold(HeldName.notify(app.name), socket.descriptor.raw) }
         }
         do throws(Errno) {
             // It ends with the app.

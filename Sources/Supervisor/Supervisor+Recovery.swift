@@ -91,6 +91,12 @@ extension Supervisor {
         keeper.deliverWaiting()
         for id in unheard { hearAfterSilence(apps[id]) }
         for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
+        for app in unheard.map({ apps[$0] }) {
+            // That it was launched at all may be news.
+            takeForReady(app)
+            // Only now: one that is held would tell the next torpord that nothing was lost.
+            if let socket = app.notifySocket { hold(HeldName.notify(app.name), socket.descriptor.raw) }
+        }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         perform(coordinator.carryOn(shuttingDown: recovery.isShuttingDown, now: loop.now))
         // A torpord that dies just after it began has asked only some of them.
@@ -236,7 +242,9 @@ extension Supervisor {
         let channel = inheritance.take(HeldName.channel(app.name)).first
         let output = inheritance.take(HeldName.output(app.name)).first
         do throws(LaunchTrouble) {
-            if isAlive || notify != nil { try prepare(app, identity(of: app), taking: notify, channel: channel) }
+            if isAlive || notify != nil {
+                try prepare(app, identity(of: app), taking: notify, channel: channel, holdsNotify: !isAlive)
+            }
             // One that writes into it goes on doing so, whatever the configuration says by now.
             if output != nil || (isAlive && app.specification.log == .file) { _ = try capture(app, taking: output) }
         } catch {
@@ -287,13 +295,19 @@ extension Supervisor {
     /// then, and programs say most things once: what may have been said is taken for said, or asked again.
     private func hearAfterSilence(_ app: AppRuntime) {
         deliver(.heartbeat, to: app.id)
-        let machine = coordinator.machine(app.id)
-        if machine.transition == .launching, machine.hasProcess, case .notify = app.specification.ready {
-            note(app, .said, text: "is taken for ready: its READY=1 would be lost with the supervisor that died")
-            deliver(.ready, to: app.id)
-        } else if let message = machine.awaitedMessage {
+        if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {
             app.undone.formUnion(ActionMask(.tell(message)))
         }
+    }
+
+    @discardableResult private func takeForReady(_ app: AppRuntime) -> Bool {
+        let machine = coordinator.machine(app.id)
+        guard machine.transition == .launching, machine.hasProcess, case .notify = app.specification.ready else {
+            return false
+        }
+        note(app, .said, text: "is taken for ready: its READY=1 would be lost with the supervisor that died")
+        deliver(.ready, to: app.id)
+        return true
     }
 
     private func goOn(_ app: AppRuntime) {

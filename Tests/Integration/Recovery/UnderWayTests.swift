@@ -33,6 +33,25 @@ import TorporAPI
         }
     }
 
+    @Test("So is that of an app of whose launch torpord had not heard yet")
+    func readyIsLostWithTheLaunch() throws {
+        try withRecovery(NotifyApps.head, files: Self.obedient, loss: .both) { daemon throws in
+            let (keeper, torpord) = (try daemon.livingKeeper(), try daemon.livingTorpord())
+            kill(keeper, SIGSTOP)
+            _ = try daemon.verb(.start, "web") { $0.wait = false }
+            #expect(try daemon.summary("web").transition == "launching")
+            kill(torpord, SIGSTOP)
+            try daemon.eventually("torpord is stopped") { Truth.isStopped(torpord) }
+            kill(keeper, SIGCONT)
+            try daemon.tell("1", #"notify("READY=1")"#)
+            let processes = daemon.processes(of: "web")
+            try daemon.lose(.both)
+            try daemon.waitFor("web", "active")
+            #expect(try daemon.summary("web").pid.map { [Int32($0)] } == processes)
+            #expect(daemon.records("web").count { $0 == "up" } == 1)
+        }
+    }
+
     @Test("An answer that may be lost with torpord and the keeper is asked for again")
     func answerIsLost() throws {
         let toml = Self.answering + "background_deadline = \"30s\"\n"
