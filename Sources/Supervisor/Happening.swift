@@ -37,6 +37,7 @@ enum Happening: String, CaseIterable {
     case madeRoom = "622b836bf672486caac6cb81de5cadab"
     case pagedOut = "d360cdb0d9f64b2cbefa04540082c0ad"
     case nearLimit = "aa4a56dd8fd04fdaa7191c1a497e8b59"
+    case belowLimit = "fc9b6bf446e446b19c9b691a985a6c6a"
     case waitsForMemory = "bbf7378c9cfb4639a0d60b2387b8f675"
 
     // Events wake it.
@@ -124,7 +125,7 @@ enum Happening: String, CaseIterable {
         case .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged: "supervisor"
         case .storeChanged: "store"
         case .woken, .notWoken, .fetched, .fetchPutOff, .wakeStorm: "wake"
-        case .memoryShort, .memoryEnough, .madeRoom, .pagedOut, .nearLimit, .waitsForMemory: "memory"
+        case .memoryShort, .memoryEnough, .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory: "memory"
         case .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked: "supervisor"
         }
     }
@@ -138,7 +139,7 @@ enum Happening: String, CaseIterable {
         case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .advised, .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
-            .memoryEnough, .madeRoom, .waitsForMemory,
+            .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound:
             .info
         case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken: .notice
@@ -159,7 +160,8 @@ enum Happening: String, CaseIterable {
             .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
             .modeBegan, .modeEnded,
-            .madeRoom, .pagedOut, .nearLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched, .fetchPutOff,
+            .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
+            .fetchPutOff,
             .socketNotBound, .socketBound,
             .backlogNearlyFull:
             " "

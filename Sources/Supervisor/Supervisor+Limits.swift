@@ -134,7 +134,7 @@ extension Supervisor {
             if isOver {
                 end(app, bytes, limit)
             } else if app.isNearLimit == true {
-                if usage.memoryBytes < limit / 100 * Self.calmPercent { app.isNearLimit = nil }
+                if usage.memoryBytes < limit / 100 * Self.calmPercent { calm(app, usage.memoryBytes, limit) }
             } else {
                 let (isNear, bytes) = tree.exceeds(limit / 100 * Self.warningPercent, usage)
                 if isNear { warn(app, bytes, limit) }
@@ -156,11 +156,18 @@ extension Supervisor {
 
     private func warn(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
         app.isNearLimit = true
-        let percent = bytes / max(1, limit / 100)
-        let text = "has \(bytes >> 10) KiB of memory, \(percent) % of its memory_limit of \(limit >> 10) KiB"
-        note(app, .nearLimit, text: text)
+        note(app, .nearLimit, text: Self.text(bytes, of: limit))
         app.memoryWarning = "limit"
         let id = app.id
         uninterrupted { [self] in perform(coordinator.warnOfMemory(id, now: loop.now)) }
+    }
+
+    private func calm(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
+        app.isNearLimit = nil
+        note(app, .belowLimit, text: Self.text(bytes, of: limit) + " again")
+    }
+
+    private static func text(_ bytes: UInt64, of limit: UInt64) -> String {
+        "has \(bytes >> 10) KiB of memory, \(bytes / max(1, limit / 100)) % of its memory_limit of \(limit >> 10) KiB"
     }
 }
