@@ -57,8 +57,8 @@ let package = Package(
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
         .target(name: "CTOML", cxxSettings: [.define("NDEBUG")]),
-        // For torpor alone.
-        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
+        // For torpor alone. Its pkg-config file would put the folder of the shared library before packaging/link.
+        .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
         // The files of the dashboard, which the compiler reads (#embed): what assets.c includes is built anew when it changes.
         .target(name: "CWebAssets", exclude: ["assets"]),
         .target(name: "CalendarTime"),

@@ -105,7 +105,8 @@ struct Usage {
     /// Who uses it in the background, in words; nil: nobody.
     mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
         guard isFresh(app, rule, now) else { return "it was not measured since it is there" }
-        let since = app.since(.background) ?? now
+        // What came before was the use for which it was let be, or led to its being sent here.
+        let since = max(app.since(.background) ?? now, now.advanced(byMicroseconds: -rule.idleTime))
         if isConnected(app, rule) {
             return app.connections.map { "\($0) TCP connections are open" } ?? "its TCP connections cannot be seen"
         }

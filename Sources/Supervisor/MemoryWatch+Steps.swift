@@ -35,6 +35,7 @@ extension MemoryWatch {
             let patience = level == .critical ? Self.criticalPatience : Self.patience
             guard now - work.since > patience else { return }
             underWay = nil
+            if let app = work.step.apps.first { outlasted[app] = work }
         }
         guard now >= notBefore else { return }
         let isUrgent = rules.isUrgent(reading)
@@ -188,6 +189,8 @@ extension MemoryWatch {
         if underWay?.step.apps.first == app.id, let work = underWay {
             underWay = nil
             settle(work, app.name)
+        } else if let work = outlasted.removeValue(forKey: app.id) {
+            settle(work, app.name)
         }
         if !admission.isEmpty { supervisor.loop.later { [weak self] in self?.admitNext() } }
     }
@@ -196,20 +199,27 @@ extension MemoryWatch {
     private func settle(_ work: MemoryWork, _ name: String) {
         notBefore = supervisor.loop.now + rules.settling
         let isShort = isShort
+        // Two may end within the time that one has to settle.
+        tellFreed()
+        freed = (work.before, name)
         admission.pause = try? supervisor.loop.timer { [weak self] in
             guard let self else { return }
             self.admission.pause = nil
-            if let memory = self.memory() {
-                let more = memory.available > work.before ? memory.available - work.before : 0
-                let text =
-                    "\(MemoryReading.size(more)) more are available without \(name): "
-                    + "\(MemoryReading.size(memory.available)) of \(MemoryReading.size(memory.total))"
-                self.supervisor.note(.madeRoom, text: text, reason: "freed")
-            }
+            self.tellFreed()
             if isShort { self.askPolicies() }
             self.admitNext()
         }
         admission.pause?.arm(after: rules.settling)
+    }
+
+    private func tellFreed() {
+        guard let (before, name) = freed, let memory = memory() else { return }
+        freed = nil
+        let more = memory.available > before ? memory.available - before : 0
+        let text =
+            "\(MemoryReading.size(more)) more are available without \(name): "
+            + "\(MemoryReading.size(memory.available)) of \(MemoryReading.size(memory.total))"
+        supervisor.note(.madeRoom, text: text, reason: "freed")
     }
 
     /// One that was given up in favour of another may be done much later.

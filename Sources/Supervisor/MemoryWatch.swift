@@ -27,6 +27,10 @@ final class MemoryWatch {
     var order = PolicyOrder()
     /// What is being done.
     var underWay: MemoryWork?
+    /// What took longer than it was waited for, by its app.
+    var outlasted: [AppID: MemoryWork] = [:]
+    /// An ending that has not been told yet: the bytes that were available before, and of which app.
+    var freed: (before: UInt64, app: String)?
     var workNumber = 0
     /// Apps that the core did not let go, and when: they are left alone for a while.
     var refused: [AppID: Duration] = [:]
@@ -190,6 +194,7 @@ final class MemoryWatch {
         isInEpisode = false
         quietSince = nil
         worker.staysReady = false
+        outlasted = [:]
         ladder.reset()
         order = PolicyOrder()
         reserve.fill(for: supervisor.apps.count)

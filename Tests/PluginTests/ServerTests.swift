@@ -282,6 +282,17 @@ struct ServerTests {
         #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "other") == ["other → suspended"])
     }
 
+    @Test("a use in the background is one until it is idle_after ago, and not for ever")
+    func usedOnce() throws {
+        let bench = try bench(["idle_after": "1min"])
+        add("web", .background, to: bench)
+        pass(.seconds(30), on: bench)
+        bench.change("web") { $0.last_traffic = bench.now - 1_000_000 }
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "web") == ["web is granted 60 s"])
+        pass(.seconds(60), on: bench)
+        #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "web") == ["web → suspended"])
+    }
+
     @Test("tasks, holds and suspend = false keep an app running in the background")
     func held() throws {
         let bench = try bench()
