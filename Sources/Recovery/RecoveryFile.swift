@@ -214,6 +214,23 @@ public final class RecoveryFile {
         }
     }
 
+    /// A record as it was at one instant, for whoever looks at a file that its torpord goes on writing; nil when there is
+    /// none, or it is damaged.
+    public func snapshot(_ slot: Int) -> [UInt8]? {
+        // Writing one takes less than a microsecond, unless the writer loses its processor in the middle of it.
+        for attempt in 0..<2000 {
+            guard let place = place(in: slot) else { return nil }
+            let length = Int(mapping.bytes.load(fromByteOffset: place + 4, as: UInt32.self))
+            if length <= recordBytes - Self.recordHead {
+                let sum = mapping.bytes.load(fromByteOffset: place, as: UInt32.self)
+                let copy = Array(mapping.bytes[(place + Self.recordHead)..<(place + Self.recordHead + length)])
+                if copy.withUnsafeBytes({ Self.checksum($0) }) == sum { return copy }
+            }
+            if attempt > 100 { ThisProcess.sleep(.microseconds(50)) }
+        }
+        return nil
+    }
+
     /// A slot for an app that has none. More room is made where there is none: ENOSPC when that fails; EINVAL for a name
     /// that is empty or too long.
     public func add(_ name: String) throws(Errno) -> Int {
@@ -299,11 +316,16 @@ public final class RecoveryFile {
     private func offset(of slot: Int) -> Int { Self.headerSize + slot * slotBytes }
 
     private func record(in slot: Int) -> UnsafeRawBufferPointer? {
+        if slot == slotUnderWay { return checked(Self.underWayOffset + 8) }
+        return place(in: slot).flatMap { checked($0) }
+    }
+
+    /// Where in the slot its record is; nil when there is none.
+    private func place(in slot: Int) -> Int? {
         let start = offset(of: slot)
         let current = mapping.bytes.load(fromByteOffset: start + 64, as: UInt32.self)
-        if slot == slotUnderWay { return checked(Self.underWayOffset + 8) }
         guard current > 0, current <= copies else { return nil }
-        return checked(start + Self.recordsOffset + Int(current - 1) * recordBytes)
+        return start + Self.recordsOffset + Int(current - 1) * recordBytes
     }
 
     /// The bytes of the record in that place; nil when it is damaged.

@@ -388,9 +388,13 @@ enum RecoveryCheck {
     static func refusal(of file: RecoveryFile, _ configuration: TorporConfiguration) -> String? {
         let rules = Dictionary(configuration.apps.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
         for entry in file.entries {
-            guard let rules = rules[entry.name], let memory = entry.record else { continue }
-            var reader = RecordReader(memory)
-            if AppMachine(rules: rules, from: &reader) == nil { return "it cannot read the record of \(entry.name)" }
+            // The torpord that is to be replaced goes on writing meanwhile.
+            guard let rules = rules[entry.name], let record = file.snapshot(entry.slot) else { continue }
+            let isReadable = record.withUnsafeBytes { bytes in
+                var reader = RecordReader(bytes)
+                return AppMachine(rules: rules, from: &reader) != nil
+            }
+            if !isReadable { return "it cannot read the record of \(entry.name)" }
         }
         return nil
     }

@@ -46,6 +46,36 @@ final class RecoveryFileTests {
         try File.write(file.raw, at: offset, bytes)
     }
 
+    @Test("who looks at a record while it is written sees one that was whole", .timeLimit(.minutes(1)))
+    func lookedAt() throws {
+        // One thread writes, and nobody else uses this mapping meanwhile.
+        nonisolated(unsafe) let file = try fresh(recordBytes: 3000)
+        let slot = try file.add("web")
+        let fill = { @Sendable (byte: UInt8) in
+            file.write(slot, undone: 0) { memory in
+                for i in 0..<2900 { memory[i] = byte }
+                return 2900
+            }
+        }
+        fill(0)
+        let other = try RecoveryFile(File.open(path), isWritable: false)
+        let isOver = Monitor(false)
+        let writer = Thread {
+            for round in 0..<60_000 { fill(UInt8(truncatingIfNeeded: round)) }
+            isOver.withLock { $0 = true }
+            isOver.wake()
+        }
+        writer.start()
+        var seen: Set<UInt8> = []
+        while !isOver.withLock({ $0 }) {
+            let record = try #require(other.snapshot(slot))
+            #expect(record.count == 2900)
+            seen.formUnion(record)
+            try #require(record.allSatisfy { $0 == record[0] }, "parts of two")
+        }
+        #expect(seen.count > 1, "nothing was written meanwhile")
+    }
+
     @Test("a file of an earlier run of the same container is none, and its owner's number is kept")
     func otherRun() throws {
         let file = try fresh()

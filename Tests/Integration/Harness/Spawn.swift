@@ -37,18 +37,22 @@ enum Spawn {
         return pid
     }
 
-    /// Runs to the end, at most 30 s, and gives exit status (or minus the signal) and what it wrote.
-    static func run(_ words: [String], environment: [String: String] = [:]) throws -> (code: Int32, output: String) {
+    /// Runs to the end, and gives exit status (or minus the signal) and what it wrote.
+    static func run(
+        _ words: [String],
+        environment: [String: String] = [:],
+        within bound: Duration = .seconds(30)
+    ) throws -> (code: Int32, output: String) {
         let folder = try Daemon.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let pid = try start(words, environment: environment, output: folder + "/out")
-        let end = Clock.monotonic() + .seconds(30)
+        let end = Clock.monotonic() + bound
         var status: Int32 = 0
         while waitpid(pid, &status, WNOHANG) == 0 {
             guard Clock.monotonic() < end else {
                 kill(pid, SIGKILL)
                 waitpid(pid, &status, 0)
-                throw Trouble("\(words) did not end in 30 s")
+                throw Trouble("\(words) did not end in \(bound)")
             }
             usleep(2_000)
         }
