@@ -27,7 +27,7 @@ PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb demo bench bench-density bench-micro format lint completions deps screenshots-web clean
+.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo bench bench-density bench-micro format lint completions deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
@@ -87,6 +87,12 @@ test-deb: release ## Install, upgrade, remove and purge the package on a bare De
 
 demo: release ## Watch real programs go through the states (ARGS=--stay leaves it running)
 	@config/demo/demo.sh .build/release $(ARGS)
+
+demo-%: release ## Play a page of docs/demonstrations (demo-asleep, demo-kill-stop), about a minute each
+	@scripts/follow-page --show docs/demonstrations/$*.md
+
+test-demonstrations: release ## Follow the pages of docs/demonstrations
+	@for page in docs/demonstrations/*.md; do echo "$$page" && scripts/follow-page $$page || exit 1; done
 
 bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; ARGS="--only scale --peers floor,torpor")
 	@scripts/install-packages $(PEERS)

@@ -182,9 +182,10 @@ public final class PathWatcher {
     private func take(_ outcomes: [Walk.Outcome]) {
         underWay = []
         let news = outcomes.compactMap(take)
-        onRemember?()
         source?.setEvents(.readable)
         if !news.isEmpty { onNews?(news) }
+        // Not before: what is lost between the two is found again.
+        onRemember?()
         walk()
     }
 

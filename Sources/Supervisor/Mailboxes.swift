@@ -177,6 +177,19 @@ final class Mailboxes {
             supervisor.pump(app)
             return
         }
+        signal(app, box)
+    }
+
+    /// Tells an app that hears by signals what waits for it, before it is continued: the signals are pending then, and are
+    /// handled before anything else that it finds when it runs.
+    func deliverBeforeResume(to app: AppRuntime) {
+        guard let box = boxes[app.id], app.tree != nil, !supervisor.hearsByChannel(app.id),
+            supervisor.coordinator.machine(app.id).transition != .terminating
+        else { return }
+        signal(app, box)
+    }
+
+    private func signal(_ app: AppRuntime, _ box: Mailbox) {
         // A signal that is pending is none more: one is as good as many.
         var signals: [Int32: Bool] = [:]
         for mail in box.items where !isBeingTold(mail.id, to: app) {

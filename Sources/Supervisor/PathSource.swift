@@ -33,6 +33,8 @@ final class PathSource: EventSource {
     /// Files that were written to a moment ago, and are perhaps being written still.
     private var unsettled: [String: PathNews] = [:]
     private var settling: TimerSource?
+    /// How often there were news that wait for the end of the start.
+    private var untold = 0
 
     /// Editors and package managers take several steps to replace a file.
     private static let settlingTime = Duration.milliseconds(100)
@@ -90,9 +92,7 @@ final class PathSource: EventSource {
         do throws(Errno) {
             let made = try PathWatcher(supervisor.loop, remembered: kept.bytes ?? [])
             made.onNews = { [weak self] in self?.heard($0) }
-            made.onRemember = { [weak self] in
-                if let self, let bytes = watcher?.remembered { kept.keep(bytes) }
-            }
+            made.onRemember = { [weak self] in self?.remember() }
             watcher = made
         } catch {
             supervisor.log.warning(
@@ -105,9 +105,20 @@ final class PathSource: EventSource {
 
     // MARK: What happens
 
+    /// What was found is kept for the next torpord as soon as all of it was told: until then it is to be found again.
+    private func remember() {
+        guard unsettled.isEmpty, untold == 0, let bytes = watcher?.remembered else { return }
+        kept.keep(bytes)
+    }
+
     private func heard(_ all: [PathNews]) {
         guard supervisor.isStarted else {
-            return supervisor.afterStart.append { [weak self] in self?.heard(all) }
+            untold += 1
+            return supervisor.afterStart.append { [weak self] in
+                self?.untold -= 1
+                self?.heard(all)
+                self?.remember()
+            }
         }
         for news in all {
             guard let meaning = meanings[news.key] else { continue }
@@ -175,6 +186,7 @@ final class PathSource: EventSource {
             case .trigger, nil: break
             }
         }
+        remember()
     }
 
     private func tell(_ topic: NotificationTopic, _ message: Message, _ payload: JSON, _ text: String, _ id: AppID?) {

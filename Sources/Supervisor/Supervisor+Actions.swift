@@ -128,6 +128,7 @@ extension Supervisor {
         channelResumed(app)
         app.lockLook = nil
         guard let tree = app.tree else { return }
+        mailboxes.deliverBeforeResume(to: app)
         do throws(Errno) {
             try tree.continue()
         } catch {

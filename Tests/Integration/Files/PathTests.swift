@@ -251,4 +251,59 @@ struct SettingsTests {
             #expect(daemon.records("web").filter { $0 == "SIGHUP" }.count == 1)
         }
     }
+
+    @Test("a change that torpord has seen, and has told nobody of yet, is not lost with it")
+    func seenAndLost() throws {
+        try withRecovery(Self.toml, files: ["app.py": Self.app, "web.conf": "1"]) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.done(.suspend, "web")
+            for round in 1...5 {
+                try File.replace(daemon.directory + "/web.conf", Array("round \(round)".utf8))
+                // Within the time that is waited for the last step of a change.
+                usleep(50_000)
+                try daemon.lose(.killed)
+                try daemon.eventually("it waits to be told") {
+                    try daemon.mailbox().mail.map(\.topic) == ["settings"]
+                }
+                try daemon.done(.resume, "web")
+                try daemon.eventually("it is told") { daemon.records("web").count { $0 == "SIGHUP" } == round }
+                try daemon.done(.suspend, "web")
+            }
+        }
+    }
+
+    @Test("one that sleeps is told before it takes what has woken it")
+    func beforeAnythingElse() throws {
+        let app = """
+            from tp import *
+            import signal, socket, tp
+            told = 0
+            def changed(*_):
+                global told
+                told += 1
+            signal.signal(signal.SIGHUP, changed)
+            listener = socket.socket(socket.AF_UNIX)
+            listener.bind(tp.HERE + "/listener")
+            listener.listen()
+            notify("READY=1")
+            while True:
+                connection, _ = listener.accept()
+                connection.send(b"%d" % told)
+                connection.close()
+            """
+        let toml = Self.toml + "\nwake_on_connect = true\n"
+        try withDaemon(toml, files: ["app.py": app, "web.conf": "1"]) { daemon in
+            try daemon.done(.start, "web")
+            for round in 1...10 {
+                try daemon.done(.suspend, "web")
+                try File.replace(daemon.directory + "/web.conf", Array("round \(round)".utf8))
+                try daemon.eventually("it waits to be told") { try !daemon.mailbox().mail.isEmpty }
+                let answer = try Spawn.run([
+                    "/usr/bin/python3", "-S", "-c",
+                    "import socket; s = socket.socket(1); s.connect('\(daemon.directory)/listener'); print(s.recv(9).decode())",
+                ])
+                #expect(answer.output == "\(round)\n")
+            }
+        }
+    }
 }
