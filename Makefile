@@ -92,7 +92,11 @@ demo-%: release ## Play a page of docs/demonstrations (demo-asleep, demo-kill-st
 	@scripts/follow-page --show docs/demonstrations/$*.md
 
 test-demonstrations: release ## Follow the pages of docs/demonstrations
-	@for page in docs/demonstrations/*.md; do echo "$$page" && scripts/follow-page $$page || exit 1; done
+	@for page in docs/demonstrations/*.md; do \
+		echo "$$page"; scripts/follow-page $$page; status=$$?; \
+		[ $$status = 3 ] && echo "$$page is left out"; \
+		[ $$status = 0 ] || [ $$status = 3 ] || exit 1; \
+	done
 
 bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; ARGS="--only scale --peers floor,torpor")
 	@scripts/install-packages $(PEERS)

@@ -19,6 +19,14 @@ public struct MemoryLadder: Sendable {
         case endInactive = "end-inactive"
         /// The same of an active one, where `last_resort` allows it.
         case endActive = "end-active"
+
+        /// Whether it ends an app.
+        public var endsApp: Bool {
+            switch self {
+            case .tell, .purge, .pageOut: false
+            case .evict, .endBackground, .endInactive, .endActive: true
+            }
+        }
     }
 
     /// What room is made for.

@@ -190,6 +190,8 @@ final class Mailboxes {
     }
 
     private func signal(_ app: AppRuntime, _ box: Mailbox) {
+        // A signal to one that has ended, and whose end is only to be read, would pass for heard.
+        guard app.tree?.mainHasEnded == false else { return }
         // A signal that is pending is none more: one is as good as many.
         var signals: [Int32: Bool] = [:]
         for mail in box.items where !isBeingTold(mail.id, to: app) {

@@ -35,7 +35,7 @@ extension MemoryWatch {
             let patience = level == .critical ? Self.criticalPatience : Self.patience
             guard now - work.since > patience else { return }
             underWay = nil
-            if let app = work.step.apps.first { outlasted[app] = work }
+            if work.step.rung.endsApp, let app = work.step.apps.first { outlasted[app] = work }
         }
         guard now >= notBefore else { return }
         let isUrgent = rules.isUrgent(reading)
@@ -186,11 +186,12 @@ extension MemoryWatch {
         pageOuts.forget(app.id)
         if let tree = app.tree { worker.cancel(tree) }
         app.isPagedOut = nil
+        let late = outlasted.removeValue(forKey: app.id)
         if underWay?.step.apps.first == app.id, let work = underWay {
             underWay = nil
             settle(work, app.name)
-        } else if let work = outlasted.removeValue(forKey: app.id) {
-            settle(work, app.name)
+        } else if let late {
+            settle(late, app.name)
         }
         if !admission.isEmpty { supervisor.loop.later { [weak self] in self?.admitNext() } }
     }

@@ -33,11 +33,13 @@ final class PathSource: EventSource {
     /// Files that were written to a moment ago, and are perhaps being written still.
     private var unsettled: [String: PathNews] = [:]
     private var settling: TimerSource?
+    private var unsettledSince = Duration.zero
     /// How often there were news that wait for the end of the start.
     private var untold = 0
 
     /// Editors and package managers take several steps to replace a file.
     private static let settlingTime = Duration.milliseconds(100)
+    private static let longestSettling = Duration.seconds(2)
     /// Where the locale of the machine is set (locale.conf(5); Debian's place).
     static let localeFiles = ["/etc/locale.conf", "/etc/default/locale"]
 
@@ -127,8 +129,11 @@ final class PathSource: EventSource {
             case .trigger(let id, let trigger): tell(supervisor.apps[id], trigger, news)
             case .settings, .identity, .locale:
                 guard news.isNew else { continue }
+                if unsettled.isEmpty { unsettledSince = supervisor.loop.now }
                 unsettled[news.key] = news
                 if settling == nil { settling = try? supervisor.loop.timer { [weak self] in self?.settled() } }
+                // One that is written all the time keeps nobody from hearing of the others.
+                guard supervisor.loop.now - unsettledSince < Self.longestSettling else { continue }
                 settling?.arm(after: Self.settlingTime)
             }
         }

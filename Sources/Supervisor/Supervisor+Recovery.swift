@@ -266,6 +266,8 @@ extension Supervisor {
         case .nothing:
             guard !machine.hasProcess else { break }
             if machine.transition == .launching {
+                // As in every launch: what it says before anybody hears of it waits with the keeper.
+                if let socket = app.notifySocket { hold(HeldName.notify(app.name), socket.descriptor.raw) }
                 // The keeper that was asked knows of none, so there was none; another one cannot know.
                 if recovery.keeper == keeper.pid {
                     perform(.launch(machine.launchOrder), of: app)
