@@ -51,10 +51,38 @@ struct Torpor: ParsableCommand {
         let commands = configuration.subcommands.map { ($0._commandName, $0.configuration.aliases) }
         let verbs = commands.flatMap { [$0.0] + $0.1 } + ["help"]
         guard !verbs.contains(verb) else { return }
+        if let habit = Self.habits[verb] {
+            throw Failure(status: .usage, message: "there is no verb \(verb): \(habit)")
+        }
         let nearest = Nearest.name(to: verb, among: verbs).map { "did you mean ‘torpor \($0)’?" }
         let hint = nearest ?? "‘torpor --help’ shows all of them"
         throw Failure(status: .usage, message: "there is no verb \(verb): \(hint)")
     }
+
+    /// Verbs of other supervisors, and what they are called here.
+    private static let habits = [
+        "reread": "‘torpor apply --diff’ shows what an edited file would change",
+        "update": "‘torpor apply’ reads the configuration again, and touches only what changed",
+        "reload": "‘torpor apply’ reads the configuration again; ‘torpor signal HUP APP’ tells an app to",
+        "daemon-reload": "‘torpor apply’ reads the configuration again, and touches only what changed",
+        "add": "write the app into the configuration, then ‘torpor apply’",
+        "remove": "take the app out of the configuration, then ‘torpor apply’",
+        "delete": "take the app out of the configuration, then ‘torpor apply’",
+        "scale": "set instances of the app in the configuration, then ‘torpor apply’",
+        "tail": "‘torpor logs APP -f’ shows what an app writes",
+        "fg": "‘torpor logs APP -f’ shows what an app writes",
+        "monit": "‘torpor top’ shows all apps as they change",
+        "ps": "‘torpor list’ shows all apps",
+        "pid": "‘torpor list’ shows the process of each app",
+        "describe": "‘torpor status APP’ shows everything about an app",
+        "show": "‘torpor status APP’ shows everything about an app",
+        "up": "‘torpord --config FILE’ is the supervisor, ‘torpor start APP’ launches an app",
+        "down": "‘torpor stop APP’ ends an app, SIGTERM to torpord all of them",
+        "shutdown": "SIGTERM ends torpord with all its apps (Ctrl-C in its terminal, systemctl stop torpord)",
+        "quit": "SIGTERM ends torpord with all its apps (Ctrl-C in its terminal, systemctl stop torpord)",
+        "enable": "apps are launched with the supervisor, unless they have launch = \"on-demand\"",
+        "disable": "launch = \"on-demand\" in the configuration keeps an app from being launched with the supervisor",
+    ]
 
     /// What the parser says, in one line, with where to look.
     private static func sentence(_ message: String, full: String) -> String {

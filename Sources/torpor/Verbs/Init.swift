@@ -51,7 +51,8 @@ struct Init: ParsableCommand {
         )
     }
 
-    private static func quoted(_ path: String) -> String {
+    /// As a word for a shell.
+    static func quoted(_ path: String) -> String {
         let isPlain = path.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"'\"\\$`&|;<>()*?[]{}~#!".utf8.contains($0) }
         return isPlain ? path : "'" + path.replacing("'", with: "'\\''") + "'"
     }

@@ -22,6 +22,9 @@ struct SendSignal: ParsableCommand {
 
     func validate() throws {
         guard Linux.Signal.number(named: signal) != nil else {
+            if Linux.Signal.number(named: app.app) != nil {
+                throw ValidationError("the signal comes first: torpor signal \(app.app) \(signal)")
+            }
             throw ValidationError("there is no signal “\(signal)”: name it as in SIGUSR1, USR1 or 10")
         }
     }

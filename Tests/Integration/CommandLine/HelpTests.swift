@@ -21,6 +21,26 @@ import Testing
         }
     }
 
+    @Test(
+        "Who comes from another supervisor is told what its verbs are called here",
+        arguments: [
+            ("tail", "torpor logs"), ("reread", "torpor apply --diff"), ("update", "torpor apply"),
+            ("monit", "torpor top"), ("shutdown", "SIGTERM"), ("suspnd", "did you mean ‘torpor suspend’?"),
+            ("frobnicate", "torpor --help"),
+        ]
+    )
+    func habits(verb: String, hint: String) throws {
+        let (code, output) = try Spawn.run([Built.path("torpor"), verb])
+        #expect(code == 2 && output.hasPrefix("torpor: there is no verb \(verb): "), "\(output)")
+        #expect(output.contains(hint) && output.split(separator: "\n").count == 1, "\(output)")
+    }
+
+    @Test("An app where a signal belongs is told the order")
+    func signalFirst() throws {
+        let (code, output) = try Spawn.run([Built.path("torpor"), "signal", "web", "HUP"])
+        #expect(code == 2 && output.contains("the signal comes first: torpor signal HUP web"), "\(output)")
+    }
+
     /// Each call of torpor in a line of a shell.
     private func check(_ line: String) throws {
         for call in line.components(separatedBy: "torpor ").dropFirst() {

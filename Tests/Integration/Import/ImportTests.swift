@@ -15,12 +15,21 @@ import Varlink
         try body(folder)
     }
 
-    @Test("a Procfile becomes a file that check accepts, with the count in the last line")
+    @Test("a Procfile becomes a file that check accepts, with the count and what to do next at the end")
     func procfile() throws {
         try withFolder(["Procfile": "web: sleep 100\njob: sleep 1 && true\n"]) { folder in
             let target = folder + "/torpor.toml"
             let (code, output) = try torpor(["import", folder + "/Procfile", "--output", target])
-            #expect(code == 0 && output.hasSuffix("2 of 2 programs translated; 1 remark\n"), "\(output)")
+            let end = """
+                2 of 2 programs translated; 1 remark
+                \(target) is written. Next:
+                  torpor check \(target)
+                  torpord --config \(target)
+                  torpor list
+                A connection wakes an app that sleeps if the app has wake_on_connect = true.
+
+                """
+            #expect(code == 0 && output.hasSuffix(end), "\(output)")
             #expect(try torpor(["check", target]).code == 0)
             let again = try torpor(["import", folder + "/Procfile", "--output", target])
             #expect(again.code == 2 && again.output.contains("--force"), "\(again.output)")
