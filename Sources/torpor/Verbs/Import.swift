@@ -65,7 +65,10 @@ struct Import: ParsableCommand {
         } else {
             if output == nil { ThisProcess.write(toml) }
             Self.tell(result)
-            if let output, result.translatedCount > 0 { ThisProcess.complain(Self.next(output)) }
+            if let output, result.translatedCount > 0 {
+                ThisProcess.complain(WrittenFile.text(output))
+                ThisProcess.complain("Connections wake an app that sleeps if it has sockets or wake_on_connect = true.")
+            }
         }
         // Nothing of it is of use.
         if result.translatedCount == 0 { throw Failure(status: .failed, message: nil) }
@@ -79,17 +82,6 @@ struct Import: ParsableCommand {
             status: .usage,
             message: "--from \(Terminal.harmless(name)) is none of \(names.joined(separator: ", "))\(hint)"
         )
-    }
-
-    /// What to do now, after the file was written.
-    private static func next(_ file: String) -> String {
-        """
-        \(Terminal.harmless(file)) is written. Next:
-          torpor check \(Init.quoted(file))
-          torpord --config \(Init.quoted(file))
-          torpor list
-        A connection wakes an app that sleeps if the app has wake_on_connect = true.
-        """
     }
 
     /// A line for each remark, and the last one for all of it.

@@ -40,21 +40,7 @@ struct Init: ParsableCommand {
         guard !json else {
             return Output.document(["file": .string(file), "from": .optional(made.origin), "toml": .string(made.toml)])
         }
-        ThisProcess.write(
-            """
-            \(file) is written\(made.origin.map { ", from \($0)" } ?? ""). Next:
-              torpor check \(Self.quoted(file))
-              torpord --config \(Self.quoted(file))
-              torpor list
-
-            """
-        )
-    }
-
-    /// As a word for a shell.
-    static func quoted(_ path: String) -> String {
-        let isPlain = path.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"'\"\\$`&|;<>()*?[]{}~#!".utf8.contains($0) }
-        return isPlain ? path : "'" + path.replacing("'", with: "'\\''") + "'"
+        ThisProcess.write(WrittenFile.text(file, origin: made.origin) + "\n")
     }
 
     /// What another supervisor's configuration in the folder makes; nil where there is none, or nobody wants it.

@@ -26,7 +26,7 @@ import Varlink
                   torpor check \(target)
                   torpord --config \(target)
                   torpor list
-                A connection wakes an app that sleeps if the app has wake_on_connect = true.
+                Connections wake an app that sleeps if it has sockets or wake_on_connect = true.
 
                 """
             #expect(code == 0 && output.hasSuffix(end), "\(output)")

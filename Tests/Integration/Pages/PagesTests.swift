@@ -64,6 +64,8 @@ import Testing
             ```
             """
         try File.write(folder + "/page.md", text)
+        let nothing = try Self.follow(folder + "/none.md")
+        #expect(nothing.code == 2 && nothing.output.contains("none.md is not there"), "\(nothing.output)")
         let (code, output) = try Self.follow(folder + "/page.md")
         #expect(code == 1)
         let problems = output.components(separatedBy: "\n\n").map { $0.split(separator: "\n").first ?? "" }

@@ -1,0 +1,18 @@
+/// What is said of a configuration that a verb has written.
+enum WrittenFile {
+    /// That it is there, and what to do next. `origin`: what it was made of, if that is to be said.
+    static func text(_ file: String, origin: String? = nil) -> String {
+        """
+        \(Terminal.harmless(file)) is written\(origin.map { ", from \($0)" } ?? ""). Next:
+          torpor check \(quoted(file))
+          torpord --config \(quoted(file))
+          torpor list
+        """
+    }
+
+    /// As a word for a shell.
+    private static func quoted(_ path: String) -> String {
+        let isPlain = path.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"'\"\\$`&|;<>()*?[]{}~#!".utf8.contains($0) }
+        return isPlain ? path : "'" + path.replacing("'", with: "'\\''") + "'"
+    }
+}
