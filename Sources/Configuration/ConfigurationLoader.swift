@@ -97,12 +97,17 @@ public enum ConfigurationLoader {
     private static func checkPolicies(_ reader: FileReader) {
         for name in reader.supervisor.policies where reader.policies[name] == nil {
             let hint = Nearest.hint(name, among: reader.policies.keys.sorted())
+            let remedy = hint.isEmpty ? ": write it, with \(MachineHints.library(of: name))" : hint
             reader.supervisorOrigins["policies"]?.error(
-                "no [policies.\(name)] says where the policy \(quoted(name)) is\(hint)"
+                "no [policies.\(name)] says where the policy \(quoted(name)) is\(remedy)"
             )
         }
         for (name, entry) in reader.policies where !reader.supervisor.policies.contains(name) {
             entry.origin.warning("is not used: [supervisor] policies does not name \(quoted(name))")
+        }
+        for entry in reader.policies.values {
+            let folder = reader.supervisor.policyDirectory
+            MachineHints.checkLibrary(entry.policy, entry.origin, in: folder, reader.system)
         }
     }
 }

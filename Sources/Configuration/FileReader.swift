@@ -159,7 +159,7 @@ struct FileReader {
             var policy = PolicySpecification(name: member.key, path: "")
             let found = Read.table(inner, member.node, SupervisorKeys.policy, into: &policy)
             if case .table = member.node.value, found["path"] == nil {
-                origin.error("path is missing: write path = \"libNAME.so\"")
+                origin.error("path is missing: write \(MachineHints.library(of: member.key))")
             }
             policies[member.key] = (policy, origin)
         }

@@ -16,6 +16,7 @@ struct Resolver {
             draft.check()
             checkAccounts(draft)
             checkKeepAlive(draft)
+            MachineHints.checkDirectory(draft, system)
             expanded[name] = draft.expanded()
         }
         let instances = expanded.mapValues { $0.map(\.name) }

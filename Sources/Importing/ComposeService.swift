@@ -94,6 +94,14 @@ struct ComposeService {
             program.cannot("it has no command: only \(source) knows what runs")
             return nil
         }
+        if first.hasPrefix("-"), !entry.isThere, let image = node["image"]?.text,
+            let name = ComposeImages.program(of: image)
+        {
+            program.remark(
+                "runs \(name), the program of \(source), with these options: what the image does before it is not done"
+            )
+            return [name] + all
+        }
         guard !first.isEmpty, !first.hasPrefix("-") else {
             program.cannot(
                 "its command is only arguments (\(quoted(all.joined(separator: " ")))) for the program of \(source)"

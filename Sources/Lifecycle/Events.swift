@@ -212,6 +212,8 @@ public enum Notice: Sendable, Hashable {
     case modeEnded(BackgroundMode)
     /// Background time is used up: a policy may suspend the app.
     case backgroundTimeUsed
+    /// The time for the event that woke it is over: it is suspended again.
+    case sleepsAgain
     /// The grace is over and SIGKILL was sent.
     case killed
 }

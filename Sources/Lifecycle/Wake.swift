@@ -81,6 +81,7 @@ extension AppMachine {
     mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
         guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background
         else { return actions.append(.report(.backgroundTimeUsed)) }
+        actions.append(.report(.sleepsAgain))
         setGoal(.suspended)
         walk(into: &actions, now: now)
     }

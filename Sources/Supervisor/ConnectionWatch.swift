@@ -59,17 +59,6 @@ final class ConnectionWatch: EventSource {
         return outcome
     }
 
-    /// The sockets that torpord has bound for an app, and watches by themselves.
-    func given(to app: AppRuntime) -> Set<UInt32> {
-        Set(
-            supervisor.sockets.sockets(of: app).compactMap { socket in
-                socket.descriptor.flatMap { try? File.status(descriptor: $0.raw).inode }.map(
-                    UInt32.init(truncatingIfNeeded:)
-                )
-            }
-        )
-    }
-
     /// How long what waits at these sockets waits on, when a sleep begins.
     func leftBehind(by app: AppID, _ sockets: [UInt32]) -> [UInt32: Duration] {
         guard !sockets.isEmpty else {

@@ -44,6 +44,7 @@ enum Happening: String, CaseIterable {
     case woken = "4b45f490a75247a2afb5a5e77ba43a30"
     case notWoken = "1ad39696ce8e443eaf00ca6e48464b67"
     case wakeStorm = "a92b2064d826445c9f471eebac9024fd"
+    case sleepsAgain = "7092486f7ea94c2292fa5091cc5d234b"
     case fetched = "7f321efbe8564f3fb8c4629de7e9094b"
     case fetchPutOff = "77f72db4b742462cab2164ce08dcc9e2"
 
@@ -75,6 +76,7 @@ enum Happening: String, CaseIterable {
     case asked = "7063ec36c2114a1e9f7ffa42213188ef"
     case refused = "463ccee7b279451fae460fa3c94f79b1"
     case keptDown = "75fcc35e49d94e42baabb8af3cf9a35f"
+    case asLeft = "722941bafc8f45cb801d22e13cd5e647"
     case advised = "577453d7117940d3a3d7a13842449b3e"
     case adviceNotTaken = "7e32bdc760214ed49a3039ba44add04a"
     case reconfigured = "6bc415c354744ed38f5963d98c4bbbaf"
@@ -119,12 +121,12 @@ enum Happening: String, CaseIterable {
             .chatty, .socketNotBound, .socketBound, .backlogNearlyFull:
             "notice"
         case .asked, .refused: "request"
-        case .keptDown: "goal"
+        case .keptDown, .asLeft: "goal"
         case .advised, .adviceNotTaken, .policyChanged: "policy"
         case .reconfigured, .removed, .configurationRead, .configurationInvalid: "configuration"
         case .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged: "supervisor"
         case .storeChanged: "store"
-        case .woken, .notWoken, .fetched, .fetchPutOff, .wakeStorm: "wake"
+        case .woken, .notWoken, .sleepsAgain, .fetched, .fetchPutOff, .wakeStorm: "wake"
         case .memoryShort, .memoryEnough, .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory: "memory"
         case .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked: "supervisor"
         }
@@ -133,10 +135,10 @@ enum Happening: String, CaseIterable {
     /// How loud it is where the event does not say otherwise.
     var level: LogLevel {
         switch self {
-        case .changing, .told, .posted, .signalled, .attached, .answered, .taskBegan, .taskEnded, .stateKept,
+        case .changing, .told, .posted, .signalled, .sleepsAgain, .attached, .answered, .taskBegan, .taskEnded, .stateKept,
             .pagedOut:
             .debug
-        case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .advised, .adviceNotTaken,
+        case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .asLeft, .advised, .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory,
@@ -156,10 +158,10 @@ enum Happening: String, CaseIterable {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
-            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .advised,
+            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .asLeft, .advised,
             .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
-            .modeBegan, .modeEnded,
+            .modeBegan, .modeEnded, .sleepsAgain,
             .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
             .fetchPutOff,
             .socketNotBound, .socketBound,
@@ -208,6 +210,7 @@ enum Happening: String, CaseIterable {
         case .holdEnded: self = .holdEnded
         case .modeBegan: self = .modeBegan
         case .modeEnded: self = .modeEnded
+        case .sleepsAgain: self = .sleepsAgain
         case .backgroundTimeUsed: return nil
         }
     }

@@ -340,6 +340,17 @@ final class ListeningSockets: EventSource {
 
     /// The sockets of an app.
     func sockets(of app: AppRuntime) -> [ListeningSocket] { sets[app.id]?.sockets ?? [] }
+
+    /// The kernel's numbers of those that are bound.
+    func numbers(of app: AppRuntime) -> Set<UInt32> {
+        Set(
+            sockets(of: app).compactMap { socket in
+                socket.descriptor.flatMap { try? File.status(descriptor: $0.raw).inode }.map(
+                    UInt32.init(truncatingIfNeeded:)
+                )
+            }
+        )
+    }
 }
 
 /// The sockets of one app.

@@ -107,7 +107,7 @@ final class SleepingSockets {
 
     private func watch() {
         let places = Set(copies.filter(\.facts.listens).map(\.facts.place))
-        let given = owner.given(to: app)
+        let given = owner.supervisor.sockets.numbers(of: app)
         let wanted = copies.compactMap { copy in
             given.contains(copy.inode) ? nil : wish.wake(for: copy.facts, listeningAt: places).map { (copy, $0) }
         }
@@ -198,7 +198,7 @@ final class SleepingSockets {
 
     private func polled(_ queues: [UInt32: SocketQueue], after before: [UInt32: SocketQueue]?) {
         let places = Set(queues.values.filter(\.listens).map(\.place))
-        let given = owner.given(to: app)
+        let given = owner.supervisor.sockets.numbers(of: app)
         var waiting: [UInt32: () -> Void] = [:]
         for (socket, queue) in queues where !given.contains(socket) {
             guard let wake = wish.wake(for: queue, listeningAt: places) else { continue }

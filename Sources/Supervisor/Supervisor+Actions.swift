@@ -247,6 +247,7 @@ extension Supervisor {
         case .holdEnded: text = "is held no longer: the time of an operator's hold is over"
         case .modeBegan(let mode): text = "may stay in the background while it has use for it (mode \(mode.rawValue))"
         case .modeEnded(let mode): text = "has no use for the background any more (mode \(mode.rawValue))"
+        case .sleepsAgain: text = "is suspended again: its time for what woke it is over"
         case .backgroundTimeUsed:
             // Without a policy it is left running.
             governance?.timeUsed(app)

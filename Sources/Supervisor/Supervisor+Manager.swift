@@ -208,6 +208,8 @@ extension Supervisor {
         let specification = app.specification
         let now = loop.now
         var status = AppStatus(summary: summary(app))
+        foresee(app, in: &status)
+        status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
         status.exec = specification.exec
         status.tags = specification.tags
         status.ready = specification.ready.text

@@ -160,8 +160,15 @@ extension Supervisor {
 
     /// After the launches: those that a person had suspended go on to there.
     func suspendAsBefore(_ launched: [(app: AppID, foreground: Bool)]) {
-        for (id, _) in launched where apps[id].kept.goalOfPerson == .suspended {
-            try? request(.suspend, of: id)
+        for (id, _) in launched {
+            switch apps[id].kept.goalOfPerson {
+            case .suspended:
+                note(apps[id], .asLeft, text: "is to be suspended, as a person had it before the start")
+                try? request(.suspend, of: id)
+            case .background where apps[id].specification.launch == .foreground:
+                note(apps[id], .asLeft, text: "is left in the background, as a person had it before the start")
+            case .active, .inactive, .background, .notRunning, nil: break
+            }
         }
     }
 

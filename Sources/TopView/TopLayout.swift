@@ -228,6 +228,10 @@ public struct TopLayout {
         if !model.filter.isEmpty, model.mode == .list || model.mode == .timeline {
             return ("only apps with “\(model.filter)”: Esc shows all", .accent, false)
         }
+        // Its column has no room for a sentence.
+        if model.mode == .list, let name = model.selected, let event = model.lastEvents[name] {
+            return ("\(name): \(event.text)", .dim, false)
+        }
         return nil
     }
 
@@ -236,9 +240,10 @@ public struct TopLayout {
         switch model.mode {
         case .list:
             words = [
-                ("?", "help"), ("q", "quit"), ("Enter", "details"), ("t", "timeline"), ("l", "log"), ("e", "events"),
-                ("f", "fore"), ("b", "back"), ("s", "suspend"), ("S", "start"), ("x", "stop"), ("R", "restart"),
-                ("K", "kill"), ("H", "hold"), ("/", "filter"), ("o", "sort: \(model.order.rawValue)"),
+                ("?", "help"), ("q", "quit"), ("Enter", "details"), ("s", "suspend"), ("f", "foreground"),
+                ("b", "background"), ("t", "timeline"), ("l", "log"), ("e", "events"), ("S", "start"), ("x", "stop"),
+                ("R", "restart"), ("K", "kill"), ("H", "hold"), ("/", "filter"),
+                ("o", "sort: \(model.order.rawValue)"),
             ]
         case .timeline:
             words = [("q", "back"), ("+", "closer"), ("-", "wider"), ("?", "help"), ("o", "sort"), ("/", "filter")]
@@ -249,8 +254,8 @@ public struct TopLayout {
             ]
         case .log, .details:
             words = [
-                ("q", "back"), ("i", "details"), ("l", "log"), ("f", "fore"), ("b", "back"), ("s", "suspend"),
-                ("S", "start"), ("x", "stop"), ("R", "restart"), ("K", "kill"), ("?", "help"),
+                ("q", "back"), ("i", "details"), ("l", "log"), ("s", "suspend"), ("f", "foreground"),
+                ("b", "background"), ("S", "start"), ("x", "stop"), ("R", "restart"), ("K", "kill"), ("?", "help"),
             ]
         case .help: words = [("q", "back")]
         }

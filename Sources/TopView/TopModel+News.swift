@@ -100,6 +100,7 @@ extension TopModel {
             switch event.kind {
             case "state":
                 guard let state = event.to else { continue }
+                forgetMessage(of: name, at: event.at)
                 apps[index].state = state
                 apps[index].transition = nil
                 if state == "not-running" {

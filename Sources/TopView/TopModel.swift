@@ -158,6 +158,12 @@ public struct TopModel: Sendable {
         message = Message(kind: kind, text: text, at: now)
     }
 
+    /// What was said of an app's state is not so any more.
+    mutating func forgetMessage(of app: String, at time: Int64) {
+        guard let said = message, said.kind == .done, said.at < time, said.text.hasPrefix("\(app): ") else { return }
+        message = nil
+    }
+
     /// The sentence that is to be seen now; nil when it has been there for long enough.
     public var currentMessage: Message? {
         message.flatMap { now - $0.at < Self.stays[$0.kind, default: 0] ? $0 : nil }

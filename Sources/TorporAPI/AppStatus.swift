@@ -144,10 +144,28 @@ public struct ArchiveInfo: Hashable, Sendable {
     public var json: JSON { ["path": .string(path), "bytes": .int(bytes), "at": .int(at)] }
 }
 
+/// Who suspends an app that is in the background.
+public enum Suspender: String, Hashable, Sendable {
+    /// It is suspended again when the time for what woke it is over.
+    case eventTime = "event-time"
+    /// A policy may, when its background time is used up.
+    case policy
+    /// Nobody but a person: no policy is in charge.
+    case nobody
+}
+
 /// Everything about one app. In JSON the fields of the summary stand beside the others.
 public struct AppStatus: Hashable, Sendable {
     /// What `list` shows.
     public var summary: AppSummary
+    /// Since when it is in its state, microseconds since 1970.
+    public var stateSince: Int64?
+    /// Who suspends it; nil for one that is not in the background.
+    public var suspendedBy: Suspender?
+    /// What wakes it while it is suspended, or launches it, in words.
+    public var wokenBy: [String] = []
+    /// What one may expect to wake it and does not, in words.
+    public var notWokenBy: [String] = []
     /// The command of the configuration.
     public var exec: [String] = []
     /// The configuration file that declares it.
@@ -168,6 +186,8 @@ public struct AppStatus: Hashable, Sendable {
     public var watchdogMilliseconds: Int64?
     /// Why its launch waits, in words: for memory, or for a policy.
     public var heldBack: String?
+    /// Bytes that it may have at most.
+    public var memoryLimit: Int64?
     /// How many messages wait to be told to it.
     public var mailbox: Int64 = 0
     /// The deadlines that are armed.
@@ -210,6 +230,11 @@ public struct AppStatus: Hashable, Sendable {
     public init(json: JSON) throws(FieldError) {
         let fields = try Fields(json)
         summary = try AppSummary(fields: fields)
+        stateSince = try fields.optionalInt("state_since")
+        suspendedBy = try fields.optionalString("suspended_by").flatMap(Suspender.init)
+        wokenBy = try fields.strings("woken_by")
+        notWokenBy = try fields.strings("not_woken_by")
+        memoryLimit = try fields.optionalInt("memory_limit")
         exec = try fields.strings("exec")
         file = try fields.optionalString("file")
         line = try fields.optionalInt("line")
@@ -242,6 +267,11 @@ public struct AppStatus: Hashable, Sendable {
     /// It as an object.
     public var json: JSON {
         var object = summary.object
+        object["state_since"] = .optional(stateSince)
+        object["suspended_by"] = .optional(suspendedBy?.rawValue)
+        object["woken_by"] = .strings(wokenBy)
+        object["not_woken_by"] = .strings(notWokenBy)
+        object["memory_limit"] = .optional(memoryLimit)
         object["exec"] = .strings(exec)
         object["file"] = .optional(file)
         object["line"] = .optional(line)

@@ -122,7 +122,9 @@ public struct MachineChecks {
             ok: Users.isRoot,
             value: Users.lookup(uid: Users.effectiveUID)?.name ?? "\(Users.effectiveUID)",
             message: Users.isRoot
-                ? nil : "apps run as this user, and user, group and lower nice values are not possible"
+                ? nil
+                : "apps run as this user: user, group and lower nice values are not possible, nor is the timer slack of "
+                    + "apps that are not in use (it takes CAP_SYS_NICE)"
         )
     }
 

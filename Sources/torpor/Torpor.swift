@@ -16,14 +16,33 @@ struct Torpor: ParsableCommand {
             app, or no supervisor answers.
             """,
         version: "torpor \(TorporVersion.text)",
-        subcommands: [
-            List.self, Status.self, Top.self, Start.self, Stop.self, Restart.self, Foreground.self, Background.self,
-            Suspend.self, Resume.self, Interrupt.self, HoldApps.self, Kill.self, SendSignal.self, Reset.self,
-            WaitFor.self, Post.self, MailboxVerb.self, Logs.self, GraphVerb.self, Events.self, History.self,
-            Reports.self, Check.self, Init.self, Import.self, Apply.self, Doctor.self, Health.self, MemoryVerb.self,
-            MetricsVerb.self, TimersVerb.self, PoliciesVerb.self, Policy.self, Upgrade.self, DelegateVerb.self,
-            TaskVerb.self,
-            StateVerb.self, Subscribe.self,
+        groupedSubcommands: [
+            CommandGroup(
+                name: "See what apps do",
+                subcommands: [
+                    List.self, Status.self, Top.self, Logs.self, Events.self, History.self, Reports.self,
+                    GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self, Health.self,
+                    MetricsVerb.self,
+                ]
+            ),
+            CommandGroup(
+                name: "Have apps do something",
+                subcommands: [
+                    Start.self, Stop.self, Restart.self, Foreground.self, Background.self, Suspend.self, Resume.self,
+                    Interrupt.self, HoldApps.self, Kill.self, SendSignal.self, Post.self, Reset.self, WaitFor.self,
+                ]
+            ),
+            CommandGroup(
+                name: "Configure",
+                subcommands: [
+                    Init.self, Import.self, Check.self, Apply.self, PoliciesVerb.self, Policy.self,
+                ]
+            ),
+            CommandGroup(name: "The supervisor and its machine", subcommands: [Doctor.self, Upgrade.self]),
+            CommandGroup(
+                name: "From within an app",
+                subcommands: [DelegateVerb.self, TaskVerb.self, StateVerb.self, Subscribe.self]
+            ),
         ]
     )
 
@@ -38,7 +57,9 @@ struct Torpor: ParsableCommand {
             let text = Torpor.fullMessage(for: error)
             guard Torpor.exitCode(for: error) != .success else {
                 // --help, --version and what generates completions.
-                ThisProcess.write(text.isEmpty || text.hasSuffix("\n") ? text : text + "\n")
+                // The parser says so of each group.
+                let shown = text.replacing(" SUBCOMMANDS:\n", with: ":\n")
+                ThisProcess.write(shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n")
                 return
             }
             throw Failure(status: .usage, message: Self.sentence(Torpor.message(for: error), full: text))
@@ -47,7 +68,8 @@ struct Torpor: ParsableCommand {
 
     /// The parser would call a mistyped verb an unexpected argument.
     private static func requireVerb(_ arguments: [String]) throws(Failure) {
-        guard let verb = arguments.first, !verb.isEmpty, !verb.hasPrefix("-") else { return }
+        let named = arguments.first == "help" ? arguments.dropFirst().first : arguments.first
+        guard let verb = named, !verb.isEmpty, !verb.hasPrefix("-") else { return }
         let commands = configuration.subcommands.map { ($0._commandName, $0.configuration.aliases) }
         let verbs = commands.flatMap { [$0.0] + $0.1 } + ["help"]
         guard !verbs.contains(verb) else { return }
@@ -119,7 +141,9 @@ enum Outcome: Int32 {
             try body()
             return done.rawValue
         } catch let failure as Failure {
-            if let message = failure.message { ThisProcess.complain("torpor: \(message)") }
+            if let message = failure.message {
+                ThisProcess.complain(Terminal.wrapped("torpor: \(message)", behind: 0, in: Terminal.columns(of: 2)))
+            }
             return failure.status.rawValue
         } catch {
             ThisProcess.complain("torpor: \(error)")

@@ -289,7 +289,13 @@ struct DiagnosticTests {
             ),
             (
                 "[supervisor]\npolicies = [\"a\"]\n[policies.a]\n",
-                "3:11: policies.a: path is missing: write path = \"libNAME.so\""
+                "3:11: policies.a: path is missing: write path = \"libNAME.so\" (Torpor comes with "
+                    + "libJetsamPolicy.so, libMobilePolicy.so, libSchedulePolicy.so, libServerPolicy.so)"
+            ),
+            (
+                "[supervisor]\npolicies = [\"server\"]",
+                "2:12: supervisor.policies: no [policies.server] says where the policy \"server\" is: write it, with "
+                    + "path = \"libServerPolicy.so\""
             ),
             (
                 "[policies.a]\npath = \"a\"",

@@ -17,6 +17,29 @@ struct ComposeTests {
     }
 
     @Test(
+        "options of an image whose program is known are that program's",
+        arguments: [
+            ("mysql:5.6", "mysqld"), ("docker.io/library/redis@sha256:12", "redis-server"),
+            ("quay.io/prometheus/node-exporter:latest", "node_exporter"), ("prom/prometheus", "prometheus"),
+        ]
+    )
+    func knownImages(image: String, program: String) throws {
+        let found = try Imported("compose.yaml", "services:\n  web: {image: \"\(image)\", command: [\"--a\", b]}\n")[
+            "web"
+        ]
+        #expect(found.exec == [program, "--a", "b"])
+    }
+
+    @Test(
+        "options of other images, or behind an entry point of their own, are not",
+        arguments: ["me/mysql", "host:5000/redis"]
+    )
+    func unknownImages(image: String) throws {
+        let found = try Imported("compose.yaml", "services:\n  web: {image: \"\(image)\", command: [\"--a\"]}\n")
+        #expect(found.result.toml.contains("is only arguments"))
+    }
+
+    @Test(
         "entrypoint and command are one command, and no shell reads them",
         arguments: [
             ("command: run 'a b' 2>&1", ["run", "a b", "2>&1"]),

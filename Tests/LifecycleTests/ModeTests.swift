@@ -37,7 +37,8 @@ struct ModeTests {
         _ = try bench.ask(.wake(Wake()))
         _ = try bench.ask(.mode(.location, isTrue: true))
         #expect(bench.advance(.seconds(60)).isEmpty)
-        #expect(try bench.ask(.mode(.location, isTrue: false)) == [.report(.modeEnded(.location)), .stopProcesses])
+        let ended = try bench.ask(.mode(.location, isTrue: false))
+        #expect(ended == [.report(.modeEnded(.location)), .report(.sleepsAgain), .stopProcesses])
     }
 
     @Test("Several modes hold an app until the last one ends; a person's force overrides them")

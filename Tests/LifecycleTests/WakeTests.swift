@@ -11,7 +11,7 @@ struct WakeTests {
         try bench.suspend()
         #expect(try bench.ask(.wake(Wake())) == [.continueProcesses, .entered(.background), .tell(.resumed)])
         #expect(bench.advance(.seconds(29)).isEmpty)
-        #expect(bench.advance(.seconds(1)) == [.stopProcesses])
+        #expect(bench.advance(.seconds(1)) == [.report(.sleepsAgain), .stopProcesses])
         #expect(bench.machine.goal == .suspended)
     }
 

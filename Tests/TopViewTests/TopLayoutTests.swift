@@ -20,6 +20,16 @@ import TorporAPI
         }
     }
 
+    @Test("what happened last to the selected app stands whole above the keys, where nothing else has to be said")
+    func lastEvent() {
+        var model = Models.model()
+        let text = "was woken by a connection at 127.0.0.1:8000 after 2.51 ms"
+        model.take(events: [Models.event(1, "mail", "wake", at: model.now, text: text)])
+        #expect(TopLayout.frame(model).text.contains("mail: \(text)"))
+        model.say("it failed", .error)
+        #expect(!TopLayout.frame(model).text.contains("mail: \(text)"))
+    }
+
     @Test("in ASCII there is nothing else")
     func ascii() {
         var model = Models.model([Models.app("caf\u{e9}"), Models.app("日本", "suspended")] + Models.fleet)

@@ -48,6 +48,21 @@ import TorporAPI
         _ = TopLayout.frame(model)
     }
 
+    @Test("what was said of an app's state is gone when the state is another one")
+    func staleMessage() {
+        var model = Models.model([Models.app("a"), Models.app("ab")])
+        model.say("a: background (pid 7)")
+        model.now += 1_000
+        model.take(events: [Models.became(1, "ab", "suspended", at: model.now, from: "background")])
+        #expect(model.currentMessage != nil)
+        model.take(events: [Models.became(2, "a", "suspended", at: model.now, from: "background")])
+        #expect(model.currentMessage == nil)
+        model.say("it cannot be asked for", .error)
+        model.now += 1_000
+        model.take(events: [Models.became(3, "a", "background", at: model.now, from: "suspended")])
+        #expect(model.currentMessage != nil)
+    }
+
     @Test("a change of state shows at once, before the next list; one that the list knows of does not undo it")
     func liveState() {
         var model = Models.model([Models.app("a")])

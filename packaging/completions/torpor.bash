@@ -173,13 +173,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|graph|events|history|report|check|init|import|apply|doctor|health|memory|metrics|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
+    list|status|top|logs|events|history|report|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|post|reset|wait|init|import|check|apply|policies|policy|doctor|upgrade|delegate|task|state|subscribe|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top start stop restart foreground background suspend resume interrupt hold kill signal reset wait post mailbox logs graph events history report check init import apply doctor health memory metrics timers policies policy upgrade delegate task state subscribe help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report graph memory timers mailbox health metrics start stop restart foreground background suspend resume interrupt hold kill signal post reset wait init import check apply policies policy doctor upgrade delegate task state subscribe help' -- "${cur}"))
         ;;
     esac
 }
@@ -234,6 +234,306 @@ _torpor_top() {
     # Offer option value completions
     case "${prev}" in
     '--delay'|'-d')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_logs() {
+    repeating_flags=()
+    non_repeating_flags=(--follow -f -t --times --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-n --lines --since --grep --socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '-n'|'--lines')
+        return
+        ;;
+    '--since')
+        return
+        ;;
+    '--grep')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion logs -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_events() {
+    repeating_flags=()
+    non_repeating_flags=(--follow -f --otlp --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--since --record --for --every --socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--since')
+        return
+        ;;
+    '--record')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--for')
+        return
+        ;;
+    '--every')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion events -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_history() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(-n --lines --since --until --socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '-n'|'--lines')
+        return
+        ;;
+    '--since')
+        return
+        ;;
+    '--until')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion history -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_report() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion report -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_graph() {
+    repeating_flags=()
+    non_repeating_flags=(--dot --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion graph -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_memory() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    rehearse)
+        # Offer subcommand argument completions
+        "_torpor_memory_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'rehearse' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_memory_rehearse() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_timers() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion timers -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_mailbox() {
+    repeating_flags=()
+    non_repeating_flags=(--take --json --verbose -v --version -h --help)
+    repeating_options=(--drop)
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--drop')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion mailbox -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_health() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--state --timeout --socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--state')
+        __torpor_add_completions -W 'inactive'$'\n''active'$'\n''background'$'\n''suspended'
+        return
+        ;;
+    '--timeout')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion health -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_metrics() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--format --socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--format')
+        __torpor_add_completions -W 'openmetrics'$'\n''prometheus'
         return
         ;;
     '--socket')
@@ -547,6 +847,40 @@ _torpor_signal() {
     esac
 }
 
+_torpor_post() {
+    repeating_flags=()
+    non_repeating_flags=(--urgent --no-wake --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--payload --coalesce --key --socket)
+    __torpor_offer_flags_options 2
+
+    # Offer option value completions
+    case "${prev}" in
+    '--payload')
+        return
+        ;;
+    '--coalesce')
+        __torpor_add_completions -W 'all'$'\n''latest'$'\n''count'$'\n''merge'$'\n''net'
+        return
+        ;;
+    '--key')
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion post -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
 _torpor_reset() {
     repeating_flags=()
     non_repeating_flags=(--json --verbose -v --version -h --help)
@@ -602,242 +936,6 @@ _torpor_wait() {
     esac
 }
 
-_torpor_post() {
-    repeating_flags=()
-    non_repeating_flags=(--urgent --no-wake --json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--payload --coalesce --key --socket)
-    __torpor_offer_flags_options 2
-
-    # Offer option value completions
-    case "${prev}" in
-    '--payload')
-        return
-        ;;
-    '--coalesce')
-        __torpor_add_completions -W 'all'$'\n''latest'$'\n''count'$'\n''merge'$'\n''net'
-        return
-        ;;
-    '--key')
-        return
-        ;;
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion post -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_torpor_mailbox() {
-    repeating_flags=()
-    non_repeating_flags=(--take --json --verbose -v --version -h --help)
-    repeating_options=(--drop)
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--drop')
-        return
-        ;;
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion mailbox -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_torpor_logs() {
-    repeating_flags=()
-    non_repeating_flags=(--follow -f -t --times --json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(-n --lines --since --grep --socket)
-    __torpor_offer_flags_options -1
-
-    # Offer option value completions
-    case "${prev}" in
-    '-n'|'--lines')
-        return
-        ;;
-    '--since')
-        return
-        ;;
-    '--grep')
-        return
-        ;;
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    *)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion logs -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_torpor_graph() {
-    repeating_flags=()
-    non_repeating_flags=(--dot --json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options -1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    *)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion graph -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_torpor_events() {
-    repeating_flags=()
-    non_repeating_flags=(--follow -f --otlp --json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--since --record --for --every --socket)
-    __torpor_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--since')
-        return
-        ;;
-    '--record')
-        __torpor_add_completions -f
-        return
-        ;;
-    '--for')
-        return
-        ;;
-    '--every')
-        return
-        ;;
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion events -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_torpor_history() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(-n --lines --since --until --socket)
-    __torpor_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '-n'|'--lines')
-        return
-        ;;
-    '--since')
-        return
-        ;;
-    '--until')
-        return
-        ;;
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion history -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_torpor_report() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion report -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_torpor_check() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options 1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    1)
-        __torpor_add_completions -o plusdirs -fX '!*.@(toml)'
-        return
-        ;;
-    esac
-}
-
 _torpor_init() {
     repeating_flags=()
     non_repeating_flags=(--yes -y --force --json --version -h --help)
@@ -885,6 +983,30 @@ _torpor_import() {
     esac
 }
 
+_torpor_check() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -o plusdirs -fX '!*.@(toml)'
+        return
+        ;;
+    esac
+}
+
 _torpor_apply() {
     repeating_flags=()
     non_repeating_flags=(--diff --restart --no-wait --json --verbose -v --version -h --help)
@@ -907,144 +1029,6 @@ _torpor_apply() {
     case "${positional_number}" in
     *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion apply -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_torpor_doctor() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-}
-
-_torpor_health() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--state --timeout --socket)
-    __torpor_offer_flags_options -1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--state')
-        __torpor_add_completions -W 'inactive'$'\n''active'$'\n''background'$'\n''suspended'
-        return
-        ;;
-    '--timeout')
-        return
-        ;;
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    *)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion health -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
-        return
-        ;;
-    esac
-}
-
-_torpor_memory() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer subcommand / subcommand argument completions
-    local -r subcommand="${unparsed_words[0]}"
-    unset 'unparsed_words[0]'
-    unparsed_words=("${unparsed_words[@]}")
-    case "${subcommand}" in
-    rehearse)
-        # Offer subcommand argument completions
-        "_torpor_memory_${subcommand}"
-        ;;
-    *)
-        # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'rehearse' -- "${cur}"))
-        ;;
-    esac
-}
-
-_torpor_memory_rehearse() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-}
-
-_torpor_metrics() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--format --socket)
-    __torpor_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--format')
-        __torpor_add_completions -W 'openmetrics'$'\n''prometheus'
-        return
-        ;;
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-}
-
-_torpor_timers() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options -1
-
-    # Offer option value completions
-    case "${prev}" in
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-
-    # Offer positional completions
-    case "${positional_number}" in
-    *)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion timers -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -1190,6 +1174,22 @@ _torpor_policy_reload() {
 }
 
 _torpor_policy_order() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+}
+
+_torpor_doctor() {
     repeating_flags=()
     non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()

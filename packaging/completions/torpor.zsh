@@ -53,6 +53,16 @@ _torpor() {
             'list:Shows all apps.'
             'status:Shows everything about one app; 3 if it is not running.'
             'top:Shows all apps on the whole screen, as they change, and acts on them.'
+            'logs:Shows what apps wrote.'
+            'events:Shows what happened and why.'
+            'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
+            'report:Shows termination reports: why apps ended when nobody had asked for it.'
+            'graph:Shows which apps need which.'
+            'memory:Shows who has how much memory, and who would go next if it were short, and why.'
+            'timers:Shows when timers wake apps next, and when they did last.'
+            'mailbox:Shows what waits to be told to an app.'
+            'health:Says whether all is well, for probes; 1 if it is not.'
+            'metrics:Shows everything in numbers, for Prometheus and others.'
             'start:Launches apps into the foreground.'
             'stop:Terminates apps: they are told, then SIGTERM, then SIGKILL after the grace.'
             'restart:Terminates apps and launches them again.'
@@ -64,26 +74,16 @@ _torpor() {
             'hold:Keeps apps in the background, so that nothing suspends them.'
             'kill:Forces apps to quit, without telling them; no event launches them again.'
             'signal:Sends a signal to the main process of an app.'
+            'post:Tells an app something about a topic, now or when it wakes.'
             'reset:Clears ‘failed’ and the restart count of apps.'
             'wait:Returns when the apps are in a state.'
-            'post:Tells an app something about a topic, now or when it wakes.'
-            'mailbox:Shows what waits to be told to an app.'
-            'logs:Shows what apps wrote.'
-            'graph:Shows which apps need which.'
-            'events:Shows what happened and why.'
-            'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
-            'report:Shows termination reports: why apps ended when nobody had asked for it.'
-            'check:Validates a configuration, without a supervisor.'
             'init:Writes a first torpor.toml.'
             'import:Translates another supervisor'\''s configuration.'
+            'check:Validates a configuration, without a supervisor.'
             'apply:Reads the configuration again; only apps that changed are touched.'
-            'doctor:Shows what this machine offers, what it lacks and what that costs.'
-            'health:Says whether all is well, for probes; 1 if it is not.'
-            'memory:Shows who has how much memory, and who would go next if it were short, and why.'
-            'metrics:Shows everything in numbers, for Prometheus and others.'
-            'timers:Shows when timers wake apps next, and when they did last.'
             'policies:Shows the lifecycle policies: how they are doing, what they were asked and what they advised.'
             'policy:Makes policies, and finds out what they would do.'
+            'doctor:Shows what this machine offers, what it lacks and what that costs.'
             'upgrade:Puts the programs on disk in charge, in place of the running supervisor.'
             'delegate:Hears the app'\''s lifecycle for a script, or for a program that knows nothing of it.'
             'task:Background tasks, for the scripts of an app.'
@@ -95,7 +95,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|graph|events|history|report|check|init|import|apply|doctor|health|memory|metrics|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
+        list|status|top|logs|events|history|report|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|post|reset|wait|init|import|check|apply|policies|policy|doctor|upgrade|delegate|task|state|subscribe|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -141,6 +141,207 @@ _torpor_top() {
         '--once[Write one picture as plain text, and end.]'
         '--ascii[Signs of ASCII only, as where the locale is not one of UTF-8.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_logs() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(--follow -f)'{--follow,-f}'[Go on with what comes from now on.]'
+        '(-n --lines)'{-n,--lines}'[So many of the last lines.]:lines:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--grep[Only lines that contain this.]:text:'
+        '(-t --times)'{-t,--times}'[With the time of each line, in UTC.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_events() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion events -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(--follow -f)'{--follow,-f}'[Go on with what happens from now on.]'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--otlp[As traces of OpenTelemetry (OTLP/JSON, a line each)\: a run of an app is a trace, its states are spans.]'
+        '--record[Record for policies into a file; - is standard output.]:file:_files'
+        '--for[Record so long.]:duration:'
+        '--every[Record fresh measurements that often; 1s if it is not given.]:duration:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_history() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion history -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(-n --lines)'{-n,--lines}'[So many of the last events; 100, if nothing says where to begin.]:lines:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--until[Before that time.]:time:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_report() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion report -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_graph() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion graph -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--dot[For graphviz.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_memory() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'rehearse:Shows, one after the other, the steps that would be taken if memory were short; takes none of them.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        rehearse)
+            "_torpor_memory_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_memory_rehearse() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_timers() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion timers -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_mailbox() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion mailbox -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--take[What is shown does not wait any more.]'
+        '*--drop[Only that of this number, which does not wait any more.]:id:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_health() {
+    local -i ret=1
+    local -ar ___state=('inactive' 'active' 'background' 'suspended')
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion health -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--state[The state that each APP must be in\: inactive, active, background, suspended.]:state:{__torpor_complete "${___state[@]}"}'
+        '--timeout[The longest time to wait for an answer, such as 10s; 5s if none is named.]:timeout:'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_metrics() {
+    local -i ret=1
+    local -ar ___format=('openmetrics' 'prometheus')
+    local -ar arg_specs=(
+        '--format[openmetrics, or prometheus for its older text format.]:format:{__torpor_complete "${___format[@]}"}'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -342,39 +543,6 @@ _torpor_signal() {
     return "${ret}"
 }
 
-_torpor_reset() {
-    local -i ret=1
-    local -ar arg_specs=(
-        '*:app:{__torpor_custom_complete ---completion reset -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_wait() {
-    local -i ret=1
-    local -ar ___for=('not-running' 'inactive' 'active' 'background' 'suspended')
-    local -ar arg_specs=(
-        '*:app:{__torpor_custom_complete ---completion wait -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--for[The state\: not-running, inactive, active, background, suspended.]:state:{__torpor_complete "${___for[@]}"}'
-        '--timeout[The longest time to wait, such as 10s.]:duration:'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
 _torpor_post() {
     local -i ret=1
     local -ar ___coalesce=('all' 'latest' 'count' 'merge' 'net')
@@ -397,12 +565,10 @@ _torpor_post() {
     return "${ret}"
 }
 
-_torpor_mailbox() {
+_torpor_reset() {
     local -i ret=1
     local -ar arg_specs=(
-        ':app:{__torpor_custom_complete ---completion mailbox -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--take[What is shown does not wait any more.]'
-        '*--drop[Only that of this number, which does not wait any more.]:id:'
+        '*:app:{__torpor_custom_complete ---completion reset -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -414,100 +580,13 @@ _torpor_mailbox() {
     return "${ret}"
 }
 
-_torpor_logs() {
+_torpor_wait() {
     local -i ret=1
+    local -ar ___for=('not-running' 'inactive' 'active' 'background' 'suspended')
     local -ar arg_specs=(
-        '*:app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '(--follow -f)'{--follow,-f}'[Go on with what comes from now on.]'
-        '(-n --lines)'{-n,--lines}'[So many of the last lines.]:lines:'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
-        '--grep[Only lines that contain this.]:text:'
-        '(-t --times)'{-t,--times}'[With the time of each line, in UTC.]'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_graph() {
-    local -i ret=1
-    local -ar arg_specs=(
-        '*:app:{__torpor_custom_complete ---completion graph -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--dot[For graphviz.]'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_events() {
-    local -i ret=1
-    local -ar arg_specs=(
-        ':app:{__torpor_custom_complete ---completion events -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '(--follow -f)'{--follow,-f}'[Go on with what happens from now on.]'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
-        '--otlp[As traces of OpenTelemetry (OTLP/JSON, a line each)\: a run of an app is a trace, its states are spans.]'
-        '--record[Record for policies into a file; - is standard output.]:file:_files'
-        '--for[Record so long.]:duration:'
-        '--every[Record fresh measurements that often; 1s if it is not given.]:duration:'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_history() {
-    local -i ret=1
-    local -ar arg_specs=(
-        ':app:{__torpor_custom_complete ---completion history -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '(-n --lines)'{-n,--lines}'[So many of the last events; 100, if nothing says where to begin.]:lines:'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
-        '--until[Before that time.]:time:'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_report() {
-    local -i ret=1
-    local -ar arg_specs=(
-        ':app:{__torpor_custom_complete ---completion report -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_check() {
-    local -i ret=1
-    local -ar arg_specs=(
-        ':file:_files -g '\''*.toml'\'''
+        '*:app:{__torpor_custom_complete ---completion wait -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--for[The state\: not-running, inactive, active, background, suspended.]:state:{__torpor_complete "${___for[@]}"}'
+        '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -552,6 +631,21 @@ _torpor_import() {
     return "${ret}"
 }
 
+_torpor_check() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':file:_files -g '\''*.toml'\'''
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
 _torpor_apply() {
     local -i ret=1
     local -ar arg_specs=(
@@ -560,114 +654,6 @@ _torpor_apply() {
         '*:app:{__torpor_custom_complete ---completion apply -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_doctor() {
-    local -i ret=1
-    local -ar arg_specs=(
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_health() {
-    local -i ret=1
-    local -ar ___state=('inactive' 'active' 'background' 'suspended')
-    local -ar arg_specs=(
-        '*:app:{__torpor_custom_complete ---completion health -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--state[The state that each APP must be in\: inactive, active, background, suspended.]:state:{__torpor_complete "${___state[@]}"}'
-        '--timeout[The longest time to wait for an answer, such as 10s; 5s if none is named.]:timeout:'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_memory() {
-    local -i ret=1
-    local -ar arg_specs=(
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-        '(-): :->command'
-        '(-)*:: :->arg'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-    case "${state}" in
-    command)
-        local -ar subcommands=(
-            'rehearse:Shows, one after the other, the steps that would be taken if memory were short; takes none of them.'
-        )
-        _describe -V subcommand subcommands && ret=0
-        ;;
-    arg)
-        case "${words[1]}" in
-        rehearse)
-            "_torpor_memory_${words[1]}" && ret=0
-            ;;
-        esac
-        ;;
-    esac
-
-    return "${ret}"
-}
-
-_torpor_memory_rehearse() {
-    local -i ret=1
-    local -ar arg_specs=(
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_metrics() {
-    local -i ret=1
-    local -ar ___format=('openmetrics' 'prometheus')
-    local -ar arg_specs=(
-        '--format[openmetrics, or prometheus for its older text format.]:format:{__torpor_complete "${___format[@]}"}'
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
-_torpor_timers() {
-    local -i ret=1
-    local -ar arg_specs=(
-        '*:app:{__torpor_custom_complete ---completion timers -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -790,6 +776,20 @@ _torpor_policy_reload() {
 }
 
 _torpor_policy_order() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_doctor() {
     local -i ret=1
     local -ar arg_specs=(
         '--socket[The supervisor'\''s control socket.]:path:_files'

@@ -6,6 +6,8 @@ import Varlink
 /// The connection to the supervisor, with failures as sentences and exit statuses.
 struct Manager {
     private let client: PersistentVarlinkClient
+    /// Whether a terminal is told when the supervisor takes its time; false where somebody else tells, or draws on it.
+    var saysThatItWaits = true
 
     /// How long a supervisor that is being replaced is waited for.
     static let patience = Duration.seconds(30)
@@ -55,8 +57,13 @@ struct Manager {
         onReply: (JSON) -> Void = { _ in },
         onError: (_ name: String, _ parameters: JSON) -> Failure? = { _, _ in nil }
     ) throws(Failure) -> JSON {
+        let waiting = Waiting(for: "the supervisor has not answered yet", isShown: saysThatItWaits)
+        defer { waiting.end() }
         do throws(VarlinkClientError) {
-            return try client.call(deadline: deadline, reserve: reserve, { request().call }, onReply: onReply)
+            return try client.call(deadline: deadline, reserve: reserve, { request().call }) { reply in
+                waiting.end()
+                onReply(reply)
+            }
         } catch {
             if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {
                 throw failure

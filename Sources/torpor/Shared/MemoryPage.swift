@@ -13,7 +13,7 @@ struct MemoryPage {
     var text: String {
         guard !memory.apps.isEmpty else { return head + "\nno app runs\n" }
         let places = places
-        var table = Table(["APP", "STATE", "MEM", "SWAP", "LIMIT", "PRIORITY", "NEXT"], rightAligned: [2, 3, 4, 5])
+        var table = Table(["APP", "STATE", "OWN", "SWAP", "LIMIT", "PRIORITY", "NEXT"], rightAligned: [2, 3, 4, 5])
         for app in memory.apps {
             table.append([
                 .init(app.app, .bold), .init(app.state, Terminal.colour(ofState: app.state)),

@@ -22,6 +22,30 @@ enum Terminal {
         return "\u{1b}[\(colour.rawValue)m\(text)\u{1b}[0m"
     }
 
+    /// How wide standard output is; nil where it is no terminal, and lines are best left whole.
+    static var columns: Int? { columns(of: 1) }
+
+    /// The same of another descriptor.
+    static func columns(of descriptor: Int32) -> Int? {
+        ThisProcess.isTerminal(descriptor) ? TerminalDevice.size(descriptor)?.columns : nil
+    }
+
+    /// The text in lines of so many columns, broken between words; those after the first begin at the column behind
+    /// which the first one does.
+    static func wrapped(_ text: String, behind indent: Int, in columns: Int?) -> String {
+        guard let columns, columns - indent >= 24, indent + text.count > columns else { return text }
+        var lines: [String] = []
+        var line = ""
+        for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+            if !line.isEmpty, indent + line.count + 1 + word.count > columns {
+                lines.append(line)
+                line = ""
+            }
+            line += (line.isEmpty ? "" : " ") + word
+        }
+        return (lines + [line]).joined(separator: "\n" + String(repeating: " ", count: indent))
+    }
+
     /// The text without what would move the cursor or change the terminal.
     static func harmless(_ text: String) -> String {
         guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f || $0 == 0xc2 }) else { return text }
@@ -61,6 +85,7 @@ struct Table {
     private let heads: [String]
     private let rightAligned: Set<Int>
     private var rows: [[Cell]] = []
+    private let columns = Terminal.columns
 
     init(_ heads: [String], rightAligned: Set<Int> = []) {
         self.heads = heads
@@ -77,7 +102,15 @@ struct Table {
         }
         var text = ""
         appendRow(&text, heads.map { Cell($0, .bold) }, heads.map(\.count), widths)
-        for (row, own) in zip(rows, rowWidths) { appendRow(&text, row, own, widths) }
+        let last = widths.dropLast().reduce(0) { $0 + $1 + 2 }
+        for (row, own) in zip(rows, rowWidths) {
+            var row = row
+            // Sentences stand in the last column.
+            if row.count == heads.count, !rightAligned.contains(heads.count - 1), let sentence = row.last {
+                row[row.count - 1].text = Terminal.wrapped(sentence.text, behind: last, in: columns)
+            }
+            appendRow(&text, row, own, widths)
+        }
         return text
     }
 

@@ -4,15 +4,24 @@ import Varlink
 
 /// Sends a verb, waits, and says what happened to each app.
 enum VerbRunner {
-    static func run(_ request: VerbRequest, _ options: GlobalOptions, wait: WaitOptions? = nil) throws {
+    /// The results are those of apps that did it.
+    @discardableResult
+    static func run(
+        _ request: VerbRequest,
+        _ options: GlobalOptions,
+        wait: WaitOptions? = nil
+    ) throws -> [VerbResult] {
         var request = request
         if let wait {
             request.wait = !wait.noWait
             request.timeoutMilliseconds = wait.timeout?.milliseconds
         }
         request.token = .random()
-        let manager = try Manager(options)
+        var manager = try Manager(options)
+        manager.saysThatItWaits = false
         let showsProgress = !options.json && ThisProcess.isTerminal(2)
+        let waiting = Waiting(for: Self.waitsFor(request), isShown: showsProgress)
+        defer { waiting.end() }
         let began = Clock.monotonic()
         let limit = request.timeoutMilliseconds.map { Duration.milliseconds(min($0, 1 << 40)) }
         var last: VerbProgress?
@@ -33,14 +42,28 @@ enum VerbRunner {
         ) { progress in
             guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
             // A new supervisor tells again where it finds the app.
-            if step != last { ThisProcess.complain(Terminal.harmless("\(step.app): \(step.text)")) }
+            if step != last { waiting.say(Terminal.harmless(Self.line(step))) }
             last = step
         }
+        waiting.end()
         let results = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("results") { json throws(FieldError) in try VerbResult(json: json) }
         }
         show(results, json: options.json)
         if results.contains(where: { !$0.ok }) { throw Failure(status: .failed, message: nil) }
+        return results
+    }
+
+    /// What is waited for, in words.
+    private static func waitsFor(_ request: VerbRequest) -> String {
+        let apps = Terminal.harmless(request.apps.joined(separator: " "))
+        if let state = request.state { return "\(apps): not \(state) yet" }
+        return "\(request.verb.rawValue) \(apps): under way"
+    }
+
+    /// One step of what an app goes through; it may be named in it already.
+    static func line(_ step: VerbProgress) -> String {
+        step.text.hasPrefix(step.app + " ") ? step.text : "\(step.app): \(step.text)"
     }
 
     private static func show(_ results: [VerbResult], json: Bool) {

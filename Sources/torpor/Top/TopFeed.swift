@@ -154,7 +154,10 @@ final class TopFeed: Sendable {
         do throws(VarlinkClientError) {
             let reply = try client.call(ManagerRequest.status(app: app).call, timeoutMilliseconds: Self.patience)
             guard let status = try? AppStatus(json: reply["status"] ?? .null) else { return ["it cannot be read"] }
-            let text = PlainStatus.text(status) { text, _ in text }
+            var page = StatusPage(status)
+            page.paint = { text, _ in text }
+            page.columns = nil
+            let text = page.text
             return text.split(separator: "\n", omittingEmptySubsequences: false).dropLast().map(String.init)
         } catch {
             guard case .service = error else { throw error }

@@ -39,12 +39,13 @@ final class TopVerbs: Sendable {
         request.token = .random()
         do throws(Failure) {
             let inbox = inbox
-            let manager = try Manager(socket: path) {
+            var manager = try Manager(socket: path) {
                 inbox.put(.said("the supervisor is being replaced: waiting for the next one", .busy))
             }
+            manager.saysThatItWaits = false
             let reply = try manager.call(.verb(request)) { progress in
                 guard let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-                inbox.put(.said("\(step.app): \(step.text)", .busy))
+                inbox.put(.said(VerbRunner.line(step), .busy))
             }
             let results = try Manager.read { () throws(FieldError) in
                 try Fields(reply).list("results") { json throws(FieldError) in try VerbResult(json: json) }

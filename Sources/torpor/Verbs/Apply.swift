@@ -46,6 +46,11 @@ struct Apply: ParsableCommand {
         request.timeoutMilliseconds = wait.timeout?.milliseconds
         let manager = try Manager(options)
         let showsProgress = !options.json && ThisProcess.isTerminal(2)
+        let waiting = Waiting(
+            for: diff ? "the configuration is compared" : "the apps are changed",
+            isShown: showsProgress
+        )
+        defer { waiting.end() }
         let limit = request.timeoutMilliseconds.map { Duration.milliseconds(min($0, 1 << 40)) + .seconds(5) }
         let reply = try manager.callOnce(
             .apply(request),
@@ -53,8 +58,9 @@ struct Apply: ParsableCommand {
             onError: invalid
         ) { progress in
             guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            ThisProcess.complain(Terminal.harmless("\(step.app): \(step.text)"))
+            waiting.say(Terminal.harmless(VerbRunner.line(step)))
         }
+        waiting.end()
         guard let reply else {
             throw Failure(
                 status: .failed,

@@ -27,17 +27,7 @@ struct Doctor: ParsableCommand {
             checks = Self.withoutSupervisor(error.message ?? "nobody answers")
         }
         guard !options.json else { return Output.document(.array(checks.map(\.json))) }
-        var text = ""
-        for check in checks {
-            text += check.ok ? Terminal.coloured("ok      ", .green) : Terminal.coloured("missing ", .yellow)
-            text += check.name
-            if let value = check.value, !value.isEmpty { text += ": \(Terminal.harmless(value))" }
-            text += "\n"
-            for line in (check.message ?? "").split(separator: "\n") {
-                text += "        \(Terminal.harmless(String(line)))\n"
-            }
-        }
-        ThisProcess.write(text)
+        ThisProcess.write(DoctorPage(checks).text)
     }
 
     private static func withoutSupervisor(_ problem: String) -> [DoctorCheck] {

@@ -8,7 +8,8 @@ struct MemoryVerb: ParsableCommand {
         commandName: "memory",
         abstract: "Shows who has how much memory, and who would go next if it were short, and why.",
         discussion: """
-            NEXT numbers those that would be ended, the first one first, or says why one would not be. ‘torpor memory \
+            OWN is an app's part of the memory; what it shares with others counts in part, and in full in MEM of \
+            ‘torpor list’. NEXT numbers those that would be ended, the first one first, or says why one would not be. ‘torpor memory \
             rehearse’ shows every step that would be taken before and between.
             """,
         subcommands: [MemoryRehearse.self]

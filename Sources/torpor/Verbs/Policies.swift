@@ -8,6 +8,17 @@ struct PoliciesVerb: ParsableCommand {
         commandName: "policies",
         abstract: "Shows the lifecycle policies: how they are doing, what they were asked and what they advised.",
         discussion: """
+            A policy decides which apps go to the background, are suspended, or end first when memory is short. \
+            Torpor comes with four: server (who is not used goes to sleep), mobile (a few apps in front, the others \
+            stopped), schedule (by the calendar) and jetsam (who ends first). To have one, write into the configuration
+
+              [supervisor]
+              policies = ["server"]
+
+              [policies.server]
+              path = "libServerPolicy.so"
+              options = { idle_after = "10min" }
+
             They stand in the order in which they are asked. TAKEN advice changed something; REFUSED was against the \
             rules or came too late, or from a policy that changes its mind too often. ‘torpor events’ tells of each.
             """
@@ -22,7 +33,9 @@ struct PoliciesVerb: ParsableCommand {
         }
         guard !options.json else { return Output.document(.array(policies.map(\.json))) }
         guard !policies.isEmpty else {
-            ThisProcess.write("no policies: apps go where they are told ([supervisor] policies names none)\n")
+            ThisProcess.write(
+                "no policies: apps go where they are told, and nothing else suspends them (‘torpor help policies’)\n"
+            )
             return
         }
         var table = Table(

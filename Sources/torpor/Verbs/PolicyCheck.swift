@@ -101,24 +101,3 @@ struct PolicyCheck: ParsableCommand {
         ]
     }
 }
-
-/// A line on a terminal's standard error that says how far something is, and is overwritten by what comes next.
-final class Progress {
-    private let isShown: Bool
-    private var width = 0
-
-    init(isShown: Bool) { self.isShown = isShown && ThisProcess.isTerminal(2) }
-
-    func show(_ text: String) {
-        guard isShown else { return }
-        let rest = String(repeating: " ", count: max(0, width - text.count))
-        ThisProcess.write("\r\(text)\(rest)", to: 2)
-        width = text.count
-    }
-
-    func clear() {
-        guard isShown, width > 0 else { return }
-        ThisProcess.write("\r" + String(repeating: " ", count: width) + "\r", to: 2)
-        width = 0
-    }
-}

@@ -1,5 +1,7 @@
 import ArgumentParser
+import Linux
 import TorporAPI
+import Varlink
 
 struct Suspend: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -18,6 +20,18 @@ struct Suspend: ParsableCommand {
     func run() throws {
         var request = VerbRequest(verb: .suspend, apps: apps.apps)
         request.force = force
-        try VerbRunner.run(request, options, wait: wait)
+        let results = try VerbRunner.run(request, options, wait: wait)
+        guard !options.json, ThisProcess.isTerminal(2) else { return }
+        for result in results.prefix(3) where result.state == "suspended" { hint(result.app) }
+    }
+
+    /// Says, on a terminal, what one may expect to wake an app and does not.
+    private func hint(_ app: String) {
+        guard let reply = try? Manager(options).call(.status(app: app)),
+            let status = try? AppStatus(json: reply["status"] ?? .null), !status.notWokenBy.isEmpty
+        else { return }
+        ThisProcess.complain(
+            Terminal.harmless("\(app) is not woken by \(status.notWokenBy.joined(separator: ", "))")
+        )
     }
 }

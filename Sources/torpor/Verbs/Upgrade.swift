@@ -27,8 +27,11 @@ struct Upgrade: ParsableCommand {
             guard answer.ok else { throw Failure(status: .failed, message: answer.message) }
         }
         let began = Clock.monotonic()
+        let waiting = Waiting(for: "the next torpord comes up", isShown: !options.json)
+        defer { waiting.end() }
         let after = try Self.next(manager, after: before, deadline, limit)
         let took = Clock.monotonic() - began
+        waiting.end()
         let now = try Self.running(manager, Clock.monotonic() + Manager.patience)
         let changed = running.filter { now[$0.key] != $0.value }.keys.sorted()
         if let failure = after.upgradeFailure {

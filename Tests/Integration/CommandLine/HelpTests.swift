@@ -35,6 +35,21 @@ import Testing
         #expect(output.contains(hint) && output.split(separator: "\n").count == 1, "\(output)")
     }
 
+    @Test("of a verb that there is not says so")
+    func unknownVerb() throws {
+        let (code, output) = try Spawn.run([Built.path("torpor"), "help", "suspnd"])
+        #expect(code == 2 && output == "torpor: there is no verb suspnd: did you mean ‘torpor suspend’?\n")
+    }
+
+    @Test("has each verb in one of its groups, which say what they are")
+    func groups() throws {
+        let (code, output) = try Spawn.run([Built.path("torpor"), "--help"])
+        let heads = ["SEE WHAT APPS DO:", "HAVE APPS DO SOMETHING:", "CONFIGURE:", "FROM WITHIN AN APP:"]
+        #expect(code == 0 && heads.allSatisfy { output.contains("\n\($0)\n") } && !output.contains("SUBCOMMANDS"))
+        let verbs = try ManualPageTests.verbs()
+        #expect(verbs.count > 35 && Set(verbs).count == verbs.count)
+    }
+
     @Test("An app where a signal belongs is told the order")
     func signalFirst() throws {
         let (code, output) = try Spawn.run([Built.path("torpor"), "signal", "web", "HUP"])

@@ -74,7 +74,7 @@ import Varlink
                 pressure: some work waited for memory for 12.3 % of the last 10 s, all work for 0.5 %
                 order:    by state, then lower priority, more memory, longer unused
 
-                APP   STATE             MEM      SWAP    LIMIT  PRIORITY  NEXT
+                APP   STATE             OWN      SWAP    LIMIT  PRIORITY  NEXT
                 mail  suspended   300.0 MiB  20.0 MiB  1.0 GiB        -5  1, without notice
                 web   background  100.0 MiB         -        -         0  2, with notice and a grace
                 db    background  200.0 MiB         -        -         0  no: web requires it

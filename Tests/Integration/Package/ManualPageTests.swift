@@ -14,11 +14,13 @@ import Testing
     /// What `torpor WORDS --help` lists as subcommands; `list, ls` are two.
     static func verbs(_ words: [String] = []) throws -> [String] {
         let (_, output) = try Spawn.run([Built.path("torpor")] + words + ["--help"])
-        guard let start = output.range(of: "SUBCOMMANDS:\n") else { return [] }
+        // Behind the options; the main help has its verbs in groups.
+        guard let options = output.range(of: "OPTIONS:\n"),
+            let start = output.range(of: "\n\n", range: options.upperBound..<output.endIndex)
+        else { return [] }
         var verbs: [String] = []
         for line in output[start.upperBound...].split(separator: "\n", omittingEmptySubsequences: false) {
-            guard !line.isEmpty else { break }
-            guard line.hasPrefix("  "), !line.hasPrefix("   ") else { continue }
+            guard line.hasPrefix("  "), !line.hasPrefix("   "), !line.hasPrefix("  See ") else { continue }
             // What it does begins in column 26, or behind two spaces.
             let names = line.dropFirst(2).components(separatedBy: "  ")[0]
             verbs += names.components(separatedBy: ", ").map { (words + [$0]).joined(separator: " ") }

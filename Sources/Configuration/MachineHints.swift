@@ -1,0 +1,47 @@
+/// What the configuration says of this machine and is probably not so: a file that is elsewhere. Only warnings, since the
+/// file may come later, or the configuration is for another machine.
+enum MachineHints {
+    /// The policies that come with Torpor, by what they are usually called, and their libraries.
+    static let shippedPolicies: KeyValuePairs = [
+        "jetsam": "libJetsamPolicy.so", "mobile": "libMobilePolicy.so", "schedule": "libSchedulePolicy.so",
+        "server": "libServerPolicy.so",
+    ]
+
+    /// What to write where a policy's library is not said.
+    static func library(of policy: String) -> String {
+        let name = policy.lowercased()
+        if let own = shippedPolicies.first(where: { $0.key == name }) { return "path = \"\(own.value)\"" }
+        let all = shippedPolicies.map(\.value).joined(separator: ", ")
+        return "path = \"libNAME.so\" (Torpor comes with \(all))"
+    }
+
+    /// A policy's library that is not in its folder, though others are.
+    static func checkLibrary(
+        _ policy: PolicySpecification,
+        _ origin: Origin,
+        in folder: String,
+        _ system: ConfigurationSystem
+    ) {
+        let path = Path.join(folder, policy.path)
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        guard !policy.path.isEmpty, let names = system.names(Path.folder(path)), !names.contains(name) else { return }
+        let hint = Nearest.hint(name, among: names.filter { $0.hasSuffix(".so") })
+        origin.warning("there is no \(quoted(name)) in \(Path.folder(path)) now\(hint)")
+    }
+
+    /// An argument that names a file beside the configuration, of an app that begins in /.
+    static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
+        guard draft.specification.directory == nil else { return }
+        let folder = Path.folder(Path.join(system.workingDirectory, draft.origin.context.file))
+        guard folder != "/" else { return }
+        for word in draft.specification.exec where !word.hasPrefix("/") && !word.hasPrefix("-") && word.contains(".") {
+            let path = Path.join(folder, word)
+            let name = path.split(separator: "/").last.map(String.init) ?? path
+            guard system.names(Path.folder(path))?.contains(name) == true else { continue }
+            return draft.warning(
+                "exec",
+                "\(quoted(word)) is looked for in /, where the app begins: write directory = \(quoted(folder))"
+            )
+        }
+    }
+}

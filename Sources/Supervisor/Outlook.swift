@@ -1,0 +1,73 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import PolicyHost
+import Processes
+import TorporAPI
+
+/// What comes of an app by itself: who wakes it, and who suspends it. For those who look at its status.
+extension Supervisor {
+    /// Fills in what is foreseen of an app.
+    func foresee(_ app: AppRuntime, in status: inout AppStatus) {
+        let machine = coordinator.machine(app.id)
+        if let since = app.times.all.first(where: { $0.state == machine.state })?.time {
+            status.stateSince = Clock.realtimeMicroseconds() - (loop.now - since).microseconds
+        }
+        status.suspendedBy = suspender(of: machine)
+        let listening = listeningAddresses(of: app)
+        let connects = app.specification.wakeOnConnect != .none
+        status.wokenBy = wakers(of: app, connections: connects ? listening : [])
+        status.notWokenBy = connects ? [] : listening.map { "connections to \($0) (wake_on_connect is not set)" }
+    }
+
+    /// Who suspends an app in the background; nil for one that is not there, or on its way.
+    private func suspender(of machine: AppMachine) -> Suspender? {
+        guard machine.state == .background, machine.transition == nil else { return nil }
+        if machine.sleepsAgain { return .eventTime }
+        return governance.map(\.chain.seats.isEmpty) ?? true ? .nobody : .policy
+    }
+
+    private func wakers(of app: AppRuntime, connections: [String]) -> [String] {
+        let specification = app.specification
+        var wakers: [String] = []
+        for socket in specification.sockets where socket.wake != .none {
+            wakers.append("connections to \(socket.plan.address)")
+        }
+        if specification.wakeOnConnect != .none {
+            wakers += connections.isEmpty ? ["connections"] : connections.map { "connections to \($0)" }
+        }
+        for timer in specification.timers where timer.wake != .none { wakers.append("timer \(timer.name)") }
+        for path in specification.paths where path.wake != .none { wakers.append("path \(path.name)") }
+        for device in specification.devices where device.wake != .none { wakers.append("device \(device.name)") }
+        for topic in specification.topics.keys.sorted() where specification.topics[topic]?.wake != WakeManner.none {
+            wakers.append("\(specification.topics[topic]?.urgent == true ? "posts" : "urgent posts") to \(topic)")
+        }
+        wakers += specification.backgroundModes.map(\.rawValue).sorted()
+        return wakers
+    }
+
+    /// Where its processes listen, in sockets that they made themselves; as much of it as is found within 2 ms.
+    private func listeningAddresses(of app: AppRuntime) -> [String] {
+        guard let tree = app.tree else { return [] }
+        let end = Clock.monotonic() + .milliseconds(2)
+        let given = sockets.numbers(of: app)
+        var seen: Set<UInt32> = []
+        var addresses: [String] = []
+        for pid in tree.quickMembers() {
+            guard let pidfd = try? Identity(of: pid).open(),
+                let reading = try? SocketCopyReading(pid, pidfd: pidfd, seen: seen, most: 256)
+            else { continue }
+            let isWhole = (try? reading.read(until: end)) ?? false
+            for copy in reading.copies {
+                if copy.facts.listens, !given.contains(copy.inode), !addresses.contains(copy.facts.local) {
+                    addresses.append(copy.facts.local)
+                }
+                copy.descriptor.close()
+            }
+            seen = reading.seen
+            if !isWhole { break }
+        }
+        return addresses.sorted()
+    }
+}

@@ -1,0 +1,149 @@
+import Linux
+import TorporAPI
+
+/// Everything about one app, as people read it.
+struct StatusPage {
+    /// What happened last, the newest last.
+    var events: [EventRecord] = []
+    /// Gives text a colour.
+    var paint: (String, Terminal.Colour?) -> String = { Terminal.coloured($0, $1) }
+    /// Where lines are broken; nil for nowhere.
+    var columns = Terminal.columns
+
+    private let status: AppStatus
+
+    init(_ status: AppStatus) { self.status = status }
+
+    var text: String {
+        let app = status.summary
+        var text = paint(app.name, .bold) + ": "
+        text += paint(app.state, Terminal.colour(ofState: app.state, failed: app.failed))
+        if let transition = app.transition { text += ", \(transition)" }
+        if app.goal != app.state { text += ", goal \(app.goal)" }
+        if app.failed { text += paint(", failed (‘torpor start’ or ‘torpor reset’ clears it)", .red) }
+        if status.stopped { text += ", stopped by itself or by another" }
+        if status.traced { text += ", traced: its deadlines are off" }
+        if status.outdated { text += ", launched by an older configuration (‘torpor apply --diff’ says what changed)" }
+        text += "\n"
+        let facts = facts
+        let width = facts.map(\.0.count).max() ?? 0
+        for (name, value) in facts {
+            text += String(repeating: " ", count: width + 2 - name.count) + name + ": "
+            text += Terminal.wrapped(Terminal.harmless(value), behind: width + 4, in: columns) + "\n"
+        }
+        text += Self.processes(status.processes)
+        if !events.isEmpty { text += "\nlast events:\n" }
+        for event in events {
+            text += "  " + paint(Times.timestamp(event.at), .dim) + " \(Terminal.harmless(event.text))\n"
+        }
+        if !status.log.isEmpty { text += "\nlast output:\n" }
+        if let journal = status.journal, status.log.isEmpty {
+            text += "\noutput: in the journal (‘\(journal.command)’)\n"
+        }
+        for line in status.log { text += "  \(Terminal.harmless(line.text))\n" }
+        if !status.reports.isEmpty { text += "\nlast reports:\n" }
+        for report in status.reports {
+            text += "  \(Times.timestamp(report.at)) run \(report.incarnation): \(report.reason)"
+            if let sentence = report.text { text += ", \(Terminal.harmless(sentence))" }
+            text += "\n"
+        }
+        return text
+    }
+
+    private var facts: [(String, String)] {
+        let app = status.summary
+        var facts: [(String, String)] = []
+        func add(_ name: String, _ value: String?) {
+            if let value, !value.isEmpty { facts.append((name, value)) }
+        }
+        add("since", status.stateSince.map(Self.since))
+        add("waits", status.heldBack)
+        add("suspended by", suspender)
+        add("woken by", wakers)
+        add("not by", status.notWokenBy.joined(separator: ", "))
+        add("mailbox", status.mailbox == 0 ? nil : "\(status.mailbox) waiting")
+        add("status", app.status)
+        add("pid", app.pid.map { "\($0)" + (app.incarnation.map { ", run \($0)" } ?? "") })
+        add("uptime", app.uptime.map { Times.duration(seconds: $0) })
+        add("restarts", app.restarts == 0 ? nil : "\(app.restarts)")
+        add("next restart", app.nextRestartMilliseconds.map { "in " + Times.duration(milliseconds: $0) })
+        let limit = status.memoryLimit.map { " of " + Times.memory(bytes: $0) } ?? ""
+        add("memory", app.memoryBytes.map { Times.memory(bytes: $0) + limit })
+        add("cpu", app.cpuSeconds.map { Times.duration(seconds: $0) })
+        add("last exit", app.lastExit.map { $0.sentence + ($0.at.map { ", " + Times.timestamp($0) } ?? "") })
+        add("held by", app.holds.joined(separator: ", "))
+        for deadline in status.deadlines where deadline.name != "restart" && !isShownOtherwise(deadline) {
+            let left =
+                deadline.remainingMilliseconds.map { Times.duration(milliseconds: $0) + " left" } ?? "stands still"
+            let limit = deadline.limitMilliseconds.map { " of " + Times.duration(milliseconds: $0) } ?? ""
+            add("deadline", "\(deadline.name), \(left)\(limit)")
+        }
+        add("launch", status.launch.flatMap { ReportPage.launch($0, isOver: app.transition != "launching") })
+        add("watchdog", status.watchdogMilliseconds.map { "every " + Times.duration(milliseconds: $0) })
+        add("ready", status.ready)
+        add("requires", status.requires.joined(separator: ", "))
+        add("required by", status.requiredBy.joined(separator: ", "))
+        add("after", status.after.joined(separator: ", "))
+        add("tags", status.tags.joined(separator: ", "))
+        add("exec", status.exec.joined(separator: " "))
+        add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
+        add("state saved", status.archive.map(Self.archive))
+        add("set aside", status.archiveAside.map { "the state that " + Self.archive($0) + " as \($0.path)" })
+        for socket in status.sockets { add("socket", socket.text) }
+        add("cgroup", status.cgroup)
+        let given = status.profileDone.joined(separator: ", ")
+        add("share", status.profile.map { "that of \($0) apps" + (given.isEmpty ? "" : ": \(given)") })
+        add("not had", status.profileMissing.joined(separator: "; "))
+        return facts
+    }
+
+    private static func since(_ time: Int64) -> String {
+        "\(Times.timestamp(time)), for \(Times.duration(milliseconds: max(0, Times.now - time) / 1000))"
+    }
+
+    /// The time in the background, which says nothing by itself: what follows upon it does.
+    private var backgroundTime: DeadlineInfo? {
+        status.suspendedBy == nil ? nil : status.deadlines.first { $0.name == "background-time" }
+    }
+
+    private func isShownOtherwise(_ deadline: DeadlineInfo) -> Bool { deadline == backgroundTime }
+
+    /// Who suspends it, and when.
+    private var suspender: String? {
+        let left = backgroundTime?.remainingMilliseconds.map { Times.duration(milliseconds: $0) }
+        switch status.suspendedBy {
+        case nil: return nil
+        case .eventTime: return "the supervisor, " + (left.map { "in \($0)" } ?? "soon") + ": an event had woken it"
+        case .policy: return "a policy" + (left.map { ", in \($0) at the earliest" } ?? "")
+        case .nobody: return "nobody but you: no policy is in charge (‘torpor help policies’)"
+        }
+    }
+
+    private var wakers: String? {
+        let isAsleep = status.summary.state == "suspended"
+        if status.wokenBy.isEmpty, isAsleep { return "nobody but you (‘torpor resume’, ‘torpor foreground’)" }
+        return status.wokenBy.joined(separator: ", ")
+    }
+
+    private static func archive(_ archive: ArchiveInfo) -> String {
+        "\(Times.memory(bytes: archive.bytes)), \(Times.timestamp(archive.at))"
+    }
+
+    /// Children indented below their parent.
+    private static func processes(_ processes: [ProcessInfo]) -> String {
+        guard !processes.isEmpty else { return "" }
+        var text = "\nprocesses:\n"
+        let known = Set(processes.map(\.pid))
+        let children = Dictionary(grouping: processes, by: \.parent)
+        var waiting = processes.filter { !known.contains($0.parent) || $0.parent == $0.pid }.reversed().map { ($0, 0) }
+        var shown: Set<Int32> = []
+        while let (process, depth) = waiting.popLast() {
+            guard shown.insert(process.pid).inserted else { continue }
+            let threads = process.threads > 1 ? ", \(process.threads) threads" : ""
+            text += String(repeating: "  ", count: depth + 1)
+            text += "\(process.pid) \(process.state) \(Terminal.harmless(process.command))\(threads)\n"
+            for child in (children[process.pid] ?? []).reversed() { waiting.append((child, depth + 1)) }
+        }
+        return text
+    }
+}
