@@ -135,10 +135,12 @@ enum Happening: String, CaseIterable {
     /// How loud it is where the event does not say otherwise.
     var level: LogLevel {
         switch self {
-        case .changing, .told, .posted, .signalled, .sleepsAgain, .attached, .answered, .taskBegan, .taskEnded, .stateKept,
+        case .changing, .told, .posted, .signalled, .sleepsAgain, .attached, .answered, .taskBegan, .taskEnded,
+            .stateKept,
             .pagedOut:
             .debug
-        case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .asLeft, .advised, .adviceNotTaken,
+        case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .asLeft, .advised,
+            .adviceNotTaken,
             .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
             .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory,
@@ -158,7 +160,8 @@ enum Happening: String, CaseIterable {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
-            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .asLeft, .advised,
+            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .asLeft,
+            .advised,
             .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
             .modeBegan, .modeEnded, .sleepsAgain,

@@ -119,6 +119,7 @@ struct Torpor: ParsableCommand {
                 first += ", which wants how long ago (10min) or a time (2026-01-31T12:34:56Z)"
             }
         }
+        if first.hasPrefix("the value '"), first.hasSuffix("<lines>'") { first += ", which wants a number" }
         if first.hasPrefix("missing expected argument '<app>") { first = "no app is named" }
         let usage = full.split(separator: "\n").first { $0.hasPrefix("Usage: ") }
         let verb = usage.map { $0.split(separator: " ") }.flatMap { $0.count > 2 ? $0[2] : nil }

@@ -135,6 +135,9 @@ struct Manager {
             if app.contains("*") || app.contains("?") {
                 return Failure(status: .unknown, message: "no app fits \(app): ‘torpor list’ shows all apps")
             }
+            if app == "all" {
+                return Failure(status: .unknown, message: "there is no app all: write '*', in quotes, for all of them")
+            }
             let hint =
                 parameters["nearest"]?.stringValue.map { "did you mean \($0)?" } ?? "‘torpor list’ shows all apps"
             return Failure(status: .unknown, message: "there is no app \(app): \(hint)")
