@@ -104,6 +104,8 @@ import Testing
                 var line = command.replacingOccurrences(of: "/etc/", with: folder + "/etc/")
                     .replacingOccurrences(of: "web@", with: "web")
                     .replacingOccurrences(of: "/run/torpor-lab/io.torpor", with: daemon.socket)
+                    // What is simulated was recorded before.
+                    .replacingOccurrences(of: "--record ", with: "--record new-")
                 line = torpor + line.dropFirst("torpor".count)
                 let goesOn = Self.goesOn(command)
                 if goesOn { line = "timeout -s INT 0.4 \(line)" }
