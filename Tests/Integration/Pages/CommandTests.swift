@@ -50,6 +50,38 @@ import Testing
         return commands
     }
 
+    @Test("Those in the middle of a sentence have verbs and options that there are")
+    func inline() throws {
+        let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..").standardized
+        let names = FileManager.default.enumerator(atPath: root.path + "/docs")?.compactMap { $0 as? String } ?? []
+        let verbs = try Set(
+            ManualPageTests.verbs() + ManualPageTests.groups.flatMap { try ManualPageTests.verbs([$0]) }
+        )
+        var options: [String: Set<String>] = [:]
+        var count = 0
+        for name in names.filter({ $0.hasSuffix(".md") }).map({ "docs/" + $0 }) + ["README.md"] {
+            let text = try String(contentsOf: root.appending(path: name), encoding: .utf8)
+            for match in text.matches(of: /`torpor ([a-z][^`\n]*)`/) {
+                let call = match.1.components(separatedBy: " -- ")[0]
+                let words = call.split { " []…|".contains($0) }.map(String.init)
+                guard let first = words.first else { continue }
+                let pair = words.prefix(2).joined(separator: " ")
+                let verb = verbs.contains(pair) ? pair : first
+                guard verbs.contains(verb) else {
+                    Issue.record("\(name): there is no verb \(verb)")
+                    continue
+                }
+                count += 1
+                let known = try options[verb] ?? ManualPageTests.options(verb)
+                options[verb] = known
+                for word in words where word.hasPrefix("-") && word.count > 1 {
+                    #expect(known.contains(word), "\(name): \(word) in torpor \(call)")
+                }
+            }
+        }
+        #expect(count > 100)
+    }
+
     private static func help() throws -> [String] {
         let groups = try ManualPageTests.groups.flatMap { try ManualPageTests.verbs([$0]) }
         return try (ManualPageTests.verbs() + groups).flatMap { verb in
