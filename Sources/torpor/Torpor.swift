@@ -19,7 +19,8 @@ struct Torpor: ParsableCommand {
         subcommands: [
             List.self, Status.self, Top.self, Start.self, Stop.self, Restart.self, Foreground.self, Background.self,
             Suspend.self, Resume.self, Interrupt.self, HoldApps.self, Kill.self, SendSignal.self, Reset.self,
-            WaitFor.self, Post.self, MailboxVerb.self, Logs.self, GraphVerb.self, Events.self, History.self,
+            WaitFor.self, Post.self, MailboxVerb.self, Logs.self, SnapshotVerb.self, GraphVerb.self, Events.self,
+            History.self,
             Reports.self, Check.self, Init.self, Import.self, Apply.self, Doctor.self, Health.self, MemoryVerb.self,
             MetricsVerb.self, TimersVerb.self, PoliciesVerb.self, Policy.self, Upgrade.self, DelegateVerb.self,
             TaskVerb.self,

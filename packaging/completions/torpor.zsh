@@ -69,6 +69,7 @@ _torpor() {
             'post:Tells an app something about a topic, now or when it wakes.'
             'mailbox:Shows what waits to be told to an app.'
             'logs:Shows what apps wrote.'
+            'snapshot:Shows what an app showed when it was in the background last: a picture or a text.'
             'graph:Shows which apps need which.'
             'events:Shows what happened and why.'
             'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
@@ -95,7 +96,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|graph|events|history|report|check|init|import|apply|doctor|health|memory|metrics|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
+        list|status|top|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|reset|wait|post|mailbox|logs|snapshot|graph|events|history|report|check|init|import|apply|doctor|health|memory|metrics|timers|policies|policy|upgrade|delegate|task|state|subscribe|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -423,6 +424,23 @@ _torpor_logs() {
         '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
         '--grep[Only lines that contain this.]:text:'
         '(-t --times)'{-t,--times}'[With the time of each line, in UTC.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_snapshot() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion snapshot -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(--output -o)'{--output,-o}'[Write it to this file.]:file:_files'
+        '--save[For a process of an app\: its snapshot, or - for standard input.]:file:_files'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'

@@ -107,6 +107,7 @@ struct PlainStatus {
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("state saved", status.archive.map(archive))
         add("set aside", status.archiveAside.map { "the state that " + archive($0) + " as \($0.path)" })
+        add("snapshot", status.snapshot.map(snapshot))
         for socket in status.sockets { add("socket", socket.text) }
         add("cgroup", status.cgroup)
         let given = status.profileDone.joined(separator: ", ")
@@ -117,6 +118,12 @@ struct PlainStatus {
 
     private static func archive(_ archive: ArchiveInfo) -> String {
         "\(Times.memory(bytes: archive.bytes)), \(Times.timestamp(archive.at))"
+    }
+
+    private static func snapshot(_ snapshot: SnapshotInfo) -> String {
+        let kind = snapshot.kind?.rawValue ?? "of an unknown kind"
+        return "\(kind), \(Times.memory(bytes: snapshot.bytes)), \(Times.timestamp(snapshot.at)), run "
+            + "\(snapshot.incarnation)"
     }
 
     /// Children indented below their parent.
