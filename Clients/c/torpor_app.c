@@ -1393,15 +1393,19 @@ static int no_supervisor(torpor_app *app)
     return fail(app, -ENOTCONN, "The program runs without a supervisor, who would keep its state.");
 }
 
-int torpor_app_save_state_file(torpor_app *app, const char *name)
+static int save_file(torpor_app *app, const char *member, const char *name)
 {
     if (app->path == NULL)
         return no_supervisor(app);
-    struct text call = start_call("SaveState");
+    struct text call = start_call(member);
     put(&call, "\"file\":");
     put_string(&call, name);
     return call_and_wait(app, &call, SAVE_MS, NULL);
 }
+
+int torpor_app_save_state_file(torpor_app *app, const char *name) { return save_file(app, "SaveState", name); }
+
+int torpor_app_save_snapshot_file(torpor_app *app, const char *name) { return save_file(app, "SaveSnapshot", name); }
 
 /* Writes all of it and closes: 0 or -errno. */
 static int write_out(int fd, const char *bytes, size_t size)
@@ -1421,11 +1425,11 @@ static int write_out(int fd, const char *bytes, size_t size)
     return state;
 }
 
-static int save_large(torpor_app *app, const void *bytes, size_t size)
+static int save_large(torpor_app *app, const char *member, const void *bytes, size_t size)
 {
     const char *directory = getenv("TORPOR_STATE_DIRECTORY");
     if (directory == NULL)
-        return fail(app, -EFBIG, "A state of %zu bytes goes through a file: TORPOR_STATE_DIRECTORY is not set.", size);
+        return fail(app, -EFBIG, "%zu bytes go through a file: TORPOR_STATE_DIRECTORY is not set.", size);
     pthread_mutex_lock(&app->lock);
     unsigned number = app->files++;
     pthread_mutex_unlock(&app->lock);
@@ -1440,31 +1444,42 @@ static int save_large(torpor_app *app, const void *bytes, size_t size)
     if (state != 0)
         fail(app, state, "The state cannot be written to %s: %s.", path, strerror(-state));
     else
-        state = torpor_app_save_state_file(app, name);
+        state = save_file(app, member, name);
     unlink(path);
     return state;
 }
 
-int torpor_app_save_state(torpor_app *app, const void *bytes, size_t size)
+static int save(torpor_app *app, const char *member, const void *bytes, size_t size)
 {
     if (app->path == NULL)
         return no_supervisor(app);
     if (size > LONGEST_DATA)
-        return save_large(app, bytes, size);
-    struct text call = start_call("SaveState");
+        return save_large(app, member, bytes, size);
+    struct text call = start_call(member);
     put(&call, "\"data\":\"");
     put_base64(&call, bytes, size);
     put(&call, "\"");
     return call_and_wait(app, &call, SAVE_MS, NULL);
 }
 
-int torpor_app_discard_state(torpor_app *app)
+int torpor_app_save_state(torpor_app *app, const void *bytes, size_t size) { return save(app, "SaveState", bytes, size); }
+
+int torpor_app_save_snapshot(torpor_app *app, const void *bytes, size_t size)
+{
+    return save(app, "SaveSnapshot", bytes, size);
+}
+
+static int discard(torpor_app *app, const char *member)
 {
     if (app->path == NULL)
         return no_supervisor(app);
-    struct text call = start_call("DiscardState");
+    struct text call = start_call(member);
     return call_and_wait(app, &call, SAVE_MS, NULL);
 }
+
+int torpor_app_discard_state(torpor_app *app) { return discard(app, "DiscardState"); }
+
+int torpor_app_discard_snapshot(torpor_app *app) { return discard(app, "DiscardSnapshot"); }
 
 void *torpor_app_read_state(const torpor_message *message, size_t *size)
 {

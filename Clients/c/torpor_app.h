@@ -76,7 +76,7 @@ typedef enum torpor_result {
 enum {
     TORPOR_DECLINES_URL = 1,         /* In an answer to a launch message: the URL. */
     TORPOR_DECLINES_RESTORATION = 2, /* In an answer to will_finish_launching: restore_state. */
-    TORPOR_DECLINES_SNAPSHOT = 4     /* In an answer to did_enter_background: that a picture of it is kept. */
+    TORPOR_DECLINES_SNAPSHOT = 4     /* In an answer to did_enter_background: that a snapshot of it is kept. */
 };
 
 /* What an app found that looked for new content; the next time is chosen by it. */
@@ -183,6 +183,16 @@ int torpor_app_discard_state(torpor_app *app);
 /* Reads the archive that a restore_state message names: bytes to be freed with free, ended by a NUL that *size does not
  * count. NULL with errno. */
 void *torpor_app_read_state(const torpor_message *message, size_t *size);
+
+/* ---- Snapshots --------------------------------------------------------------------------------------------------- */
+
+/* Keeps what the app shows, a picture (PNG, JPEG, GIF, WebP) or a text in UTF-8 of at most 4 MiB, while the app is in the
+ * background or answers did_enter_background; 0 when it is durable. */
+int torpor_app_save_snapshot(torpor_app *app, const void *bytes, size_t size);
+/* The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied. */
+int torpor_app_save_snapshot_file(torpor_app *app, const char *name);
+/* Forgets the snapshot, and has none taken before the app enters the background again. */
+int torpor_app_discard_snapshot(torpor_app *app);
 
 /* ---- Other ------------------------------------------------------------------------------------------------------- */
 

@@ -62,6 +62,7 @@ class FakeSupervisor:
         self.last_token = 0
         self.remaining: Optional[int] = None
         self.archive: Optional[bytes] = None
+        self.snapshot: Optional[bytes] = None
         self.limit = 16 << 20
         self.calls: List[Tuple[str, Json]] = []
         self.refusals: List[Tuple[str, Refusal]] = []
@@ -280,6 +281,19 @@ class FakeSupervisor:
 
     def _DiscardState(self, connection: Connection) -> Json:
         self.archive = None
+        return {}
+
+    def _SaveSnapshot(self, connection: Connection, data: Optional[str] = None, file: Optional[str] = None) -> Json:
+        archive, self.archive = self.archive, None
+        try:
+            reply = self._SaveState(connection, data, file)
+            self.snapshot = self.archive
+            return reply
+        finally:
+            self.archive = archive
+
+    def _DiscardSnapshot(self, connection: Connection) -> Json:
+        self.snapshot = None
         return {}
 
     def _State(self, connection: Connection) -> Json:

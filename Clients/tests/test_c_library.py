@@ -181,6 +181,19 @@ class CLibraryTests(SupervisedTestCase):
         self.assertIsNone(self.supervisor.archive)
         probe.finish()
 
+    def test_snapshots_are_given_and_taken_back(self) -> None:
+        probe = self.probe()
+        self.assertEqual(probe.do("show what it is"), "shown 0 ")
+        self.assertEqual(self.supervisor.snapshot, b"what it is")
+        with open(self.folder + "/mine", "w") as file:
+            file.write("a file")
+        self.assertEqual(probe.do("show-file mine"), "shown 0 ")
+        self.assertEqual(self.supervisor.snapshot, b"a file")
+        self.assertEqual(probe.do("hide"), "hidden 0 ")
+        self.assertIsNone(self.supervisor.snapshot)
+        self.assertIsNone(self.supervisor.archive)
+        probe.finish()
+
     def test_a_replaced_supervisor_loses_and_repeats_nothing(self) -> None:
         probe = self.probe()
         probe.do("later willResignActive")

@@ -145,6 +145,10 @@ class AsyncioTests(SupervisedTestCase):
             self.assertIsNone(await app.background_time())
             await app.discard_state()
             self.assertIsNone(self.supervisor.archive)
+            await app.save_snapshot(b"s")
+            self.assertEqual(self.supervisor.snapshot, b"s")
+            await app.discard_snapshot()
+            self.assertIsNone(self.supervisor.snapshot)
 
         self.run_app(Recorder(), work)
 

@@ -147,6 +147,19 @@ class ThreadsTests(SupervisedTestCase):
         self.assertIsNone(self.supervisor.archive)
         self.assertEqual(app.situation().app, "fake")
 
+    def test_snapshots_are_given_and_taken_back(self) -> None:
+        app = self.app(Recorder())
+        for data in (b"a", b"x" * (1 << 20)):
+            app.save_snapshot(data)
+            self.assertEqual(self.supervisor.snapshot, data)
+        with open(self.folder + "/mine", "w") as file:
+            file.write("ab")
+        app.save_snapshot_file("mine")
+        self.assertEqual(self.supervisor.snapshot, b"ab")
+        app.discard_snapshot()
+        self.assertIsNone(self.supervisor.snapshot)
+        self.assertIsNone(self.supervisor.archive)
+
     def test_a_replaced_supervisor_loses_and_repeats_nothing(self) -> None:
         recorder = Recorder()
         app = self.app(recorder)

@@ -42,6 +42,11 @@ int tlx_pidfd_send_signal(int pidfd, int signo) {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, signo, NULL, 0);
 }
 
+int tlx_pidfd_kill_group(int pidfd) {
+    const unsigned int process_group = 1u << 2;  // PIDFD_SIGNAL_PROCESS_GROUP
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, process_group);
+}
+
 int tlx_close_range(unsigned int first, unsigned int last, int flags) { return close_range(first, last, flags); }
 
 int tlx_wifexited(int status) { return WIFEXITED(status); }

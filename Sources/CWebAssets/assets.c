@@ -22,6 +22,7 @@
     file(memory_js, "memory.js", SCRIPT) \
     file(overview_js, "overview.js", SCRIPT) \
     file(reports_js, "reports.js", SCRIPT) \
+    file(snapshot_js, "snapshot.js", SCRIPT) \
     file(states_js, "states.js", SCRIPT) \
     file(store_js, "store.js", SCRIPT) \
     file(timeline_js, "timeline.js", SCRIPT)
@@ -76,6 +77,9 @@ static const unsigned char overview_js[] = {
 };
 static const unsigned char reports_js[] = {
 #embed "assets/reports.js"
+};
+static const unsigned char snapshot_js[] = {
+#embed "assets/snapshot.js"
 };
 static const unsigned char states_js[] = {
 #embed "assets/states.js"

@@ -9,6 +9,8 @@ struct AppDraft {
     var answers = false
     /// `ready`, read again for each instance, since `%i` may stand in it.
     var ready: (context: Context, node: Node)?
+    /// `snapshot`, as `ready`.
+    var snapshot: (context: Context, node: Node)?
     /// `sockets`, as `ready`.
     var sockets: (context: Context, node: Node)?
     /// Where each key that was written stands.
@@ -90,6 +92,9 @@ struct AppDraft {
         if !specification.bluetooth.isEmpty, !specification.backgroundModes.contains(.bluetoothCentral) {
             warning("bluetooth", "does nothing without background_modes = [\"bluetooth-central\"]")
         }
+        if rules.exitsOnSuspend, snapshot != nil {
+            warning("snapshot", "is never taken of an app with exits_on_suspend: it does not enter the background")
+        }
         if answers, specification.signals.isEmpty {
             warning("answers", "there is nothing to answer without signals")
         }
@@ -123,6 +128,11 @@ struct AppDraft {
         if let sockets {
             let node = app.instance.map { sockets.node.replacing(String($0)) } ?? sockets.node
             app.sockets = SocketReader.sockets(sockets.context, node) ?? []
+        }
+        if let snapshot {
+            let node = app.instance.map { snapshot.node.replacing(String($0)) } ?? snapshot.node
+            app.snapshot = SnapshotReader.snapshot(snapshot.context, node)
+            app.rules.snapshotDeadline = app.snapshot?.deadline
         }
         guard let ready else { return }
         let node = app.instance.map { ready.node.replacing(String($0)) } ?? ready.node

@@ -150,6 +150,16 @@ enum AppKeyEffects {
         .value("on_lock", \.rules.onLock, .live),
         .value("shared_resources", \.sharedResources, .live),
         .table("state_limit", \.stateLimit, .live, size),
+        AppKey(
+            name: "snapshot",
+            effect: { _, _ in .live },
+            isSame: { $0.snapshot == $1.snapshot },
+            written: { $0.snapshot.written.map { ["": $0] } ?? [:] },
+            copy: { specification, new in
+                specification.snapshot = new.snapshot
+                specification.rules.snapshotDeadline = new.rules.snapshotDeadline
+            }
+        ),
         .value("wake_after_force_quit", \.wakeAfterForceQuit, .live),
         .value("before_first_unlock", \.beforeFirstUnlock, .live),
         .value("background_modes", \.backgroundModes, .live),

@@ -93,6 +93,7 @@ enum AppKeys {
         .value("on_lock", \.specification.rules.onLock) { Read.choice($0, $1) },
         .value("shared_resources", \.specification.sharedResources, Read.paths),
         .value("state_limit", \.specification.stateLimit, Read.size),
+        AppKey("snapshot") { context, node, draft in draft.snapshot = (context, node) },
         .value("wake_after_force_quit", \.specification.wakeAfterForceQuit, Read.texts),
         .value("before_first_unlock", \.specification.beforeFirstUnlock) { Read.choice($0, $1) },
         .value("background_modes", \.specification.backgroundModes, EventReaders.modes),

@@ -69,6 +69,11 @@ enum ReadyReader {
     }
 
     private static func http(_ context: Context, _ node: Node) -> Probe.Kind? {
+        address(context, node).map { .http(host: $0.host, port: $0.port, path: $0.path) }
+    }
+
+    /// An address beginning with http://; its path begins with `/` and includes the query.
+    static func address(_ context: Context, _ node: Node) -> (host: String, port: UInt16, path: String)? {
         guard let text = Read.text(context, node) else { return nil }
         let scheme = "http://"
         guard text.hasPrefix(scheme) else {
@@ -86,7 +91,7 @@ enum ReadyReader {
             )
             return nil
         }
-        return .http(host: host, port: port ?? 80, path: path.hasPrefix("/") ? String(path) : "/" + path)
+        return (host, port ?? 80, path.hasPrefix("/") ? String(path) : "/" + path)
     }
 
     /// `host`, `host:port`, `[::1]:port`; nil where it is none of them.

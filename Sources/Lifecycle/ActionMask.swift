@@ -30,7 +30,7 @@ public struct ActionMask: OptionSet, Hashable, Sendable {
         case .tell(let message): self.init(message)
         case .warn: self.init(.taskExpiring)
         case .launch, .stopProcesses, .killProcesses, .entered, .report, .requestLaunch, .askForAdmission,
-            .askForMemory:
+            .askForMemory, .takeSnapshot:
             self = []
         }
     }
@@ -71,6 +71,7 @@ extension AppMachine {
             } else if running.state != .suspended, undone.contains(.continueProcesses) {
                 actions.append(.continueProcesses)
             }
+            if awaitsSnapshot { actions.append(.takeSnapshot) }
         case .terminating(let terminating):
             guard terminating.hasProcess else { break }
             if terminating.stage == .asked, undone.contains(ActionMask(.tell(.willTerminate))) {

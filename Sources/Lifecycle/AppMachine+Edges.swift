@@ -75,7 +75,7 @@ extension AppMachine {
                 begin(.enteringForeground, Self.backgroundToInactive, into: &actions, now: now)
             case (.background, .suspended):
                 // It is suspended as soon as nothing keeps it from that.
-                if isKeptAwake || waitsForLocks { return }
+                if isKeptAwake || waitsForLocks || awaitsSnapshot { return }
                 beginSuspending(into: &actions, now: now)
             case (.suspended, .active), (.suspended, .inactive), (.suspended, .background):
                 beginResuming(into: &actions, now: now)
@@ -98,6 +98,7 @@ extension AppMachine {
             grant = nil
             grantIsOver = false
             isPrepared = false
+            dropSnapshot()
         }
         advance(into: &actions, now: now)
     }
@@ -121,6 +122,7 @@ extension AppMachine {
                 if state == .background { beginStay() }
                 actions.append(.entered(state))
             case .tell(let message, let kind):
+                if message == .didEnterBackground { declinesSnapshot = false }
                 actions.append(.tell(message))
                 guard isAwaited(message) else { continue }
                 edge.awaiting = message
@@ -141,6 +143,7 @@ extension AppMachine {
                 grantIsOver = false
                 grant = Deadline(.backgroundTime, time, now: now)
             }
+            if edge.transition == .enteringBackground { takeSnapshot(into: &actions, now: now) }
         }
     }
 

@@ -36,6 +36,9 @@ extension AppMachine {
         case .delivered(let message): delivered(message, now: now)
         case .declinedURL: hasURL = false
         case .lockHeld: lockHeld(into: &actions, now: now)
+        case .showsNew: takeSnapshot(into: &actions, now: now)
+        case .declinedSnapshot: declineSnapshot(into: &actions, now: now)
+        case .snapshotOver: endSnapshot(into: &actions, now: now)
         }
         settleTasks(now: now)
         return actions

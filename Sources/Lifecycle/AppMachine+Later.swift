@@ -55,16 +55,18 @@ extension AppMachine {
     }
 }
 
-/// What records got with events that wake.
+/// What records got with events that wake, and with snapshots.
 extension AppMachine {
     /// The bytes that it takes.
-    public static let wakeBytes = 11
+    public static let wakeBytes = 20
 
     /// Writes it.
     public func encodeWake(into record: inout RecordWriter) {
         record.put(sleepsAgain)
         record.put(wokenFor)
         record.put(modes.rawValue)
+        record.put(declinesSnapshot)
+        record.put(backgroundTime?.value.snapshotDue)
     }
 
     /// Takes it back.
@@ -73,6 +75,8 @@ extension AppMachine {
         wokenFor = record.takeOptionalTime()
         let modes = BackgroundModes(rawValue: record.take(UInt16.self))
         if !modes.isEmpty { changeBackgroundTime { $0.modes = modes } }
+        declinesSnapshot = record.takeFlag()
+        if let due = record.takeOptionalTime() { changeBackgroundTime { $0.snapshotDue = due } }
     }
 }
 

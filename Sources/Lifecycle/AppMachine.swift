@@ -51,6 +51,8 @@ public struct AppMachine: Sendable {
     var wokenFor: Duration?
     /// It is suspended whatever holds it.
     public internal(set) var isForced = false
+    /// Whether it wants no snapshot taken until it enters the background again.
+    var declinesSnapshot = false
     /// A URL waits to be opened.
     var hasURL = false
 

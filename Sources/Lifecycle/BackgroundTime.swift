@@ -51,6 +51,8 @@ struct BackgroundTime: Sendable, Hashable {
     /// Since when its locks have kept it from being suspended, and when that is tried again.
     @OptionallyPacked var lockedSince: Duration?
     @OptionallyPacked var lockRetry: Duration?
+    /// When the snapshot is given up that is being taken; nil while none is.
+    @OptionallyPacked var snapshotDue: Duration?
 
     static let day = Duration.seconds(86_400)
     /// More is no use of them.
@@ -63,7 +65,7 @@ struct BackgroundTime: Sendable, Hashable {
     /// Whether it says nothing any more.
     var isEmpty: Bool {
         tasks.isEmpty && holds.isEmpty && modes.isEmpty && leaked.isEmpty && budgetBegan == nil && lockedSince == nil
-            && lockRetry == nil && used == .zero && clock == nil && lastToken == 0
+            && lockRetry == nil && snapshotDue == nil && used == .zero && clock == nil && lastToken == 0
     }
 
     /// What is left of the time that tasks share; nil for no limit.
@@ -142,6 +144,7 @@ extension AppMachine {
         guard let time = backgroundTime?.value else { return nil }
         var next = time.lockRetry
         func sooner(_ at: Duration) { next = next.map { min($0, at) } ?? at }
+        if let due = time.snapshotDue { sooner(due) }
         for hold in time.holds { if let until = hold.until { sooner(until) } }
         if let end = taskDeadline?.at {
             sooner(time.tasks.contains { !$0.isWarned } ? end - rules.expiryWarning : end)
@@ -261,6 +264,7 @@ extension AppMachine {
     // MARK: Deadlines
 
     mutating func backgroundDeadline(into actions: inout [Action], now: Duration) {
+        missSnapshot(into: &actions, now: now)
         guard let time = backgroundTime?.value else { return }
         if let retry = time.lockRetry, retry <= now {
             changeBackgroundTime { $0.lockRetry = nil }
@@ -324,6 +328,7 @@ extension AppMachine {
 
     /// The incarnation begins to end.
     mutating func leakTasks() {
+        dropSnapshot()
         guard !tasks.isEmpty else { return }
         changeBackgroundTime { $0.leaked = $0.tasks.map(\.name) }
     }
@@ -340,6 +345,7 @@ extension AppMachine {
             time.used = .zero
             time.lockedSince = nil
             time.lockRetry = nil
+            time.snapshotDue = nil
         }
     }
 

@@ -42,6 +42,12 @@ public enum AppEvent: Sendable, Hashable {
     case declinedURL
     /// The app has a lock that others need, and is suspended or about to be.
     case lockHeld
+    /// What the app did in the background changed what it shows.
+    case showsNew
+    /// The app wants no snapshot taken of what it shows.
+    case declinedSnapshot
+    /// The snapshot is taken, or will not be.
+    case snapshotOver
 }
 
 /// How a main process ended.
@@ -132,6 +138,9 @@ public enum Action: Sendable, Hashable {
     case requestLaunch
     /// Ask whether the app may be launched now; the launch waits for ``Advice/admit`` or ``Advice/refuse``.
     case askForAdmission(LaunchReason)
+    /// Take a snapshot of the app and report ``AppEvent/snapshotOver``. One that is under way begins anew, and one for which
+    /// the machine waits no more (``AppMachine/awaitsSnapshot``) is given up.
+    case takeSnapshot
     /// Ask whether there is memory for the app; the launch waits for ``Coordinator/admitMemory(_:now:)``.
     case askForMemory
 }
@@ -216,6 +225,8 @@ public enum Notice: Sendable, Hashable {
     case sleepsAgain
     /// The grace is over and SIGKILL was sent.
     case killed
+    /// No snapshot was there in time: the app goes on without.
+    case snapshotMissed
 }
 
 /// The deadlines that an app can be under.

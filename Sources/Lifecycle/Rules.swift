@@ -45,6 +45,8 @@ public struct AppRuleValues: Sendable, Hashable {
     public var taskBudget: Duration?
     /// How long before its end a background task is told.
     public var expiryWarning: Duration = .seconds(5)
+    /// Time to take a snapshot of the app; `nil` where none is taken.
+    public var snapshotDeadline: Duration?
     /// What happens to an app that holds a lock which others need when it would be suspended.
     public var onLock: LockRule = .defer
     /// Instead of entering the background, the app is terminated.

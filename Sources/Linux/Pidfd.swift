@@ -13,6 +13,11 @@ public enum Pidfd {
         try call { tlx_pidfd_send_signal(pidfd, number) }
     }
 
+    /// SIGKILL to all processes of the group that it leads, where the kernel can (Linux 6.9), else to it alone.
+    public static func killGroup(_ pidfd: Int32) {
+        if tlx_pidfd_kill_group(pidfd) != 0 { try? sendSignal(pidfd, 9) }
+    }
+
     /// Whether the process has ended (it may still wait to be reaped).
     public static func hasEnded(_ pidfd: Int32) -> Bool {
         (try? Descriptor.wait(pidfd, timeout: .zero)) ?? true

@@ -30,6 +30,8 @@ public enum NotifyField: Hashable, Sendable {
     case taskBegin(String)
     /// `X_TORPOR_TASK_END=<name>`: a background task is over.
     case taskEnd(String)
+    /// `X_TORPOR_SNAPSHOT=1`: the app shows something new in the background.
+    case showsNew
     /// `X_TORPOR_DONE=<message>`: a lifecycle message is answered.
     case done(String)
     /// `FDSTORE=1`: keep the descriptors that come with this datagram.

@@ -65,6 +65,7 @@ struct NotifyReader {
         case "EXTEND_TIMEOUT_USEC": number(key, value, in: 0...NotifyReader.longest) { .extendTimeoutUsec($0) }
         case "X_TORPOR_TASK_BEGIN": name(key, value) { .taskBegin($0) }
         case "X_TORPOR_TASK_END": name(key, value) { .taskEnd($0) }
+        case "X_TORPOR_SNAPSHOT": flag(.showsNew, key, value)
         case "X_TORPOR_DONE": name(key, value) { .done($0) }
         case "WATCHDOG":
             switch value {

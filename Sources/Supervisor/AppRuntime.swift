@@ -142,6 +142,8 @@ struct AppExtras {
     var restoration: Supervisor.Restoration?
     /// The incarnation of which it was said that its state cannot be saved.
     var stateNotKeptIn: UInt32?
+    /// A snapshot of it that is being taken.
+    var snapshotRun: SnapshotRun?
     /// Its memory is in swap, or on its way there; cleared when it is continued.
     var isPagedOut: Bool?
     /// Why it is told that memory is short: `warning`, `critical` or `limit`.

@@ -38,10 +38,12 @@ struct ArchiveFolder: Sendable {
     /// bytes.
     ///
     /// - Parameters:
+    ///   - name: what it is called, where that is not ``current``.
     ///   - limit: bytes; nil for none.
     ///   - owner: who can read it, where that is not the supervisor's own user.
     func save(
         _ content: ArchiveContent,
+        as name: String? = nil,
         limit: UInt64?,
         owner: ArchiveOwner?
     ) throws(ArchiveFailure) -> UInt64 {
@@ -55,14 +57,14 @@ struct ArchiveFolder: Sendable {
         let draft = path + "/" + Self.draft + "\(ThisProcess.pid)"
         do {
             let bytes = try write(source, to: draft, limit: limit, owner: owner)
-            try File.rename(draft, current)
+            try File.rename(draft, name.map { path + "/" + $0 } ?? current)
             try Self.synchronise(path)
             return bytes
         } catch {
             try? File.remove(draft)
             if let failure = error as? ArchiveFailure { throw failure }
             let problem = (error as? Errno).map(Self.sentence) ?? "\(error)"
-            throw .failed("cannot keep it in \(path): \(problem); an archive from before stays as it was")
+            throw .failed("cannot keep it in \(path): \(problem); what was there before stays as it was")
         }
     }
 
@@ -162,7 +164,9 @@ enum ArchiveFailure: Error, Hashable, Sendable {
 enum ArchiveContent: Sendable {
     /// Base64.
     case data(String)
-    /// A file of the app's state directory. It must be one of these users'.
+    /// What a command or a server gave.
+    case bytes([UInt8])
+    /// A file of the app's state directory, or another that it names. It must be one of these users'.
     case file(name: String, directory: String, owners: Set<UInt32>)
 
     /// The most that can come as data: a message is bounded.
@@ -198,7 +202,24 @@ enum ArchiveContent: Sendable {
     var waitingBytes: Int {
         switch self {
         case .data(let text): text.utf8.count
+        case .bytes(let bytes): bytes.count
         case .file: 0
+        }
+    }
+
+    /// All of it, for who has to look into it.
+    func read(limit: UInt64) throws(ArchiveFailure) -> [UInt8] {
+        switch try open(limit: limit) {
+        case .bytes(let bytes):
+            return bytes
+        case .file(let source):
+            do throws(Errno) {
+                return try File.read(descriptor: source.raw, limit: Int(clamping: limit))
+            } catch {
+                // It may have grown since it was opened.
+                if error == .fileTooLarge { throw .tooLarge(limit: limit) }
+                throw .refused("it cannot be read: \(error)")
+            }
         }
     }
 
@@ -215,6 +236,9 @@ enum ArchiveContent: Sendable {
                         + "file in TORPOR_STATE_DIRECTORY, and name that"
                 )
             }
+            return .bytes(bytes)
+        case .bytes(let bytes):
+            if let limit, UInt64(bytes.count) > limit { throw .tooLarge(limit: limit) }
             return .bytes(bytes)
         case .file(let name, let directory, let owners):
             return .file(try Self.open(name, in: directory, owners, limit))

@@ -32,6 +32,7 @@ enum Happening: String, CaseIterable {
     case noStateDirectory = "761e4867751f4b3a8e671fc20cad4163"
     case stateNotKept = "c526b37db8c04c12b24bb5e9b580fb5e"
     case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
+    case snapshotNotTaken = "15372c9715654fe9854834ae1e8d38da"
 
     // Its memory.
     case madeRoom = "622b836bf672486caac6cb81de5cadab"
@@ -71,6 +72,7 @@ enum Happening: String, CaseIterable {
     case modeBegan = "a7398abc0a3d4e449f9a6e16371131d4"
     case modeEnded = "44b4398169ee47a982d989386bb1d626"
     case stateKept = "1515b2b079e842d187af33a54558f59d"
+    case snapshotTaken = "e43ba4cea8714aafb234cc1004461b95"
 
     // Somebody wants something of it.
     case asked = "7063ec36c2114a1e9f7ffa42213188ef"
@@ -117,7 +119,8 @@ enum Happening: String, CaseIterable {
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
         case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld,
             .noStateDirectory,
-            .stateKept, .stateNotKept, .stateSetAside, .said, .mainChanged, .unheard, .descriptorClosed, .attached,
+            .stateKept, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken, .said, .mainChanged, .unheard,
+            .descriptorClosed, .attached,
             .chatty, .socketNotBound, .socketBound, .backlogNearlyFull:
             "notice"
         case .asked, .refused: "request"
@@ -136,8 +139,7 @@ enum Happening: String, CaseIterable {
     var level: LogLevel {
         switch self {
         case .changing, .told, .posted, .signalled, .sleepsAgain, .attached, .answered, .taskBegan, .taskEnded,
-            .stateKept,
-            .pagedOut:
+            .stateKept, .snapshotTaken, .pagedOut:
             .debug
         case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .asLeft, .advised,
             .adviceNotTaken,
@@ -146,7 +148,8 @@ enum Happening: String, CaseIterable {
             .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory,
             .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound:
             .info
-        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken: .notice
+        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken:
+            .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .backlogNearlyFull:
@@ -160,9 +163,8 @@ enum Happening: String, CaseIterable {
         switch self {
         case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
             .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
-            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .said, .asked, .keptDown, .asLeft,
-            .advised,
-            .removed,
+            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken,
+            .said, .asked, .keptDown, .asLeft, .advised, .removed,
             .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
             .modeBegan, .modeEnded, .sleepsAgain,
             .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
@@ -214,6 +216,7 @@ enum Happening: String, CaseIterable {
         case .modeBegan: self = .modeBegan
         case .modeEnded: self = .modeEnded
         case .sleepsAgain: self = .sleepsAgain
+        case .snapshotMissed: self = .snapshotNotTaken
         case .backgroundTimeUsed: return nil
         }
     }

@@ -77,14 +77,16 @@ extension Supervisor {
         if let pidfd = run.current { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
     }
 
-    /// Runs a command for an app (as its user, in its directory) and hears how it ended.
+    /// Runs a command for an app (as its user, in its directory) and hears how it ended. It writes into the app's log, or
+    /// where `output` says.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
+        output given: Descriptor? = nil,
         started: @escaping (Descriptor) -> Void,
         completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
     ) {
-        let plan: LaunchPlan
+        var plan: LaunchPlan
         let output: Descriptor?
         do throws(LaunchTrouble) {
             (plan, output) = try commandPlan(app, command)
@@ -93,6 +95,7 @@ extension Supervisor {
             loop.later { completion(.failure(error)) }
             return
         }
+        if let given { plan.standardOutput = given.raw }
         keeper.launch(plan) { [weak self] result in
             switch result {
             case .success(let launched):
@@ -101,6 +104,6 @@ extension Supervisor {
             case .failure(let failure): completion(.failure(LaunchTrouble(failure.description)))
             }
         }
-        withExtendedLifetime(output) {}
+        withExtendedLifetime((output, given)) {}
     }
 }

@@ -24,7 +24,7 @@ extension Supervisor {
                 recovery.isMainCounted = true
             case .tell, .warn, .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses,
                 .endRemains,
-                .entered, .report, .requestLaunch, .askForAdmission, .askForMemory:
+                .entered, .report, .requestLaunch, .askForAdmission, .askForMemory, .takeSnapshot:
                 break
             }
         }

@@ -1,23 +1,33 @@
 import EventLoop
 import Linux
 
-/// What waits for the disk on behalf of state archives, on threads of its own, of which there is none while there is
-/// nothing to do. What is asked for one app is done in that order, one after the other; those of several apps at once,
-/// so that a disk can make them durable together.
+/// What waits for the disk on behalf of state archives and snapshots, on threads of its own, of which there is none while
+/// there is nothing to do. What is asked for one folder is done in that order, one after the other; what is asked for
+/// several at once, so that a disk can make it durable together.
 ///
 /// Of the loop's thread.
 final class StateArchives {
     /// Something to be done in an app's folder.
     enum Work: Sendable {
         case save(ArchiveContent, limit: UInt64?, owner: ArchiveOwner?)
+        /// A snapshot, in place of the one before; the incarnation is in its name.
+        case saveSnapshot(ArchiveContent, incarnation: UInt32)
         case discard
         case setAside
         case remove
 
+        /// What is to be kept.
+        var content: ArchiveContent? {
+            switch self {
+            case .save(let content, _, _), .saveSnapshot(let content, _): content
+            case .discard, .setAside, .remove: nil
+            }
+        }
+
         /// Whether what is there now is not there any more afterwards.
         var takesAway: Bool {
             switch self {
-            case .save: false
+            case .save, .saveSnapshot: false
             case .discard, .setAside, .remove: true
             }
         }
@@ -36,6 +46,10 @@ final class StateArchives {
                 case .save(let content, let limit, let owner):
                     return Result { () throws(ArchiveFailure) in
                         try folder.save(content, limit: limit, owner: owner)
+                    }
+                case .saveSnapshot(let content, let incarnation):
+                    return Result { () throws(ArchiveFailure) in
+                        try folder.saveSnapshot(content, incarnation: incarnation)
                     }
                 case .discard: try folder.discard()
                 case .setAside: try folder.setAside()
@@ -99,7 +113,7 @@ final class StateArchives {
     /// Has it done; `completion` is called by the loop, with the bytes of an archive that was saved.
     func ask(_ work: Work, in folder: ArchiveFolder, _ completion: @escaping (Outcome) -> Void) {
         var size = 0
-        if case .save(let content, _, _) = work {
+        if let content = work.content {
             size = content.waitingBytes
             if let refusal = refusal(of: size, in: folder) {
                 return loop.later { completion(.failure(.refused(refusal))) }

@@ -56,6 +56,7 @@ extension Supervisor {
         case .entered(let state): entered(app, state)
         case .ended(let ending): ended(app, ending)
         case .report(let notice): report(app, notice)
+        case .takeSnapshot: takeSnapshot(app)
         case .askForAdmission(let reason): governance?.mayLaunch(app, reason)
         case .askForMemory: memoryWatch.launchNeedsMemory(app)
         case .requestLaunch: break  // The coordinator keeps it to itself.
@@ -244,6 +245,9 @@ extension Supervisor {
             text = "was continued by somebody else while suspended; stopped again (\(time) of 3)"
         case .keepsRunning: text = "is continued by somebody else again and again: it is left running in the background"
         case .killed: text = "did not end within its grace: sent SIGKILL"
+        case .snapshotMissed:
+            let deadline = app.specification.rules.snapshotDeadline.map { " of " + Quantity.text($0) } ?? ""
+            text = "gave no snapshot: it was not there within its deadline\(deadline)"
         case .holdEnded: text = "is held no longer: the time of an operator's hold is over"
         case .modeBegan(let mode): text = "may stay in the background while it has use for it (mode \(mode.rawValue))"
         case .modeEnded(let mode): text = "has no use for the background any more (mode \(mode.rawValue))"

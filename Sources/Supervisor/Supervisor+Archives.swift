@@ -25,15 +25,9 @@ extension Supervisor {
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
     ) {
         let content: ArchiveContent
-        switch (data, file) {
-        case (let data?, nil): content = .data(data)
-        case (nil, let name?):
-            let user = identity(of: app)
-            // Who runs as root may have given its user up.
-            let owners: Set<UInt32> = [user?.uid ?? Users.effectiveUID, peer.uid]
-            content = .file(name: name, directory: stateDirectory(of: app), owners: owners)
-        case (nil, nil): return completion(.failure(.refused("nothing to keep: give data or file")))
-        case (_?, _?): return completion(.failure(.refused("give either data or file, not both")))
+        switch given(by: app, peer, data: data, file: file) {
+        case .success(let given): content = given
+        case .failure(let failure): return completion(.failure(failure))
         }
         let incarnation = coordinator.machine(app.id).incarnation
         stateArchives.ask(
@@ -57,6 +51,27 @@ extension Supervisor {
             self.note(app, .stateNotKept, text: "could not save its state: \(sentence)")
         }
     }
+
+    /// What an app gives to be kept: bytes, or the name of a file in its state directory.
+    func given(
+        by app: AppRuntime,
+        _ peer: Peer,
+        data: String?,
+        file: String?
+    ) -> Result<ArchiveContent, ArchiveFailure> {
+        switch (data, file) {
+        case (let data?, nil): return .success(.data(data))
+        case (nil, let name?):
+            // Who runs as root may have given its user up.
+            let owners = ownUsers(of: app).union([peer.uid])
+            return .success(.file(name: name, directory: stateDirectory(of: app), owners: owners))
+        case (nil, nil): return .failure(.refused("nothing to keep: give data or file"))
+        case (_?, _?): return .failure(.refused("give either data or file, not both"))
+        }
+    }
+
+    /// Whose files are the app's own.
+    func ownUsers(of app: AppRuntime) -> Set<UInt32> { [identity(of: app)?.uid ?? Users.effectiveUID] }
 
     /// Forgets the archive, as the app asks.
     func discardState(of app: AppRuntime, _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void) {

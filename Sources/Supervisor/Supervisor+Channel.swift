@@ -96,6 +96,11 @@ extension Supervisor {
                 reply.send(["remaining_ms": .optional(remainingMilliseconds(app))])
             case .saveState(let data, let file): saveState(data, file, peer, reply, app)
             case .discardState: discardState(of: app) { outcome in Self.tell(outcome, reply, app) }
+            case .saveSnapshot(let data, let file):
+                saveSnapshot(of: app, data: data, file: file, by: peer) { outcome in
+                    Self.tell(saved: outcome, limit: "a snapshot may have", reply, app)
+                }
+            case .discardSnapshot: declineSnapshot(of: app) { outcome in Self.tell(outcome, reply, app) }
             case .state: reply.send(situation(of: app).json)
             case .post(let request): post(request, reply, app)
             case .take(let request):
@@ -149,16 +154,30 @@ extension Supervisor {
 
     private func saveState(_ data: String?, _ file: String?, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
         saveState(of: app, data: data, file: file, by: peer) { outcome in
-            if case .success(let bytes) = outcome { return reply.send(["bytes": .int(Int64(clamping: bytes))]) }
-            Self.tell(outcome, reply, app)
+            Self.tell(saved: outcome, limit: "state_limit allows", reply, app)
         }
     }
 
-    private static func tell(_ outcome: Result<UInt64, ArchiveFailure>, _ reply: Reply, _ app: AppRuntime) {
+    private static func tell(
+        saved outcome: Result<UInt64, ArchiveFailure>,
+        limit: String,
+        _ reply: Reply,
+        _ app: AppRuntime
+    ) {
+        if case .success(let bytes) = outcome { return reply.send(["bytes": .int(Int64(clamping: bytes))]) }
+        tell(outcome, limit: limit, reply, app)
+    }
+
+    private static func tell(
+        _ outcome: Result<UInt64, ArchiveFailure>,
+        limit kind: String = "",
+        _ reply: Reply,
+        _ app: AppRuntime
+    ) {
         switch outcome {
         case .success: reply.send()
         case .failure(.tooLarge(let limit)):
-            let sentence = "the state has more than the \(limit) bytes that state_limit allows \(app.name)"
+            let sentence = "\(app.name) gave more than the \(limit) bytes that \(kind)"
             reply.fail(
                 AppInterface.ErrorName.tooLarge,
                 ["limit": .int(Int64(clamping: limit)), "message": .string(sentence)]
@@ -320,7 +339,7 @@ extension Supervisor {
                 apps[output.app].channel = nil
                 mailboxes.incarnationEnded(apps[output.app])
             case .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses, .endRemains,
-                .entered, .ended, .report, .requestLaunch, .askForAdmission, .askForMemory:
+                .entered, .ended, .report, .requestLaunch, .askForAdmission, .askForMemory, .takeSnapshot:
                 break
             }
         }
@@ -434,6 +453,7 @@ extension Supervisor {
             note(app, .answered, text: "answered \(message.rawValue)")
         }
         if answer.declines.contains(.restoration) { restorationDeclined(app) }
+        if answer.declines.contains(.snapshot) { declineSnapshot(of: app) }
         if answer.declines.contains(.url) {
             app.url = nil
             deliver(.declinedURL, to: app.id)
@@ -441,6 +461,7 @@ extension Supervisor {
         if message == .performFetch {
             timers.fetched(app, answer.fetch.map { FetchResult($0) } ?? (answer.result == .failed ? .failed : nil))
         }
+        if answer.fetch == .newData { deliver(.showsNew, to: app.id) }
         if message == .restoreState, answer.result == .failed { restorationFailed(app, answer.text) }
         if let mail = first.mail {
             mailboxes.acknowledged(mail, by: app)

@@ -9,7 +9,7 @@ import Store
 import VarlinkServer
 
 /// Apps that left the configuration and have come to rest: everything that was made for them goes, but their logs and
-/// state directories; state archives go, since only a launch of that app could make anything of them.
+/// state directories; state archives go, since only a launch of that app could make anything of them, and snapshots.
 extension Supervisor {
     func forgetRemoved() {
         for id in coordinator.takeForgotten() { forget(apps[id]) }
@@ -56,6 +56,8 @@ extension Supervisor {
         app.store = FDStore()
         // In this order: a torpord that dies in between is followed by one that finds the slot, and forgets it again.
         removeArchives(of: app)
+        app.snapshotRun = nil
+        removeSnapshot(of: app)
         store.remove(app: app.name)
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil

@@ -62,6 +62,7 @@ extension Supervisor {
                 let one = try name.map { name throws(Selection.Unknown) in [try selection.one(name)] }
                 let chosen = one ?? selection.apps
                 reply.send(Replies.reports(chosen.flatMap(\.reports).sorted { $0.at > $1.at }))
+            case .snapshot(let name, let offset): sendSnapshot(of: try selection.one(name), at: offset, reply)
             case .doctor: reply.send(Replies.doctor(Doctor(self).checks()))
             case .policies: policies(reply)
             case .reloadPolicy(let name): reloadPolicy(name, reply)
@@ -231,6 +232,7 @@ extension Supervisor {
         let archives = archives(of: app)
         status.archive = archives.found.map(ArchiveInfo.init)
         status.archiveAside = archives.foundAside.map(ArchiveInfo.init)
+        status.snapshot = snapshots(of: app).snapshot?.info
         status.sockets = sockets.sockets(of: app).map(\.info)
         status.cgroup = app.tree?.cgroupPath
         let profile = profileText(app)

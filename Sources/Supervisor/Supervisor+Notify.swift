@@ -91,6 +91,7 @@ extension Supervisor {
                 traceAnswer(app, message)
                 // Who answers on the app's socket is asked there.
                 if app.channel?.delegate == nil { deliver(.answered(message), to: id) }
+            case .showsNew: deliver(.showsNew, to: id)
             case .taskBegin(let name): beginTask(byNotify: name, app)
             case .taskEnd(let name): endTask(byNotify: name, app)
             case .fdStore, .fdStoreRemove: store(received, app)

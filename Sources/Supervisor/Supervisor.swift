@@ -80,6 +80,10 @@ public final class Supervisor {
     let profiles = ProfileQueue()
     /// What apps saved of themselves.
     private(set) lazy var stateArchives = StateArchives(loop: loop)
+    /// How many snapshots are taken at once.
+    private(set) lazy var snapshotQueue = SnapshotQueue(loop)
+    /// Reads snapshots for clients.
+    private(set) lazy var snapshotReads = SideWork(loop, named: "snapshots")
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
     /// Sees to it that there is memory.
@@ -383,6 +387,7 @@ public final class Supervisor {
             announceTransition(apps[id])
             armDeadline(apps[id])
             checkProfile(apps[id])
+            checkSnapshot(apps[id])
             keep(apps[id])
         }
         if let governance, !touched.isEmpty { governance.touched(touched) }

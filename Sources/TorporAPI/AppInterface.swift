@@ -85,8 +85,9 @@ public enum AppInterface {
         # Answers the message in flight. text: with failed, why, with pending, what it is doing, in a sentence. expected_ms:
         # with pending, how long it takes from now; the deadline is extended as far as extension_limit allows, that of
         # didEnterBackground never. declines: what the app does not want of what it was offered: "url" and "restoration"
-        # in an answer to a launch message, "snapshot" in one to didEnterBackground.
-        # fetch, in the answer to performFetch: "new-data", "no-data" or "failed", by which the next time is chosen.
+        # in an answer to a launch message, "snapshot" in one to didEnterBackground: none is taken, and the one there is goes.
+        # fetch, in the answer to performFetch: "new-data", "no-data" or "failed", by which the next time is chosen. In the
+        # background "new-data", to any message, says that the app shows something new: another snapshot is taken.
         method Answer(id: int, result: Result, text: ?string, expected_ms: ?int, declines: ?[]string, fetch: ?string) -> ()
 
         # Begins a background task: while the app is in the background, it is not suspended before it is ended or the time
@@ -109,6 +110,14 @@ public enum AppInterface {
 
         # Forgets the archive, if there is one.
         method DiscardState() -> ()
+
+        # Keeps a snapshot, a picture (PNG, JPEG, GIF, WebP) or a text of what the app shows, in place of the one before:
+        # data (Base64, at most 512 KiB of it), or file, the name of a file in TORPOR_STATE_DIRECTORY, at most 4 MiB. Only in
+        # the background, and while didEnterBackground is answered. Replies when it is durable.
+        method SaveSnapshot(data: ?string, file: ?string) -> (bytes: int)
+
+        # Forgets the snapshot, if there is one, and has none taken before the app enters the background again.
+        method DiscardSnapshot() -> ()
 
         # How the app is.
         method State() -> (
@@ -164,7 +173,7 @@ public enum AppInterface {
         # As much waits for the app as may.
         error MailboxFull (app: string, message: string)
 
-        # The archive has more bytes than the app may keep.
+        # The archive, or the snapshot, has more bytes than the app may keep.
         error TooLarge (limit: int, message: string)
 
         # It failed; message says why and what to do.

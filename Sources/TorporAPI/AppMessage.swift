@@ -55,7 +55,7 @@ public struct AppAnswer: Hashable, Sendable {
         case url
         /// The state that it would be asked to restore.
         case restoration
-        /// That a picture of it is kept.
+        /// That a snapshot of it is kept.
         case snapshot
     }
 

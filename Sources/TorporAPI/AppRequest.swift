@@ -11,6 +11,9 @@ public enum AppRequest: Hashable, Sendable {
     /// Bytes in Base64, or the name of a file in the app's state directory.
     case saveState(data: String?, file: String?)
     case discardState
+    /// Bytes in Base64, or the name of a file in the app's state directory.
+    case saveSnapshot(data: String?, file: String?)
+    case discardSnapshot
     case state
     /// Tell another app something.
     case post(PostRequest)
@@ -35,6 +38,9 @@ public enum AppRequest: Hashable, Sendable {
         case "SaveState":
             self = .saveState(data: try fields.optionalString("data"), file: try fields.optionalString("file"))
         case "DiscardState": self = .discardState
+        case "SaveSnapshot":
+            self = .saveSnapshot(data: try fields.optionalString("data"), file: try fields.optionalString("file"))
+        case "DiscardSnapshot": self = .discardSnapshot
         case "State": self = .state
         case "Post": self = .post(try PostRequest(fields: fields))
         case "Take": self = .take(try TakeRequest(fields: fields))
@@ -56,6 +62,9 @@ public enum AppRequest: Hashable, Sendable {
             case .saveState(let data, let file):
                 ("SaveState", ["data": .optional(data), "file": .optional(file)])
             case .discardState: ("DiscardState", .emptyObject)
+            case .saveSnapshot(let data, let file):
+                ("SaveSnapshot", ["data": .optional(data), "file": .optional(file)])
+            case .discardSnapshot: ("DiscardSnapshot", .emptyObject)
             case .state: ("State", .emptyObject)
             case .post(let request): ("Post", request.parameters)
             case .take(let request): ("Take", request.parameters)

@@ -202,6 +202,8 @@ public struct AppStatus: Hashable, Sendable {
     public var archive: ArchiveInfo?
     /// One with which a launch did not come up.
     public var archiveAside: ArchiveInfo?
+    /// What it showed when it was in the background last.
+    public var snapshot: SnapshotInfo?
     /// The sockets that are held for it.
     public var sockets: [SocketInfo] = []
     /// The path of its cgroup.
@@ -252,6 +254,7 @@ public struct AppStatus: Hashable, Sendable {
         outdated = try fields.optionalBool("outdated") ?? false
         archive = try ArchiveInfo.optional(fields, "state_archive")
         archiveAside = try ArchiveInfo.optional(fields, "state_set_aside")
+        snapshot = try SnapshotInfo.optional(fields, "snapshot")
         sockets = try fields.list("sockets") { json throws(FieldError) in try SocketInfo(json: json) }
         cgroup = try fields.optionalString("cgroup")
         profile = try fields.optionalString("profile")
@@ -289,6 +292,7 @@ public struct AppStatus: Hashable, Sendable {
         object["outdated"] = .bool(outdated)
         object["state_archive"] = archive?.json ?? .null
         object["state_set_aside"] = archiveAside?.json ?? .null
+        object["snapshot"] = snapshot?.json ?? .null
         object["sockets"] = .array(sockets.map(\.json))
         object["cgroup"] = .optional(cgroup)
         object["profile"] = .optional(profile)

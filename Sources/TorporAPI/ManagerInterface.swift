@@ -50,6 +50,9 @@ public enum ManagerInterface {
         # A state archive of an app: its file, its size, and when it was saved in microseconds since 1970.
         type Archive (path: string, bytes: int, at: int)
 
+        # What an app showed when it was in the background last: kind is png, jpeg, gif, webp or text, at when it was taken.
+        type Snapshot (kind: string, bytes: int, at: int, incarnation: int)
+
         # A file lock that an app held: kind is flock, posix, ofd or lease, holder the process of the app that had it, waiter
         # a process outside the app that waited for it.
         type Lock (file: string, kind: string, holder: ?int, waiter: ?int)
@@ -169,6 +172,7 @@ public enum ManagerInterface {
           outdated: bool,
           state_archive: ?Archive,
           state_set_aside: ?Archive,
+          snapshot: ?Snapshot,
           sockets: []Socket,
           cgroup: ?string,
           profile: ?string,
@@ -416,6 +420,10 @@ public enum ManagerInterface {
 
         # Termination reports, the newest first.
         method Reports(app: ?string) -> (reports: []Report)
+
+        # The snapshot of an app, null where there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
+        # Base64. Whoever wants all of it asks again until he has its bytes, and begins anew where another one has come.
+        method Snapshot(app: string, offset: ?int) -> (snapshot: ?Snapshot, data: string)
 
         # What this machine offers, what it lacks and what that costs.
         method Doctor() -> (checks: []Check)

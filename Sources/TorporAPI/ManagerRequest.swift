@@ -19,6 +19,8 @@ public enum ManagerRequest: Hashable, Sendable {
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
+    /// A part of the snapshot of an app, from that byte on.
+    case snapshot(app: String, offset: Int64)
     case doctor
     /// The policies, in the order in which they are asked.
     case policies
@@ -66,6 +68,10 @@ public enum ManagerRequest: Hashable, Sendable {
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
+        case "Snapshot":
+            let offset = try fields.optionalInt("offset") ?? 0
+            if offset < 0 { throw FieldError(field: "offset", problem: "must not be negative") }
+            self = .snapshot(app: try fields.string("app"), offset: offset)
         case "Doctor": self = .doctor
         case "Policies": self = .policies
         case "ReloadPolicy": self = .reloadPolicy(name: try fields.string("name"))
@@ -97,6 +103,8 @@ public enum ManagerRequest: Hashable, Sendable {
             case .logs(let request): ("Logs", request.parameters, true)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)
+            case .snapshot(let app, let offset):
+                ("Snapshot", ["app": .string(app), "offset": .int(offset)], false)
             case .doctor: ("Doctor", .emptyObject, false)
             case .policies: ("Policies", .emptyObject, false)
             case .reloadPolicy(let name): ("ReloadPolicy", ["name": .string(name)], false)

@@ -86,7 +86,7 @@ public struct Declined: Hashable, Sendable {
     public static let url = Declined(name: "url")
     /// The state that it would be asked to restore; it is kept for the next launch.
     public static let restoration = Declined(name: "restoration")
-    /// That a picture of it is kept.
+    /// That a snapshot of it is kept: none is taken, and the one that there is goes.
     public static let snapshot = Declined(name: "snapshot")
 }
 

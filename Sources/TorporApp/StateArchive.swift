@@ -12,26 +12,7 @@ extension TorporApp {
     ///
     /// - Throws: ``AppError/Code/tooLarge`` when it has more bytes than `state_limit`.
     public func saveState(_ bytes: [UInt8]) async throws(AppError) {
-        guard isSupervised else { return }
-        if bytes.count <= Self.mostSentBytes {
-            _ = try await call(.saveState(data: Base64.encode(bytes), file: nil))
-            return
-        }
-        guard let stateDirectory else {
-            throw AppError(
-                code: .failed,
-                "there is no TORPOR_STATE_DIRECTORY to write \(bytes.count) bytes of state to"
-            )
-        }
-        let name = ".state-\(ThisProcess.pid)-\(UInt32.random(in: 0...(.max)))"
-        let path = stateDirectory + "/" + name
-        defer { try? File.remove(path) }
-        do throws(Errno) {
-            try File.write(path, bytes, mode: 0o600)
-        } catch {
-            throw AppError(code: .failed, "the state cannot be written to \(path): \(error)")
-        }
-        _ = try await call(.saveState(data: nil, file: name))
+        try await save(bytes, as: "state") { .saveState(data: $0, file: $1) }
     }
 
     /// Saves a file in the app's state directory likewise; it is copied, and can be removed after this.
@@ -44,5 +25,33 @@ extension TorporApp {
     public func discardState() async throws(AppError) {
         guard isSupervised else { return }
         _ = try await call(.discardState)
+    }
+
+    /// Has the supervisor keep something: bytes as Base64, or, where they are many, a file for the moment of the call.
+    func save(
+        _ bytes: [UInt8],
+        as what: String,
+        _ request: (_ data: String?, _ file: String?) -> AppRequest
+    ) async throws(AppError) {
+        guard isSupervised else { return }
+        if bytes.count <= Self.mostSentBytes {
+            _ = try await call(request(Base64.encode(bytes), nil))
+            return
+        }
+        guard let stateDirectory else {
+            throw AppError(
+                code: .failed,
+                "there is no TORPOR_STATE_DIRECTORY to write \(bytes.count) bytes of \(what) to"
+            )
+        }
+        let name = ".\(what)-\(ThisProcess.pid)-\(UInt32.random(in: 0...(.max)))"
+        let path = stateDirectory + "/" + name
+        defer { try? File.remove(path) }
+        do throws(Errno) {
+            try File.write(path, bytes, mode: 0o600)
+        } catch {
+            throw AppError(code: .failed, "the \(what) cannot be written to \(path): \(error)")
+        }
+        _ = try await call(request(nil, name))
     }
 }

@@ -13,6 +13,8 @@ public enum WebRoute: Hashable, Sendable {
     case apps
     case app(String)
     case logs(String)
+    /// What an app showed last: a picture or a text, and no JSON.
+    case snapshot(String)
     case events
     case reports
     case memory
@@ -52,6 +54,7 @@ public enum WebRoute: Hashable, Sendable {
         switch (parts.count, parts.last ?? "") {
         case (2, let name): self = .app(name)
         case (3, "logs"): self = .logs(parts[1])
+        case (3, "snapshot"): self = .snapshot(parts[1])
         case (3, let word):
             guard let verb = Self.verbs[word] else { return nil }
             self = .verb(parts[1], verb)

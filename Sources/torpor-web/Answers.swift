@@ -50,6 +50,7 @@ struct Answers: Sendable {
                 request.cursor = query.cursor
                 request.grep = query.grep
                 return HTTPResponse(status: 200, json: try link.call(.logs(request)))
+            case .snapshot(let name): return try snapshot(name, link)
             case .events: return HTTPResponse(status: 200, json: try events(query, link))
             case .reports: return HTTPResponse(status: 200, json: try link.call(.reports(app: query.app)))
             case .memory: return HTTPResponse(status: 200, json: try link.call(.memory))
@@ -63,6 +64,16 @@ struct Answers: Sendable {
         } catch {
             return HTTPResponse(error)
         }
+    }
+
+    /// What an app showed last, as what torpord knows it to be and as nothing else.
+    private func snapshot(_ name: String, _ link: Link) throws(VarlinkClientError) -> HTTPResponse {
+        let whole = try SnapshotPart.whole { offset throws(VarlinkClientError) in
+            let reply = try link.call(.snapshot(app: name, offset: offset))
+            return (try? SnapshotPart(json: reply)) ?? SnapshotPart(nil)
+        }
+        guard let kind = whole.snapshot?.kind else { return HTTPResponse(404, "there is no snapshot of \(name)") }
+        return HTTPResponse(status: 200, headers: [("Content-Type", kind.mediaType)], body: .bytes(whole.data))
     }
 
     /// Events as torpord gives them; `kinds` leaves others out.

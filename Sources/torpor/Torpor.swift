@@ -21,7 +21,7 @@ struct Torpor: ParsableCommand {
                 name: "See what apps do",
                 subcommands: [
                     List.self, Status.self, Top.self, Logs.self, Events.self, History.self, Reports.self,
-                    GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self, Health.self,
+                    SnapshotVerb.self, GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self, Health.self,
                     MetricsVerb.self,
                 ]
             ),

@@ -167,6 +167,23 @@ struct DiagnosticTests {
                 "17: apps.web.before_start[0]: command is missing: write command = [\"/path/to/program\"]"
             ),
             ("before_start = [[]]", "17: apps.web.before_start[0]: must begin with a program"),
+            (
+                "snapshot = 1",
+                "12: apps.web.snapshot: expected a command as an array of strings, a table with command, http or file, or "
+                    + "\"none\", found an integer"
+            ),
+            ("snapshot = { deadline = \"1s\" }", "12: apps.web.snapshot: needs exactly one of command, http and file"),
+            (
+                "snapshot = { command = [\"/a\"], file = \"/b\" }",
+                "12: apps.web.snapshot: needs exactly one of command, http and file"
+            ),
+            (
+                "snapshot = { fil = \"/b\" }", "14: apps.web.snapshot.fil: there is no such key; did you mean \"file\"?"
+            ),
+            (
+                "snapshot = { http = \"ftp://x\" }",
+                "21: apps.web.snapshot.http: \"ftp://x\" is no address beginning with http://"
+            ),
             ("ready = {}", "9: apps.web.ready: needs exactly one of tcp, http, command and file"),
             (
                 "ready = { tcp = \"a:1\", file = \"/a\" }",

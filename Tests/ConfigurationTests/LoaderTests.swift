@@ -61,6 +61,7 @@ struct LoaderTests {
             "{ initial = \"1s\", factor = 3, cap = \"2s\", limit = 4, window = \"5s\", jitter = 0.5 }",
         "settings_files": "[\"s.conf\", \"/e/*.conf\"]", "shared_resources": "[\"/l\"]",
         "signals": "{ didEnterBackground = \"USR1\" }", "stable_after": "\"1s\"",
+        "snapshot": "{ http = \"http://[::1]:8080/s?x\", deadline = \"2s\" }",
         "sockets": """
         [{ stream = "[::1]:80", name = "web", reuse_port = true, backlog = 7, no_delay = true, wake = "foreground" }, \
         { datagram = "53", reuse_port = true, receive_buffer = "1MiB" }]
@@ -215,6 +216,10 @@ struct LoaderTests {
         app.sockets = [web, names]
         app.standardError = .file("e.log")
         app.stateLimit = nil
+        var snapshot = SnapshotSpecification(.http(host: "::1", port: 8080, path: "/s?x"))
+        snapshot.deadline = .seconds(2)
+        app.snapshot = snapshot
+        rules.snapshotDeadline = .seconds(2)
         app.standardInput = .file("/in")
         app.stopSignal = 2
         rules.successExitCodes = [3]

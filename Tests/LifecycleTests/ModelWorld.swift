@@ -34,6 +34,7 @@ struct Violation: Error, CustomStringConvertible {
 struct ModelApp {
     enum Pending: Hashable {
         case launched, launchFailed, ready, stopConfirmed, allGone
+        case snapshotOver
         case answer(Message)
         case exit(ExitCause)
     }
@@ -102,6 +103,10 @@ struct ModelApp {
                 throw Violation("ended while its processes live")
             }
             if state != .notRunning { throw Violation("ended in \(state)") }
+        case .takeSnapshot:
+            try needProcess("take a snapshot")
+            guard state == .background, !stopped else { throw Violation("a snapshot while \(state)") }
+            if isCooperative || dice.chance(80) { plan(.snapshotOver, 0...200, now, &dice) }
         case .report, .requestLaunch, .askForAdmission, .askForMemory:
             break
         }
@@ -121,6 +126,7 @@ struct ModelApp {
             return .launchFailed
         case .ready: return .ready
         case .stopConfirmed: return .stopConfirmed
+        case .snapshotOver: return .snapshotOver
         case .answer(let message): return .answered(message)
         case .exit(let cause):
             guard !mainGone else { return nil }
@@ -138,7 +144,7 @@ struct ModelApp {
         switch what {
         case .launched, .launchFailed: tree == .beingLaunched
         case .exit(.signaled(9, _)), .exit(.outOfMemory): tree == .alive
-        case .exit, .answer, .ready: tree == .alive && !stopped
+        case .exit, .answer, .ready, .snapshotOver: tree == .alive && !stopped
         case .stopConfirmed: tree == .alive && stopped
         case .allGone: tree == .alive && mainGone
         }
@@ -177,6 +183,9 @@ struct ModelApp {
         if machine.state == .suspended, machine.transition == nil, !stopped { throw Violation("is suspended and runs") }
         if machine.state != .suspended, machine.transition != .suspending, machine.transition != .terminating, stopped {
             throw Violation("is \(machine.state), \(String(describing: machine.transition)) and stopped")
+        }
+        if machine.awaitsSnapshot, machine.state != .background || stopped {
+            throw Violation("waits for a snapshot and is \(machine.state)")
         }
         if machine.failed, machine.isAlive { throw Violation("failed and alive") }
         if machine.transition == .terminating {
@@ -247,6 +256,7 @@ enum Whim {
         rules.onMissedTransition = dice.chance(30) ? .end : .goOn
         rules.exitsOnSuspend = dice.chance(15)
         rules.isOneshot = dice.chance(10)
+        rules.snapshotDeadline = dice.chance(40) ? .seconds(1) : nil
         rules.restart = RestartPolicy.allCases[dice.below(3)]
         rules.eviction = EvictionRule.allCases[dice.below(4)]
         rules.backoff.cap = .seconds(2)

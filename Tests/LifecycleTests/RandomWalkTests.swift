@@ -68,10 +68,12 @@ struct Walk {
     /// Something that the app does by itself, or somebody does to it.
     private mutating func disturb() throws(Violation) {
         let alive = app.tree == .alive
-        switch dice.below(18) {
+        switch dice.below(20) {
         case 12 where alive: try handle(.delegate(attached: true))
         case 13 where alive: try handle(.delegate(attached: false))
         case 14: try handle(.lockHeld)
+        case 18 where alive && !app.stopped: try handle(.showsNew)
+        case 19 where alive && !app.stopped && dice.chance(30): try handle(.declinedSnapshot)
         case 15, 16:
             guard let (_, actions) = try? machine.beginTask("whim", now: now) else { return }
             try take(actions, for: "a task begins")

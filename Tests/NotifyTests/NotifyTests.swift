@@ -24,6 +24,7 @@ import Testing
             EXTEND_TIMEOUT_USEC=5000000
             X_TORPOR_TASK_BEGIN=upload
             X_TORPOR_TASK_END=upload
+            X_TORPOR_SNAPSHOT=1
             X_TORPOR_DONE=didEnterBackground
             FDSTORE=1
             FDSTOREREMOVE=1
@@ -38,7 +39,8 @@ import Testing
                 .ready, .reloading, .monotonicUsec(123_456_789), .stopping, .status("Serving 3 of 4 = fine"),
                 .errno(2), .busError("org.example.Broken"), .exitStatus(7), .mainPID(4711), .watchdogPing,
                 .watchdogTrigger, .watchdogUsec(20_000_000), .extendTimeoutUsec(5_000_000), .taskBegin("upload"),
-                .taskEnd("upload"), .done("didEnterBackground"), .fdStore, .fdStoreRemove, .fdName("my socket"),
+                .taskEnd("upload"), .showsNew, .done("didEnterBackground"), .fdStore, .fdStoreRemove,
+                .fdName("my socket"),
                 .fdPoll(false), .barrier, .unknown(key: "X_OTHER", value: "kept"),
             ]
         )

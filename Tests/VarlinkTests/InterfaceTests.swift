@@ -60,6 +60,7 @@ import VarlinkServer
         mailbox.take = true
         mailbox.drop = [1, 2]
         requests.append(.mailbox(mailbox))
+        requests.append(.snapshot(app: "a", offset: 7))
         for request in requests {
             #expect(methods.contains(request.call.member))
             #expect(try ManagerRequest(call: VarlinkCall(json: request.call.json)) == request)
@@ -89,6 +90,9 @@ import VarlinkServer
         status.log = [LogLine(at: 1, text: "t")]
         status.sockets = [SocketInfo(name: "http", kind: "stream", address: "80")]
         (status.sockets[0].waiting, status.sockets[0].most, status.sockets[0].trouble) = (3, 4096, "t")
+        status.snapshot = SnapshotInfo(kind: .png, bytes: 1, at: 2, incarnation: 3)
+        let part = SnapshotPart(status.snapshot, data: [1, 2, 3])
+        #expect(try SnapshotPart(json: part.json) == part)
         let place = JournalPlace(identifier: "web", units: ["torpor-apps.scope"], user: 1000)
         #expect(try AppStatus(json: JSON.parse(status.json.serialised())) == status)
         status.journal = place

@@ -12,6 +12,8 @@ import Varlink
         #expect(WebRoute(path: "/api/v1/apps") == .apps)
         #expect(WebRoute(path: "/api/v1/apps/web@1") == .app("web@1"))
         #expect(WebRoute(path: "/api/v1/apps/web/logs") == .logs("web"))
+        #expect(WebRoute(path: "/api/v1/apps/web/snapshot") == .snapshot("web"))
+        #expect(WebRoute.snapshot("web").methods == ["GET"])
         #expect(WebRoute(path: "/api/v1/apps/web/suspend") == .verb("web", .suspend))
         #expect(WebRoute(path: "/api/v1/stream") == .stream)
         #expect(WebRoute(path: "/metrics") == .metrics && WebRoute(path: "/healthz") == .health)

@@ -173,13 +173,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|post|reset|wait|init|import|check|apply|policies|policy|doctor|upgrade|delegate|task|state|subscribe|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|post|reset|wait|init|import|check|apply|policies|policy|doctor|upgrade|delegate|task|state|subscribe|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report graph memory timers mailbox health metrics start stop restart foreground background suspend resume interrupt hold kill signal post reset wait init import check apply policies policy doctor upgrade delegate task state subscribe help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox health metrics start stop restart foreground background suspend resume interrupt hold kill signal post reset wait init import check apply policies policy doctor upgrade delegate task state subscribe help' -- "${cur}"))
         ;;
     esac
 }
@@ -365,6 +365,38 @@ _torpor_report() {
     case "${positional_number}" in
     1)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion report -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_snapshot() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--output -o --save --socket)
+    __torpor_offer_flags_options 1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--output'|'-o')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--save')
+        __torpor_add_completions -f
+        return
+        ;;
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    1)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion snapshot -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac

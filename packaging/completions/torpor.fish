@@ -36,6 +36,8 @@ function __torpor_parse_tokens -S
             __torpor_parse_subcommand 1 'n/lines=' 'since=' 'until=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'report'
             __torpor_parse_subcommand 1 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+        case 'snapshot'
+            __torpor_parse_subcommand 1 'o/output=' 'save=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'graph'
             __torpor_parse_subcommand -r 1 'dot' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'memory'
@@ -200,6 +202,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpo
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'events' -d 'Shows what happened and why.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'history' -d 'Shows what happened to an app and why, over restarts and boots; the newest last.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'report' -d 'Shows termination reports: why apps ended when nobody had asked for it.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'snapshot' -d 'Shows what an app showed when it was in the background last: a picture or a text.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'graph' -d 'Shows which apps need which.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'memory' -d 'Shows who has how much memory, and who would go next if it were short, and why.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor" -eq 1' -fa 'timers' -d 'Shows when timers wake apps next, and when they did last.'
@@ -288,6 +291,14 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor report" v verbose' -l 'verbose' -s 'v' -d 'Say on standard error what goes on with the supervisor, such as its replacement.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor report" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor report" h help' -s 'h' -l 'help' -d 'Show help information.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor snapshot" -eq 1' -fka '(__torpor_custom_completion ---completion snapshot -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" o output' -l 'output' -s 'o' -d 'Write it to this file.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" save' -l 'save' -d 'For a process of an app: its snapshot, or - for standard input.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" v verbose' -l 'verbose' -s 'v' -d 'Say on standard error what goes on with the supervisor, such as its replacement.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" version' -l 'version' -d 'Show the version.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor snapshot" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor graph" -ge 1' -fka '(__torpor_custom_completion ---completion graph -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor graph" dot' -l 'dot' -d 'For graphviz.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor graph" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF

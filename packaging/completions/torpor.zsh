@@ -57,6 +57,7 @@ _torpor() {
             'events:Shows what happened and why.'
             'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
             'report:Shows termination reports: why apps ended when nobody had asked for it.'
+            'snapshot:Shows what an app showed when it was in the background last: a picture or a text.'
             'graph:Shows which apps need which.'
             'memory:Shows who has how much memory, and who would go next if it were short, and why.'
             'timers:Shows when timers wake apps next, and when they did last.'
@@ -95,7 +96,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|post|reset|wait|init|import|check|apply|policies|policy|doctor|upgrade|delegate|task|state|subscribe|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|post|reset|wait|init|import|check|apply|policies|policy|doctor|upgrade|delegate|task|state|subscribe|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -212,6 +213,23 @@ _torpor_report() {
     local -i ret=1
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion report -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_snapshot() {
+    local -i ret=1
+    local -ar arg_specs=(
+        ':app:{__torpor_custom_complete ---completion snapshot -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(--output -o)'{--output,-o}'[Write it to this file.]:file:_files'
+        '--save[For a process of an app\: its snapshot, or - for standard input.]:file:_files'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'

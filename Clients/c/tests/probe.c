@@ -126,6 +126,12 @@ static bool obey(torpor_app *app, char *line)
         free(bytes);
     } else if (strcmp(line, "save-file") == 0)
         report(app, "saved", torpor_app_save_state_file(app, rest));
+    else if (strcmp(line, "show") == 0)
+        report(app, "shown", torpor_app_save_snapshot(app, rest, strlen(rest)));
+    else if (strcmp(line, "show-file") == 0)
+        report(app, "shown", torpor_app_save_snapshot_file(app, rest));
+    else if (strcmp(line, "hide") == 0)
+        report(app, "hidden", torpor_app_discard_snapshot(app));
     else if (strcmp(line, "discard") == 0)
         report(app, "discarded", torpor_app_discard_state(app));
     else if (strcmp(line, "notify") == 0)

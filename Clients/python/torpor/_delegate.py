@@ -47,7 +47,7 @@ class Delegate:
         """It is no longer, perhaps only for a moment."""
 
     def did_enter_background(self, message: Message) -> Any:
-        """The app is out of use and may be stopped and evicted: the time to save its state."""
+        """The app is out of use and may be stopped and evicted: the time to save its state. It may decline "snapshot"."""
 
     def will_enter_foreground(self, message: Message) -> Any:
         """It comes back."""

@@ -14,7 +14,7 @@ from ._messages import Json, Message, Situation
 
 #: The longest reply that is taken, in bytes.
 LONGEST_REPLY = 4 << 20
-#: What SaveState takes as data: 512 KiB of Base64.
+#: What SaveState and SaveSnapshot take as data: 512 KiB of Base64.
 LONGEST_DATA = 384 << 10
 #: How long calls wait for the supervisor, in seconds; saving a state waits for a disk.
 CALL_TIMEOUT = 10.0
@@ -136,13 +136,13 @@ class Session:
 
 @contextmanager
 def state_parameters(data: bytes) -> Iterator[Json]:
-    """The parameters of SaveState for bytes: what is large goes through a file for the moment of the call."""
+    """The parameters of SaveState and SaveSnapshot for bytes: what is large goes through a file for the moment of the call."""
     if len(data) <= LONGEST_DATA:
         yield {"data": base64.b64encode(data).decode("ascii")}
         return
     directory = os.environ.get("TORPOR_STATE_DIRECTORY")
     if not directory:
-        raise NotSupervised(f"A state of {len(data)} bytes goes through a file: TORPOR_STATE_DIRECTORY is not set.")
+        raise NotSupervised(f"{len(data)} bytes go through a file: TORPOR_STATE_DIRECTORY is not set.")
     with tempfile.NamedTemporaryFile(prefix=".torpor-state-", dir=directory) as file:
         file.write(data)
         file.flush()

@@ -251,6 +251,24 @@ class App:
         self._session.need_supervisor()
         self._call("DiscardState", {}, SAVE_TIMEOUT)
 
+    # Snapshots.
+
+    def save_snapshot(self, data: bytes) -> None:
+        """Keeps what the app shows, a picture (PNG, JPEG, GIF, WebP) or a text, while it is in the background."""
+        self._session.need_supervisor()
+        with state_parameters(data) as parameters:
+            self._call("SaveSnapshot", parameters, SAVE_TIMEOUT)
+
+    def save_snapshot_file(self, name: str) -> None:
+        """The same with a file in TORPOR_STATE_DIRECTORY, by its name there, which is copied."""
+        self._session.need_supervisor()
+        self._call("SaveSnapshot", {"file": name}, SAVE_TIMEOUT)
+
+    def discard_snapshot(self) -> None:
+        """Forgets the snapshot, and has none taken before the app enters the background again."""
+        self._session.need_supervisor()
+        self._call("DiscardSnapshot", {}, SAVE_TIMEOUT)
+
     def situation(self) -> Situation:
         """How the app is."""
         self._session.need_supervisor()

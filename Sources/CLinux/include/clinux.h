@@ -20,6 +20,8 @@ typedef struct {
 int tlx_pidfd_open(pid_t pid, unsigned int flags);
 /// No pidfd_send_signal in Swift's Glibc.
 int tlx_pidfd_send_signal(int pidfd, int signo);
+/// PIDFD_SIGNAL_PROCESS_GROUP has no name in older headers.
+int tlx_pidfd_kill_group(int pidfd);
 /// close_range needs _GNU_SOURCE.
 int tlx_close_range(unsigned int first, unsigned int last, int flags);
 /// memfd_create needs _GNU_SOURCE; always close-on-exec, sealing allowed.

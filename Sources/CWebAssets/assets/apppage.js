@@ -5,6 +5,7 @@ import { eventsOf } from "./events.js";
 import { ago, bytes, duration, percent, time, uptime } from "./format.js";
 import { Log } from "./logs.js";
 import { report } from "./reports.js";
+import { Snapshot } from "./snapshot.js";
 import { badge, shown } from "./states.js";
 import { appPath, get, on, store, uptimeOf } from "./store.js";
 import { Lanes, stateLegend, timeZoom } from "./timeline.js";
@@ -33,6 +34,7 @@ export function appPage(main, name) {
   const eventsBody = h("div");
   const log = new Log(name);
   const lanes = new Lanes(name);
+  const snapshot = new Snapshot(name);
   const socketCard = card("Sockets and timers", sockets);
   const missing = h("p", { class: "card empty", hidden: true });
   main.append(
@@ -40,7 +42,7 @@ export function appPage(main, name) {
     card("States", h("div", {}, lanes.element, stateLegend()), timeZoom(lanes)),
     h("div", { class: "columns" },
       h("div", {}, card("Now", h("div", {}, live, left)), card("Processes", processes), socketCard),
-      h("div", {}, card("Events", eventsBody), card("Configuration", more))),
+      h("div", {}, snapshot.element, card("Events", eventsBody), card("Configuration", more))),
     card("Output", log.box, ...log.tools),
     card("Termination reports", reports));
 
@@ -64,6 +66,7 @@ export function appPage(main, name) {
     flight.hidden = !app.transition;
     setText(flight, app.transition ?? "");
     setText(said, app.status ?? "");
+    snapshot.update();
     actions.update(app);
     fact("Memory", bytes(app.memory_bytes));
     fact("Processor", app.pid === null ? "–" : `${percent(app.cpuPercent)}, ${duration(app.cpu_s)} in all`);
@@ -82,6 +85,7 @@ export function appPage(main, name) {
       setText(missing, error.message);
       return;
     }
+    snapshot.show(status.snapshot);
     const depth = depths(status.processes);
     processes.replaceChildren(status.processes.length
       ? table(["Command", ["Process", "right"], "State", ["Threads", "right"]], status.processes.map((process) => h("tr", {},
@@ -114,11 +118,13 @@ export function appPage(main, name) {
   update();
   load();
   let soon;
+  const loadSoon = () => { clearTimeout(soon); soon = setTimeout(load, 250); };
   const ends = [
     on("apps", ({ changed }) => {
       update();
-      if (changed.some((app) => app.name === name)) { clearTimeout(soon); soon = setTimeout(load, 250); }
+      if (changed.some((app) => app.name === name)) loadSoon();
     }),
+    on("events", (event) => { if (event?.app === name && event.reason === "snapshot") loadSoon(); }),
     on("supervisor", update), eventsOf(name, eventsBody), () => log.end(), () => lanes.end(), () => clearTimeout(soon),
   ];
   const timer = setInterval(update, 1000);

@@ -78,7 +78,7 @@ class Row {
 
 /** The last event of each app that people care about. */
 const lastEvents = new Map();
-const isOfInterest = (event) => event.app && !["message", "request", "signal", "transition"].includes(event.kind);
+const isOfInterest = (event) => event.app && event.reason !== "snapshot" && !["message", "request", "signal", "transition"].includes(event.kind);
 on("events", (event) => { if (isOfInterest(event)) lastEvents.set(event.app, event); });
 on("past", () => {
   for (const event of store.events) if (isOfInterest(event)) lastEvents.set(event.app, event);

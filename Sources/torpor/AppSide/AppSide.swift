@@ -30,6 +30,39 @@ enum AppSide {
         }
     }
 
+    /// What is in a file, or, for `-`, comes from standard input.
+    static func bytes(of file: String) throws(Failure) -> [UInt8] {
+        _ = try socket()
+        do throws(Errno) {
+            return file == "-" ? try File.read(descriptor: 0, limit: 1 << 30) : try File.read(file, limit: 1 << 30)
+        } catch {
+            throw Failure(status: .usage, message: "\(file) cannot be read: \(error)")
+        }
+    }
+
+    /// The most that is sent as such; more goes through a file in the state directory.
+    private static let mostSent = 512 << 10
+
+    /// Has the supervisor keep something: bytes as Base64, or a file by its name.
+    static func save(
+        _ bytes: [UInt8],
+        as what: String,
+        _ request: (_ data: String?, _ file: String?) -> AppRequest
+    ) throws(Failure) -> JSON {
+        if bytes.count <= mostSent { return try call(request(Base64.encode(bytes), nil)) }
+        guard let folder = environment.stateDirectory else {
+            throw Failure(status: .unknown, message: "TORPOR_STATE_DIRECTORY is not set: set it, or save less")
+        }
+        let name = ".\(what)-\(ThisProcess.pid)"
+        defer { try? File.remove(folder + "/" + name) }
+        do throws(Errno) {
+            try File.write(folder + "/" + name, bytes, mode: 0o600)
+        } catch {
+            throw Failure(status: .failed, message: "the \(what) cannot be written to \(folder): \(error)")
+        }
+        return try call(request(nil, name))
+    }
+
     static func failure(_ error: VarlinkClientError) -> Failure {
         switch error {
         case .service(VarlinkErrorName.methodNotFound, _), .service(VarlinkErrorName.interfaceNotFound, _),

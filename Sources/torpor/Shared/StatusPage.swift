@@ -89,6 +89,7 @@ struct StatusPage {
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("state saved", status.archive.map(Self.archive))
         add("set aside", status.archiveAside.map { "the state that " + Self.archive($0) + " as \($0.path)" })
+        add("snapshot", status.snapshot.map(snapshot))
         for socket in status.sockets { add("socket", socket.text) }
         add("cgroup", status.cgroup)
         let given = status.profileDone.joined(separator: ", ")
@@ -127,6 +128,12 @@ struct StatusPage {
 
     private static func archive(_ archive: ArchiveInfo) -> String {
         "\(Times.memory(bytes: archive.bytes)), \(Times.timestamp(archive.at))"
+    }
+
+    private func snapshot(_ snapshot: SnapshotInfo) -> String {
+        let kind = snapshot.kind?.rawValue ?? "of an unknown kind"
+        return "\(kind), \(Times.memory(bytes: snapshot.bytes)), \(Times.timestamp(snapshot.at)), run "
+            + "\(snapshot.incarnation) (‘torpor snapshot \(status.summary.name)’)"
     }
 
     /// Children indented below their parent.

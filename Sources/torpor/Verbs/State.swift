@@ -32,34 +32,9 @@ struct StateSave: ParsableCommand {
     @Flag(help: "One JSON document on standard output.")
     var json = false
 
-    /// The most that is sent as such; more goes through a file in the state directory.
-    private static let mostSent = 512 << 10
-
     func run() throws {
-        _ = try AppSide.socket()
-        let bytes: [UInt8]
-        do throws(Errno) {
-            bytes = file == "-" ? try File.read(descriptor: 0, limit: 1 << 30) : try File.read(file, limit: 1 << 30)
-        } catch {
-            throw Failure(status: .usage, message: "\(file) cannot be read: \(error)")
-        }
-        let reply = try Self.save(bytes)
+        let reply = try AppSide.save(try AppSide.bytes(of: file), as: "state") { .saveState(data: $0, file: $1) }
         if json { Output.document(reply) }
-    }
-
-    private static func save(_ bytes: [UInt8]) throws(Failure) -> JSON {
-        if bytes.count <= mostSent { return try AppSide.call(.saveState(data: Base64.encode(bytes), file: nil)) }
-        guard let folder = AppSide.environment.stateDirectory else {
-            throw Failure(status: .unknown, message: "TORPOR_STATE_DIRECTORY is not set: set it, or save less")
-        }
-        let name = ".state-\(ThisProcess.pid)"
-        defer { try? File.remove(folder + "/" + name) }
-        do throws(Errno) {
-            try File.write(folder + "/" + name, bytes, mode: 0o600)
-        } catch {
-            throw Failure(status: .failed, message: "the state cannot be written to \(folder): \(error)")
-        }
-        return try AppSide.call(.saveState(data: nil, file: name))
     }
 }
 

@@ -19,6 +19,7 @@ import TorporAPI
             exec = ["/bin/sh", "-c", "echo hello; exec sleep 1000"]
             timers = [{ name = "often", every = "1h" }]
             topics = { news = "all" }
+            snapshot = ["/bin/echo", "this"]
             [apps.crash]
             exec = ["/bin/false"]
             restart = "never"
@@ -34,7 +35,7 @@ import TorporAPI
             for words in [
                 ["post", "web", "news", "--no-wake"], ["list"], ["status", "web"], ["status", "crash"],
                 ["logs", "web"], ["logs", "*"], ["report"], ["memory"], ["memory rehearse"], ["timers"], ["doctor"],
-                ["policies"], ["graph"], ["metrics"], ["mailbox", "web"], ["apply"], ["health"],
+                ["policies"], ["graph"], ["metrics"], ["mailbox", "web"], ["snapshot", "web"], ["apply"], ["health"],
                 ["check", configuration], ["history", "web"], ["resume", "web"], ["signal", "USR1", "web"],
                 ["stop", "web"],
             ] {

@@ -6,7 +6,9 @@ import Testing
 /// followed from the first line to the last are those of ``PagesTests``.
 @Suite("Commands that pages and help show") struct CommandTests {
     /// What is only for processes of an app, or compiles for minutes: suites of their own see to it.
-    private static let elsewhere = ["delegate", "task", "state", "subscribe", "mailbox --take", "policy check"]
+    private static let elsewhere = [
+        "delegate", "task", "state", "subscribe", "mailbox --take", "snapshot --save", "policy check",
+    ]
 
     /// Commands that go on until somebody ends them.
     private static func goesOn(_ command: String) -> Bool {
@@ -100,8 +102,9 @@ import Testing
         "torpor.toml": "[apps.a]\nexec = [\"/bin/sleep\", \"1\"]\n", "shop/Procfile": "web: sleep 1\n",
     ]
 
-    private static let apps = ["web", "db", "notes", "editor"].map { name in
+    private static let apps = ["web", "db", "notes", "editor", "kiosk"].map { name in
         Apps.sleeper(name) + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
+            + "snapshot = [\"/bin/echo\", \"hello\"]\n"
             + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\n" : "")
     }.joined(separator: "\n")
 
@@ -117,7 +120,7 @@ import Testing
         let mobile = "path = \"\(Built.path("libMobilePolicy.so"))\"\nmode = \"advise\"\n"
         let toml = Governed.toml([("mobile", mobile)], apps: Self.apps)
         try withDaemon(toml) { daemon in
-            for app in ["web", "db", "notes", "editor"] { try daemon.waitFor(app, "active") }
+            for app in ["web", "db", "notes", "editor", "kiosk"] { try daemon.waitFor(app, "active") }
             let folder = daemon.directory + "/reader"
             for (name, text) in Self.files {
                 let path = folder + "/" + name
@@ -142,6 +145,9 @@ import Testing
                 let goesOn = Self.goesOn(command)
                 if goesOn { line = "timeout -s INT 0.4 \(line)" }
                 if command.hasPrefix("torpor top"), goesOn { line = "TERM=xterm script -qec '\(line)' /dev/null" }
+                if command.hasPrefix("torpor snapshot ") {
+                    line = "\(torpor) background web kiosk && \(torpor) suspend web kiosk && \(line)"
+                }
                 if command == "torpor interrupt web" { line = "\(torpor) foreground web && \(line)" }
                 // What was written by the one before it is in the way of the next.
                 let script = "cd \(folder) && rm -rf quiet-nights policy night-shift office && \(line)"

@@ -8,6 +8,11 @@ import TorporAPI
         [apps.web]
         exec = ["/bin/sh", "-c", "n=0; while :; do n=$((n+1)); echo line $n; sleep 0.1; done"]
         requires = ["db"]
+        snapshot = ["/bin/printf", '\033[31m<b>shown</b>\033[0m']
+        [apps.pictured]
+        exec = ["/bin/sleep", "1000"]
+        launch = "background"
+        snapshot = ["/bin/sh", "-c", "echo @PNG | base64 -d"]
         [apps.db]
         exec = ["/bin/sleep", "1000"]
         [apps.quiet]
@@ -39,7 +44,8 @@ import TorporAPI
     @Test("shows and does all that it should, in both colours, on a telephone, and to those who do not see it")
     func check() throws {
         let axe = try Self.axe()
-        try withDaemon(Self.fleet) { daemon in
+        let picture = Data(Pictured.png).base64EncodedString()
+        try withDaemon(Self.fleet.replacingOccurrences(of: "@PNG", with: picture)) { daemon in
             for app in ["web", "db", "quiet"] { try daemon.waitFor(app, "active") }
             let web = try WebFixture(daemon)
             let pid = try #require(try daemon.summary("web").pid)

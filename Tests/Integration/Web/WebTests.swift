@@ -120,6 +120,47 @@ import Varlink
         }
     }
 
+    @Test("gives a snapshot as what it is known to be, and as nothing else")
+    func snapshots() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            snapshot = { file = "@D/shown" }
+            [apps.none]
+            exec = ["/bin/sleep", "1000"]
+
+            """
+        try withDaemon(toml) { daemon in
+            let web = try WebFixture(daemon)
+            let path = "/api/v1/apps/web/snapshot"
+            #expect(try web.ask(path).status == 404 && web.ask("/api/v1/apps/nobody/snapshot").status == 404)
+            let hostile = "<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/><script>alert(1)</script>"
+            for (content, type) in [
+                (Pictured.png, "image/png"), (Array(hostile.utf8), "text/plain; charset=utf-8"),
+                ([UInt8](repeating: 0x61, count: 3 << 20), "text/plain; charset=utf-8"),
+            ] {
+                try File.replace(daemon.directory + "/shown", content)
+                try daemon.waitFor("web", "active")
+                try daemon.done(.suspend, "web")
+                try daemon.eventually("it is there") { try daemon.snapshot()?.data == content }
+                let file = daemon.directory + "/got"
+                let head = try Spawn.run(
+                    ["/usr/bin/curl", "-s", "-D", "-", "-o", file, "-H", "Authorization: Bearer \(web.token)"] + [
+                        web.url + path
+                    ]
+                ).output.lowercased()
+                #expect(try File.read(file, limit: 8 << 20) == content)
+                #expect(head.contains("content-type: \(type)\r\n"), "\(head)")
+                #expect(head.contains("x-content-type-options: nosniff") && head.contains("default-src 'none'"))
+                #expect(head.contains("cache-control: no-store"))
+                try daemon.done(.foreground, "web")
+            }
+            #expect(try web.ask(path, token: .some(nil)).status == 401)
+            #expect(try web.ask(path, ["-X", "POST"]).status == 405)
+            web.end()
+        }
+    }
+
     @Test("gives what pages show")
     func answers() throws {
         try withDaemon(Self.two) { daemon in

@@ -120,6 +120,18 @@ def shows_an_app():
     expect(browser.run("return document.querySelector('h1').textContent") == app, "its name is above")
 
 
+def shows_snapshots():
+    page("#/app/pictured")
+    browser.wait("return document.querySelector('.snapshot img')?.naturalWidth === 1", what="the picture is there")
+    expect(browser.run("return document.querySelector('.snapshot img').alt").startswith("What pictured showed, "), "it is told in words")
+    browser.wait("return document.querySelector('.card[aria-label=Snapshot] .muted').textContent.startsWith('png, 70 B, ')", what="its age is told")
+    page(f"#/app/{app}")
+    browser.wait("return document.querySelector('.snapshot pre')?.textContent === '<b>shown</b>'", what="a text is text, without a terminal's escapes")
+    page("#/app/db")
+    browser.wait("return document.querySelector('table .mono') !== null")
+    expect(browser.run("return document.querySelector('.card[aria-label=Snapshot]').hidden"), "an app without one has no card for it")
+
+
 def is_hostile_proof():
     page("#/app/quiet")
     browser.wait("return [...document.querySelectorAll('.log div')].some((line) => line.textContent.includes('<img'))",
@@ -129,7 +141,7 @@ def is_hostile_proof():
 
 def is_narrow():
     browser.size(360, 780)
-    for address in PAGES + [f"#/app/{app}"]:
+    for address in PAGES + [f"#/app/{app}", "#/app/pictured"]:
         page(address)
         time.sleep(0.3)
         wide = browser.run("return document.documentElement.scrollWidth")
@@ -143,7 +155,7 @@ def is_accessible():
     found = []
     for scheme in ("light", "dark"):
         browser.scheme(scheme)
-        for address in PAGES + [f"#/app/{app}"]:
+        for address in PAGES + [f"#/app/{app}", "#/app/pictured"]:
             page(address)
             time.sleep(0.4)
             if not browser.run("return window.axe !== undefined"):
@@ -169,7 +181,7 @@ def says_nothing():
 def main():
     global browser
     with Browser() as browser:
-        for check in (enters, suspends, asks_before_it_stops, filters, shows_the_timeline, shows_an_app, is_hostile_proof, is_narrow,
+        for check in (enters, suspends, asks_before_it_stops, filters, shows_the_timeline, shows_an_app, shows_snapshots, is_hostile_proof, is_narrow,
                       is_accessible, says_nothing):
             began = time.monotonic()
             try:

@@ -1,0 +1,46 @@
+// What an app showed when it was in the background last.
+import { card, h, setText } from "./dom.js";
+import { ago, bytes, time } from "./format.js";
+import { appPath } from "./store.js";
+
+// What moves a terminal's cursor and colours its text is none of the text.
+const CONTROL = /\x1b\[[0-9;:?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+
+/** A card with the snapshot of an app, hidden while there is none. */
+export class Snapshot {
+  constructor(name) {
+    this.name = name;
+    this.known = null;
+    this.body = h("div", { class: "snapshot" });
+    this.note = h("span", { class: "muted small" });
+    this.element = card("Snapshot", this.body, this.note);
+    this.element.hidden = true;
+  }
+
+  /** Takes what `status` says of it. */
+  show(snapshot) {
+    const isNew = snapshot && (snapshot.at !== this.known?.at || snapshot.bytes !== this.known?.bytes);
+    this.known = snapshot;
+    this.element.hidden = !snapshot;
+    this.update();
+    if (isNew) this.load(snapshot);
+    if (!snapshot) this.body.replaceChildren();
+  }
+
+  /** Its age, as time goes by. */
+  update() {
+    if (this.known) setText(this.note, `${this.known.kind}, ${bytes(this.known.bytes)}, ${ago(this.known.at)}`);
+  }
+
+  async load(snapshot) {
+    const path = `/api/v1/${appPath(this.name, "/snapshot")}?at=${snapshot.at}`;
+    if (snapshot.kind !== "text") {
+      this.body.replaceChildren(h("img", { src: path, alt: `What ${this.name} showed, ${time(snapshot.at)}` }));
+      return;
+    }
+    const answer = await fetch(path).catch(() => null);
+    const text = answer?.ok ? (await answer.text()).replace(CONTROL, "") : null;
+    if (this.known?.at !== snapshot.at || text === null) return;
+    this.body.replaceChildren(h("pre", { tabindex: "0", role: "region", "aria-label": `What ${this.name} showed` }, text));
+  }
+}

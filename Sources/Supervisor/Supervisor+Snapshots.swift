@@ -1,0 +1,129 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import TorporAPI
+import VarlinkServer
+
+/// Snapshots: what apps show, a picture or a text, as it was when they were in the background last. The core says when one
+/// is taken; here it is had from whom the configuration names, or from the app itself, and kept.
+///
+/// What there is, the disk says: nothing of it is in memory.
+extension Supervisor {
+    /// Where an app's snapshot is.
+    func snapshots(of app: AppRuntime) -> ArchiveFolder {
+        ArchiveFolder(path: runtime.state + "/snapshots/" + app.name)
+    }
+
+    // MARK: Those that the configuration says
+
+    /// Takes one, or begins anew.
+    func takeSnapshot(_ app: AppRuntime) {
+        guard let specification = app.specification.snapshot else { return snapshotIsOver(app) }
+        let run = SnapshotRun(loop, snapshotQueue) { [weak self, weak app] outcome in
+            guard let self, let app else { return }
+            app.snapshotRun = nil
+            switch outcome {
+            case .success(let content): self.keepSnapshot(content, of: app)
+            case .failure(let trouble): self.noteNoSnapshot(app, trouble.description)
+            }
+            // The disk may take its time: the app need not.
+            self.snapshotIsOver(app)
+        }
+        app.snapshotRun = run
+        run.begin(specification.source, for: app, self)
+    }
+
+    /// The machine waits for one no more: it has left the background, declined, or the time is up.
+    func checkSnapshot(_ app: AppRuntime) {
+        if app.snapshotRun != nil, !coordinator.machine(app.id).awaitsSnapshot { app.snapshotRun = nil }
+    }
+
+    private func snapshotIsOver(_ app: AppRuntime) { deliver(.snapshotOver, to: app.id) }
+
+    private func noteNoSnapshot(_ app: AppRuntime, _ why: String) {
+        note(app, .snapshotNotTaken, text: "gave no snapshot: \(why)")
+    }
+
+    // MARK: Those that apps give
+
+    /// Keeps one that the app gives itself; `completion` is called when it is durable, with its bytes.
+    func saveSnapshot(
+        of app: AppRuntime,
+        data: String?,
+        file: String?,
+        by peer: Peer,
+        _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
+    ) {
+        let machine = coordinator.machine(app.id)
+        guard machine.state == .background || machine.transition == .enteringBackground else {
+            let sentence = "a snapshot is of an app in the background, and \(app.name) is \(machine.state.rawValue)"
+            return completion(.failure(.refused(sentence)))
+        }
+        switch given(by: app, peer, data: data, file: file) {
+        case .success(let content): keepSnapshot(content, of: app, completion)
+        case .failure(let failure): completion(.failure(failure))
+        }
+    }
+
+    /// The app shows what is nobody's business: what there is goes, and none is taken until it enters the background again.
+    func declineSnapshot(
+        of app: AppRuntime,
+        _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void = { _ in }
+    ) {
+        deliver(.declinedSnapshot, to: app.id)
+        checkSnapshot(app)
+        removeSnapshot(of: app, completion)
+    }
+
+    // MARK: What is kept
+
+    private func keepSnapshot(
+        _ content: ArchiveContent,
+        of app: AppRuntime,
+        _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void = { _ in }
+    ) {
+        let incarnation = coordinator.machine(app.id).incarnation
+        stateArchives.ask(.saveSnapshot(content, incarnation: incarnation), in: snapshots(of: app)) {
+            [weak self, weak app] outcome in
+            if let self, let app {
+                switch outcome {
+                case .success(let bytes):
+                    self.note(
+                        app,
+                        .snapshotTaken,
+                        text: "gave a snapshot, \(bytes) byte\(bytes == 1 ? "" : "s")",
+                        reason: "snapshot"
+                    )
+                case .failure(.tooLarge(let limit)):
+                    self.noteNoSnapshot(app, "it has more than \(limit >> 20) MiB")
+                case .failure(.refused(let sentence)), .failure(.failed(let sentence)):
+                    self.noteNoSnapshot(app, sentence)
+                }
+            }
+            completion(outcome)
+        }
+    }
+
+    /// Removes what is kept of an app: it does not want it, or has left the configuration.
+    func removeSnapshot(
+        of app: AppRuntime,
+        _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void = { _ in }
+    ) {
+        let folder = snapshots(of: app)
+        guard File.exists(folder.path) || stateArchives.isBusy(folder) else { return completion(.success(0)) }
+        let name = app.name
+        stateArchives.ask(.remove, in: folder) { [weak self] outcome in
+            if case .failure(let failure) = outcome {
+                self?.log.warning("the snapshot of \(name) cannot be removed: \(failure)")
+            }
+            completion(outcome)
+        }
+    }
+
+    /// What clients get of it, one part at a time.
+    func sendSnapshot(of app: AppRuntime, at offset: Int64, _ reply: Reply) {
+        let folder = snapshots(of: app)
+        snapshotReads.ask({ folder.snapshotPart(at: UInt64(clamping: offset)).json }) { reply.send($0) }
+    }
+}

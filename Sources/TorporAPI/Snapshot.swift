@@ -1,0 +1,132 @@
+public import Varlink
+
+/// What a snapshot can be.
+public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
+    case png
+    case jpeg
+    case gif
+    case webp
+    /// In UTF-8.
+    case text
+
+    /// What content is, by its first bytes, or by being text; nil for everything else, and for nothing at all.
+    public init?(content: [UInt8]) {
+        func begins(_ bytes: [UInt8], at offset: Int = 0) -> Bool { content.dropFirst(offset).starts(with: bytes) }
+        if begins([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]) {
+            self = .png
+        } else if begins([0xff, 0xd8, 0xff]) {
+            self = .jpeg
+        } else if begins(Array("GIF87a".utf8)) || begins(Array("GIF89a".utf8)) {
+            self = .gif
+        } else if begins(Array("RIFF".utf8)), begins(Array("WEBP".utf8), at: 8) {
+            self = .webp
+        } else if !content.isEmpty, !content.contains(0), String(validating: content, as: UTF8.self) != nil {
+            self = .text
+        } else {
+            return nil
+        }
+    }
+
+    /// As HTTP names it.
+    public var mediaType: String {
+        switch self {
+        case .png, .jpeg, .gif, .webp: "image/\(rawValue)"
+        case .text: "text/plain; charset=utf-8"
+        }
+    }
+}
+
+/// What an app showed when it was in the background last.
+public struct SnapshotInfo: Hashable, Sendable {
+    /// What it is; nil for a kind that only a later version knows.
+    public var kind: SnapshotKind?
+    /// Its size.
+    public var bytes: Int64
+    /// When it was taken, microseconds since 1970.
+    public var at: Int64
+    /// Of which incarnation.
+    public var incarnation: Int64
+
+    /// Makes one from its parts.
+    public init(kind: SnapshotKind, bytes: Int64, at: Int64, incarnation: Int64) {
+        self.kind = kind
+        self.bytes = bytes
+        self.at = at
+        self.incarnation = incarnation
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        kind = SnapshotKind(rawValue: try fields.string("kind"))
+        bytes = try fields.int("bytes")
+        at = try fields.int("at")
+        incarnation = try fields.int("incarnation")
+    }
+
+    static func optional(_ fields: Fields, _ name: String) throws(FieldError) -> SnapshotInfo? {
+        guard let json = fields[name], !json.isNull else { return nil }
+        return try SnapshotInfo(json: json)
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        [
+            "kind": .optional(kind?.rawValue), "bytes": .int(bytes), "at": .int(at), "incarnation": .int(incarnation),
+        ]
+    }
+}
+
+/// A part of a snapshot, or that there is none: the reply of Snapshot.
+public struct SnapshotPart: Hashable, Sendable {
+    /// The most that one has, in bytes.
+    public static let mostBytes = 256 << 10
+
+    /// The snapshot; nil where there is none.
+    public var snapshot: SnapshotInfo?
+    /// Its bytes from where they were asked for; none behind its end.
+    public var data: [UInt8]
+
+    /// Makes one from its parts.
+    public init(_ snapshot: SnapshotInfo?, data: [UInt8] = []) {
+        self.snapshot = snapshot
+        self.data = data
+    }
+
+    /// Reads it from the reply.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        snapshot = try SnapshotInfo.optional(fields, "snapshot")
+        guard let data = Base64.decode(try fields.optionalString("data") ?? "") else {
+            throw FieldError(field: "data", problem: "must be Base64")
+        }
+        self.data = data
+    }
+
+    /// It as a reply.
+    public var json: JSON {
+        ["snapshot": snapshot?.json ?? .null, "data": .string(Base64.encode(data))]
+    }
+
+    /// All of a snapshot, asked for part by part; `data` is empty where there is none.
+    ///
+    /// - Parameter ask: asks for the part that begins there.
+    public static func whole<Failure: Error>(
+        _ ask: (_ offset: Int64) throws(Failure) -> SnapshotPart
+    ) throws(Failure) -> SnapshotPart {
+        var whole = try ask(0)
+        var restarts = 0
+        while let snapshot = whole.snapshot, whole.data.count < snapshot.bytes {
+            let part = try ask(Int64(whole.data.count))
+            if part.snapshot == snapshot, !part.data.isEmpty {
+                whole.data += part.data
+            } else {
+                // Another one was taken meanwhile. No app has that many in so short a time.
+                restarts += 1
+                guard restarts < 10 else { return SnapshotPart(nil) }
+                whole = try ask(0)
+            }
+        }
+        return whole
+    }
+}

@@ -1,0 +1,25 @@
+import TorporAPI
+
+extension TorporApp {
+    /// Gives a snapshot of what the app shows: a picture (PNG, JPEG, GIF, WebP) or a text in UTF-8, at most 4 MiB. It is for
+    /// the background and for ``AppDelegate/didEnterBackground(_:)``, takes the place of the one before, and returns when
+    /// it is durable. Without a supervisor nothing is kept.
+    ///
+    /// - Throws: ``AppError/Code/tooLarge`` when it has more bytes, ``AppError/Code/failed`` when it is nothing of these, or
+    ///   the app in use.
+    public func saveSnapshot(_ bytes: [UInt8]) async throws(AppError) {
+        try await save(bytes, as: "snapshot") { .saveSnapshot(data: $0, file: $1) }
+    }
+
+    /// Gives a file in the app's state directory likewise; it is copied, and can be removed after this.
+    public func saveSnapshot(file name: String) async throws(AppError) {
+        guard isSupervised else { return }
+        _ = try await call(.saveSnapshot(data: nil, file: name))
+    }
+
+    /// Forgets the snapshot, and has none taken before the app enters the background again.
+    public func discardSnapshot() async throws(AppError) {
+        guard isSupervised else { return }
+        _ = try await call(.discardSnapshot)
+    }
+}

@@ -1,0 +1,103 @@
+import ArgumentParser
+import Linux
+import TorporAPI
+import Varlink
+
+struct SnapshotVerb: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "snapshot",
+        abstract: "Shows what an app showed when it was in the background last: a picture or a text.",
+        discussion: """
+            A text is printed, a picture goes to a file or a pipe. With --save and without APP, for a process of an app: \
+            the file is its snapshot from now on, where the app is in the background.
+            """
+    )
+    .examples(
+        "torpor snapshot kiosk -o kiosk.png",
+        "torpor snapshot web",
+        "torpor snapshot --save screen.png"
+    )
+    @Argument(
+        help: ArgumentHelp("The app's name.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.apps(words) }
+    )
+    var app: String?
+    @Option(name: .shortAndLong, help: ArgumentHelp("Write it to this file.", valueName: "file"), completion: .file())
+    var output: String?
+    @Option(
+        help: ArgumentHelp("For a process of an app: its snapshot, or - for standard input.", valueName: "file"),
+        completion: .file()
+    )
+    var save: String?
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        if let app, !AppArgument.isName(app) {
+            throw ValidationError("“\(app)” can be many apps, and this verb takes one: write its name")
+        }
+        if save != nil, app != nil || output != nil {
+            throw ValidationError("--save is for an app's own processes, and stands alone")
+        }
+        if save == nil, app == nil { throw ValidationError("Missing expected argument '<app>'") }
+        if options.json, output != nil { throw ValidationError("--json tells of it, --output writes it: choose one") }
+    }
+
+    func run() throws {
+        if let save { return try give(save) }
+        guard let app else { return }
+        let manager = try Manager(options)
+        func part(_ offset: Int64) throws(Failure) -> SnapshotPart {
+            let reply = try manager.call(.snapshot(app: app, offset: offset))
+            return try Manager.read { () throws(FieldError) in try SnapshotPart(json: reply) }
+        }
+        if options.json {
+            Output.document(try part(0).snapshot?.json ?? .null)
+            return
+        }
+        let whole = try SnapshotPart.whole(part)
+        guard let snapshot = whole.snapshot else {
+            throw Failure(
+                status: .failed,
+                message: "\(app) has no snapshot: it gives none, or was not in the background yet"
+            )
+        }
+        try show(snapshot, whole.data, app)
+    }
+
+    private func show(_ snapshot: SnapshotInfo, _ data: [UInt8], _ app: String) throws(Failure) {
+        if let output, output != "-" {
+            do throws(Errno) {
+                try File.replace(output, data)
+            } catch {
+                throw Failure(status: .failed, message: "\(output) cannot be written: \(error)")
+            }
+            return
+        }
+        let kind = snapshot.kind?.rawValue ?? "a picture"
+        guard ThisProcess.isTerminal(1) else { return try write(data) }
+        guard snapshot.kind == .text else {
+            throw Failure(
+                status: .failed,
+                message: "the snapshot of \(app) is \(kind), \(Times.memory(bytes: snapshot.bytes)), and no text for a "
+                    + "terminal: save it with ‘torpor snapshot \(app) -o FILE’"
+            )
+        }
+        let lines = String(decoding: data, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        let text = lines.map { Terminal.harmless(String($0)) }.joined(separator: "\n")
+        ThisProcess.write(text.hasSuffix("\n") ? text : text + "\n")
+    }
+
+    private func write(_ data: [UInt8]) throws(Failure) {
+        do throws(Errno) {
+            try Descriptor.writeAll(1, data)
+        } catch {
+            throw Failure(status: .failed, message: "the snapshot cannot be written: \(error)")
+        }
+    }
+
+    private func give(_ file: String) throws(Failure) {
+        let bytes = try AppSide.bytes(of: file)
+        let reply = try AppSide.save(bytes, as: "snapshot") { .saveSnapshot(data: $0, file: $1) }
+        if options.json { Output.document(reply) }
+    }
+}
