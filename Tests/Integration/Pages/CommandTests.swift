@@ -57,7 +57,7 @@ import Testing
         let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..").standardized
         let names = FileManager.default.enumerator(atPath: root.path + "/docs")?.compactMap { $0 as? String } ?? []
         let verbs = try Set(
-            ManualPageTests.verbs() + ManualPageTests.groups.flatMap { try ManualPageTests.verbs([$0]) }
+            ["help"] + ManualPageTests.verbs() + ManualPageTests.groups.flatMap { try ManualPageTests.verbs([$0]) }
         )
         var options: [String: Set<String>] = [:]
         var count = 0
