@@ -14,7 +14,7 @@ from machine import Trouble
 
 APPS, RATE, PAUSE, LIMIT = 40, 100, (5, 25), 5
 #: How long a request of the set-up or of the roll call may take, in seconds.
-PATIENCE = 8
+PATIENCE = 12
 #: An app that has less than so many MiB has not read its data yet.
 LOADED = 30
 
@@ -62,7 +62,7 @@ class Side:
     #: In seconds.
     set_up_time = 60
     #: So many are asked at once in the roll call.
-    at_once = 8
+    at_once = 4
 
     def __init__(self, container, folder, files):
         self.container, self.folder, self.files = container, folder, files
