@@ -71,6 +71,8 @@ class Side:
         #: Of each second, how long the hot app's answers took, in ms; infinite where there was none.
         self.seconds, self.others = collections.defaultdict(list), []
         self.requests, self.failures = collections.Counter(), collections.Counter()
+        #: What became of the others' requests that failed: refused, broken, late.
+        self.outcomes = collections.Counter()
         self.story, self.trouble = [], None
         self.pool = concurrent.futures.ThreadPoolExecutor(self.at_once, initializer=container.enter_network)
         self.counting = threading.Lock()
@@ -201,6 +203,9 @@ class Side:
             kind = "hot" if words[0] == "h" else "cold"
             self.requests[kind] += 1
             self.failures[kind] += not is_ok
+            if not is_ok and kind == "cold":
+                self.outcomes[words[4]] += 1
+                self.tell(self.apps[slot], "was asked, and the answer was " + words[4])
             took = int(words[3]) / 1000 if is_ok else math.inf
             (self.seconds[int(words[2]) // 1_000_000] if kind == "hot" else self.others).append(took)
         return place + whole
