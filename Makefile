@@ -96,12 +96,10 @@ demo-%: release ## Play a page of docs/demonstrations (demo-asleep, demo-kill-st
 
 demo-memory: release ## Play docs/demonstrations/memory.md: earlyoom and Torpor beside each other (root; a minute and a half)
 	@scripts/install-packages $(DENSITY)
-	@scripts/systemd-container make density .build/bench/density-root
 	@scripts/demo-memory
 
 test-demonstrations: release ## Follow the pages of docs/demonstrations
-	@[ $$(id -u) != 0 ] || scripts/install-packages $(DENSITY)
-	@[ $$(id -u) != 0 ] || scripts/systemd-container make density .build/bench/density-root
+	@[ $$(id -u) != 0 ] || scripts/install-packages $(DENSITY) || true
 	@for page in docs/demonstrations/*.md; do \
 		script=scripts/demo-$$(basename $$page .md); \
 		if [ -x $$script ]; then set -- $$script --seconds 10; else set -- scripts/follow-page $$page; fi; \
@@ -112,8 +110,8 @@ test-demonstrations: release ## Follow the pages of docs/demonstrations
 
 recordings-demonstrations: release ## Record the demonstrations and draw their moving pictures (root, on a machine that does nothing else)
 	@scripts/install-packages $(DENSITY)
+	@mkdir -p .build/bench .build/demonstrations
 	@scripts/systemd-container make density .build/bench/density-root
-	@mkdir -p .build/demonstrations
 	@for page in asleep kill-stop; do \
 		scripts/record-terminal .build/demonstrations/$$page.cast scripts/follow-page --show docs/demonstrations/$$page.md || exit 1; \
 		scripts/draw-recording --title "make demo-$$page" .build/demonstrations/$$page.cast >docs/demonstrations/$$page.svg || exit 1; \

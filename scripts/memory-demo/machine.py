@@ -30,7 +30,8 @@ class SmallMachine:
         self.output = output
         with open(output, "w") as said, open(output + "-errors", "w") as errors:
             self.process = subprocess.Popen(
-                [program, str(memory), str(swap), "lzo-rle", str(seconds)], stdin=subprocess.PIPE, stdout=said, stderr=errors
+                [program, str(memory), str(swap), "lzo-rle", str(seconds)],
+                stdin=subprocess.PIPE, stdout=said, stderr=errors,
             )
         # Who watches must not wait for memory itself.
         libc.mlockall(MCL_CURRENT | MCL_FUTURE)
@@ -91,7 +92,8 @@ class Container:
             file.write(text)
 
     def run(self, *command):
-        done = subprocess.run(["nsenter", "-t", str(self.systemd), "-a"] + list(command), capture_output=True, text=True)
+        words = ["nsenter", "-t", str(self.systemd), "-a"] + list(command)
+        done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode != 0:
             raise Trouble("%s: %s" % (" ".join(command), done.stderr.strip() or "status %d" % done.returncode))
         return done.stdout

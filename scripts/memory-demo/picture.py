@@ -3,7 +3,7 @@ import math
 import sys
 import time
 
-from sides import duration
+from apps import duration
 
 WIDTH, PLOT, ROWS = 48, 40, 8
 #: The plot's lowest and highest line, as powers of ten of a millisecond.
@@ -11,8 +11,8 @@ LOW, HIGH = 0, 4
 #: Colours that everybody can tell apart (Okabe and Ito), each with a shape of its own.
 VERMILION, BLUE, SKY, GREEN, YELLOW, GREY = 202, 32, 74, 36, 220, 244
 STATES = {
-    "active": ("◆", YELLOW, "hot"), "runs": ("■", BLUE, "run"), "starts": ("□", BLUE, "start"), "asleep": ("▄", SKY, "asleep"),
-    "evicted": ("·", GREY, "evicted"), "gone": ("·", GREY, "gone"),
+    "active": ("◆", YELLOW, "hot"), "runs": ("■", BLUE, "run"), "starts": ("□", BLUE, "start"),
+    "asleep": ("▄", SKY, "asleep"), "evicted": ("·", GREY, "evicted"), "gone": ("·", GREY, "gone"),
 }
 
 
@@ -27,8 +27,12 @@ class Line:
         self.parts, self.length = [], 0
 
     def add(self, text, colour=None, bold=False):
-        self.parts.append(paint(text, colour, bold) if colour is not None else "\x1b[1m%s\x1b[0m" % text if bold else text)
         self.length += len(text)
+        if colour is not None:
+            text = paint(text, colour, bold)
+        elif bold:
+            text = "\x1b[1m%s\x1b[0m" % text
+        self.parts.append(text)
         return self
 
     def fill(self, width):
@@ -43,15 +47,17 @@ def plot(side, seconds):
         bottom = (ROWS - 1 - row) * 8
         line = Line()
         power = HIGH - row * (HIGH - LOW) / ROWS
-        line.add("%6s " % (duration(10 ** power) if power == int(power) else ""), GREY).add("┤" if power == int(power) else "│", GREY)
+        is_power = power == int(power)
+        line.add("%6s %s" % (duration(10 ** power) if is_power else "", "┤" if is_power else "│"), GREY)
         for value in values:
-            level = 0
-            if value is not None:
-                part = (math.log10(max(value, 1.1)) - LOW) / (HIGH - LOW) if not math.isinf(value) else 1
-                level = max(1, min(ROWS * 8, round(part * ROWS * 8)))
+            if value is None:
+                line.add(" " * (PLOT // seconds))
+                continue
+            part = 1 if math.isinf(value) else (math.log10(max(value, 1)) - LOW) / (HIGH - LOW)
+            level = max(1, min(ROWS * 8, round(part * ROWS * 8)))
             height = max(0, min(8, level - bottom))
-            colour = VERMILION if value is not None and value >= 100 else YELLOW if value is not None and value >= 20 else GREEN
-            if value is not None and math.isinf(value) and row == 0:
+            colour = VERMILION if value >= 100 else YELLOW if value >= 20 else GREEN
+            if math.isinf(value) and row == 0:
                 line.add("✗ ", VERMILION, True)
             else:
                 line.add(" ▁▂▃▄▅▆▇█"[height] * (PLOT // seconds - 1) + " ", colour)
@@ -79,8 +85,9 @@ def panel(side, seconds):
     if side is None:
         return []
     lines = [Line()]
-    state = {"run": "%d s of %d" % (min(side.now(), seconds), seconds), "set-up": "setting up", "roll call": "roll call", "done": ""}
-    lines[0].add("        " + side.name, None, True).add("  " + state.get(side.phase, ""), GREY)
+    running = "%d s of %d" % (min(side.now(), seconds), seconds)
+    state = {"run": running, "set-up": "setting up", "done": ""}
+    lines[0].add("        " + side.name, None, True).add("  " + state.get(side.phase, side.phase), GREY)
     lines += plot(side, seconds) + [Line()] + cells(side)
     line = Line().add("        ")
     for name, (shape, colour, word) in STATES.items():
@@ -124,9 +131,10 @@ class Picture:
         if side.phase != "run" or (side, second) == self.said or not 1 <= second <= self.seconds:
             return
         self.said = (side, second)
-        states = ", ".join("%d %s" % (side.count(name), word) for name, (_, _, word) in STATES.items() if side.count(name))
-        print("%s, %d s: hot p99 %s; %s; %d ended" % (side.name, second, duration(side.p99(second - 1)), states, side.endings()),
-              file=self.out, flush=True)
+        counts = [(side.count(name), word) for name, (_, _, word) in STATES.items()]
+        states = ", ".join("%d %s" % count for count in counts if count[0])
+        words = (side.name, second, duration(side.p99(second - 1)), states, side.endings())
+        print("%s, %d s: hot p99 %s; %s; %d ended" % words, file=self.out, flush=True)
 
     def close(self):
         if self.is_live:

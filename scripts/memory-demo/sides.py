@@ -1,58 +1,19 @@
-"""The two who look after the forty apps, and what is seen of it from outside."""
+"""One side of the demonstration: forty apps in a container, what they are asked, and what comes of it."""
 import collections
 import concurrent.futures
 import http.client
-import json
 import math
 import os
-import re
 import subprocess
 import threading
 import time
 
+from apps import App, duration, percentile
 from machine import Trouble
 
 APPS, RATE, PAUSE, LIMIT = 40, 100, (5, 25), 5
 #: How long a request of the set-up or of the roll call may take, in seconds.
 PATIENCE = 12
-#: An app that has less than so many MiB has not read its data yet.
-LOADED = 30
-
-
-def duration(milliseconds):
-    if milliseconds is None:
-        return "-"
-    if math.isinf(milliseconds):
-        return "no answer"
-    return "%.3g s" % (milliseconds / 1000) if milliseconds >= 1000 else "%.3g ms" % milliseconds
-
-
-def percentile(times, part):
-    """None of nothing."""
-    return sorted(times)[math.ceil(len(times) * part) - 1] if times else None
-
-
-class App:
-    """One of the forty: how it is, and what it was asked."""
-
-    def __init__(self, slot):
-        self.name = "app %d" % (slot + 1)
-        self.address = "127.0.1.%d" % (slot + 1)
-        #: active, runs, starts, asleep, or gone; evicted, where it is gone and comes back when it is asked.
-        self.state = "gone"
-        #: When it was ended last.
-        self.ended = None
-        self.sent = self.answered = self.endings = 0
-        #: The process that answered last.
-        self.pid = None
-        #: In the run: when it was ended and somebody asked for it again, and how long that answer took, in ms.
-        self.returns = []
-        #: Of the roll call; None: no answer.
-        self.counter = None
-
-    def is_right(self):
-        """Whether its counter has each answer that somebody got; a request without an answer may be in it or not."""
-        return self.counter is not None and self.answered <= self.counter <= self.sent
 
 
 class Side:
@@ -248,100 +209,3 @@ class Side:
     def end(self):
         self.pool.shutdown(wait=False, cancel_futures=True)
         self.container.end()
-
-
-class Earlyoom(Side):
-    name, ending = "systemd and earlyoom", "killed"
-    # It may never be that all of them have come up. All are running or starting: asking launches none.
-    set_up_time, at_once = 10, APPS
-
-    def start(self):
-        for name in ("app@.socket", "app@.service"):
-            self.container.write(name, self.files[name])
-        log = self.folder + "/earlyoom.log"
-        self.container.write(
-            "earlyoom.service.d/memory.conf",
-            self.files["earlyoom.conf"] + "StandardOutput=file:%s\nStandardError=file:%s\n" % (log, log),
-        )
-        self.container.run("systemctl", "daemon-reload")
-        self.container.run("systemctl", "start", "earlyoom", *["app@%d.socket" % (slot + 1) for slot in range(APPS)])
-        self.container.run("systemctl", "is-active", "earlyoom")
-        self.slots, self.log, self.place = {}, log, 0
-
-    def look(self):
-        for slot, app in enumerate(self.apps):
-            path = "%s/payload/system.slice/system-app.slice/app@%d.service/cgroup.procs" % (self.container.group, slot + 1)
-            try:
-                with open(path) as file:
-                    pid = file.read().split()[0]
-                with open("/proc/%s/status" % pid) as file:
-                    status = file.read()
-                self.slots[re.search(r"NSpid:.*\s(\d+)\n", status)[1]] = slot
-                has = sum(int(number) for number in re.findall(r"(?:RssAnon|VmSwap):\s+(\d+)", status))
-                app.state = "starts" if has < LOADED << 10 else "active" if slot == 0 else "runs"
-            except (OSError, IndexError, TypeError):
-                app.state = "gone"
-        with open(self.log) as file:
-            file.seek(self.place)
-            text = file.read()
-        whole = text.rfind("\n") + 1
-        self.place += len(text[:whole].encode())
-        for pid in re.findall(r"sending SIG\w+ to process (\d+)", text[:whole]):
-            slot = self.slots.pop(pid, None)
-            if slot is not None:
-                self.did_end(self.apps[slot], "is killed by earlyoom")
-
-
-class Torpor(Side):
-    name, ending = "Torpor", "evicted"
-
-    def __init__(self, container, folder, files, programs):
-        super().__init__(container, folder, files)
-        self.programs, self.lines, self.follower = programs, collections.deque(), None
-
-    def start(self):
-        with open(self.folder + "/torpor.toml", "w") as file:
-            file.write(self.files["torpor.toml"])
-        # As torpord.service has it.
-        self.container.write(
-            "torpord.service",
-            "[Service]\nType=notify\nNotifyAccess=main\nExecStart={0}/torpord --config {1}/torpor.toml\n"
-            "Environment=RUNTIME_DIRECTORY={1}/run STATE_DIRECTORY={1}/state LOGS_DIRECTORY={1}/log\n"
-            "KillMode=mixed\nOOMPolicy=continue\nDelegate=yes\nTasksMax=infinity\nOOMScoreAdjust=-900\n"
-            "LimitNOFILE=32768:524288\nLimitMEMLOCK=infinity\nStandardError=file:{1}/torpord.log\n".format(
-                self.programs, self.folder
-            ),
-        )
-        self.container.run("systemctl", "daemon-reload")
-        self.container.run("systemctl", "start", "torpord")
-        self.follower = subprocess.Popen(
-            self.command("events", "-f", "--json"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        threading.Thread(target=lambda: self.lines.extend(self.follower.stdout), daemon=True).start()
-
-    def command(self, *words):
-        return [self.programs + "/torpor"] + list(words) + ["--socket", self.folder + "/run/io.torpor"]
-
-    def bring_forward(self):
-        subprocess.run(self.command("foreground", "app@1"), check=True, stdout=subprocess.DEVNULL)
-
-    def look(self):
-        while self.lines:
-            event = json.loads(self.lines.popleft())
-            name = event.get("app") or ""
-            if not name.startswith("app@"):
-                continue
-            app = self.apps[int(name[4:]) - 1]
-            if event["kind"] == "transition" and event["to"] == "launching":
-                app.state = "starts"
-            if event["kind"] == "state" and event["to"] != "not-running":
-                app.state = {"active": "active", "suspended": "asleep"}.get(event["to"], "runs")
-            if event["kind"] == "exit":
-                app.state = "evicted" if event["reason"] == "evicted" else "gone"
-                self.did_end(app, "is evicted" if event["reason"] == "evicted" else "has ended: %s" % event["reason"])
-
-    def end(self):
-        if self.follower is not None:
-            self.follower.kill()
-            self.follower.wait()
-        super().end()
