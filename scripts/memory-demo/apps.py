@@ -28,7 +28,7 @@ class App:
         self.sent = self.answered = self.endings = 0
         #: The process that answered last.
         self.pid = None
-        #: In the run: when it was ended and somebody asked for it again, and how long that answer took, in ms.
+        #: In the run, answers of a process that had not answered before: when it was asked, and how long it took, in ms.
         self.returns = []
         #: Of the roll call; None: no answer.
         self.counter = None
