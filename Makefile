@@ -24,13 +24,16 @@ DEB := dpkg-dev binutils chrpath lintian man-db python3 shellcheck
 # The supervisors and log programs that the benchmarks measure beside Torpor.
 PEERS := gcc s6 runit supervisor daemontools mmdebstrap systemd-container
 
+# What many apps in little memory need: the load, and a container for it.
+DENSITY := gcc mmdebstrap systemd-container
+
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo bench bench-density bench-micro format lint completions deps screenshots-web clean
+.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint completions deps screenshots-web clean
 
 help: ## List the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1|/' | column -t -s '|'
+	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
 
 deps: ## Install the packages that are missing (apt)
 	@scripts/install-packages $(PACKAGES)
@@ -91,12 +94,31 @@ demo: release ## Watch real programs go through the states (ARGS=--stay leaves i
 demo-%: release ## Play a page of docs/demonstrations (demo-asleep, demo-kill-stop), about a minute each
 	@scripts/follow-page --show docs/demonstrations/$*.md
 
+demo-memory: release ## Play docs/demonstrations/memory.md: earlyoom and Torpor beside each other (root; a minute and a half)
+	@scripts/install-packages $(DENSITY)
+	@scripts/demo-memory
+
 test-demonstrations: release ## Follow the pages of docs/demonstrations
+	@[ $$(id -u) != 0 ] || scripts/install-packages $(DENSITY) || true
 	@for page in docs/demonstrations/*.md; do \
-		echo "$$page"; scripts/follow-page $$page; status=$$?; \
+		script=scripts/demo-$$(basename $$page .md); \
+		if [ -x $$script ]; then set -- $$script --seconds 10; else set -- scripts/follow-page $$page; fi; \
+		echo "$$page"; "$$@"; status=$$?; \
 		[ $$status = 3 ] && echo "$$page is left out"; \
 		[ $$status = 0 ] || [ $$status = 3 ] || exit 1; \
 	done
+
+recordings-demonstrations: release ## Record the demonstrations and draw their moving pictures (root, on a machine that does nothing else)
+	@scripts/install-packages $(DENSITY)
+	@mkdir -p .build/bench .build/demonstrations
+	@scripts/systemd-container make density .build/bench/density-root
+	@for page in asleep kill-stop; do \
+		scripts/record-terminal .build/demonstrations/$$page.cast scripts/follow-page --show docs/demonstrations/$$page.md || exit 1; \
+		scripts/draw-recording --title "make demo-$$page" .build/demonstrations/$$page.cast >docs/demonstrations/$$page.svg || exit 1; \
+	done
+	scripts/record-terminal .build/demonstrations/memory.cast scripts/demo-memory
+	scripts/draw-recording --title "make demo-memory, twice as fast" --speed 2 .build/demonstrations/memory.cast \
+		>docs/demonstrations/memory.svg
 
 bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; ARGS="--only scale --peers floor,torpor")
 	@scripts/install-packages $(PEERS)
@@ -109,7 +131,7 @@ bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; A
 		--svg .build/bench/results.svg --markdown .build/bench/results.md $(ARGS)
 
 bench-density: release ## Measure how many apps fit into little memory (QUICK=1: three minutes; ARGS="--peers torpor,systemd")
-	@scripts/install-packages gcc mmdebstrap systemd-container
+	@scripts/install-packages $(DENSITY)
 	$(SWIFT) build -c release --product MobilePolicy
 	$(SWIFT) build -c release --product JetsamPolicy
 	$(SWIFT) build -c release --package-path Benchmarks --product bench

@@ -2,9 +2,11 @@
 //   load HOT COLD RATE LEAST MOST SECONDS PORT SEED LIMIT RESULTS
 // HOT apps (slots from 0 on) are asked RATE times a second each, COLD ones (the slots behind) once every LEAST to MOST
 // seconds, both at random; LIMIT is how many seconds an answer may take. Requests are made when they are due, whatever
-// became of those before, and their time counts from when they were due.
+// became of those before, and their time counts from when they were due. A slot listens at 127.0.0.1, at PORT and its
+// number more; with 127.0.1.*:PORT at this port and an address of its own, the first one at 127.0.1.1.
 // RESULTS gets a line for each request: h or c, slot, when it was due and what it took (µs), what became of it (ok,
-// refused, broken, late), and the process that answered; the last line says how much processor time all of it took.
+// refused, broken, late), and the process that answered, and is written four times a second; the last line says how much
+// processor time all of it took.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLOTS = 4096, FLIGHTS = 2048, ANSWER = 4096 };
+enum { SLOTS = 4096, FLIGHTS = 2048, ANSWER = 4096, WRITTEN_EACH = 250000 };
 
 enum stage { FREE, CONNECTING, ANSWERING };
 
@@ -41,6 +43,7 @@ struct flight {
 static struct flight flights[FLIGHTS];
 static uint64_t due[SLOTS];
 static int hot, cold, port, queue;
+static uint32_t network;  // 0: all slots have one address
 static double rate, least, most;
 static uint64_t limit, begin, random_state;
 static FILE *results;
@@ -101,8 +104,10 @@ static void connect_app(struct flight *flight)
 {
     flight->length = 0;
     flight->app = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    address.sin_port = htons((uint16_t)(port + flight->slot));
+    uint32_t slot = (uint32_t)flight->slot;
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(network != 0 ? network + slot + 1 : INADDR_LOOPBACK);
+    address.sin_port = htons((uint16_t)(port + (network != 0 ? 0 : flight->slot)));
     flight->stage = CONNECTING;
     if (connect(flight->app, (struct sockaddr *)&address, sizeof address) != 0 && errno != EINPROGRESS)
         finish(flight, "refused");
@@ -179,6 +184,9 @@ int main(int argc, char **argv)
     hot = atoi(argv[1]), cold = atoi(argv[2]), rate = atof(argv[3]), least = atof(argv[4]), most = atof(argv[5]);
     double seconds = atof(argv[6]);
     port = atoi(argv[7]);
+    unsigned third;
+    if (sscanf(argv[7], "127.0.%u.*:%d", &third, &port) == 2 && third < 256)
+        network = (uint32_t)127 << 24 | third << 8;
     random_state = strtoull(argv[8], NULL, 10) * 0x9e3779b97f4a7c15u + 1;
     limit = (uint64_t)(atof(argv[9]) * 1e6);
     results = fopen(argv[10], "we");
@@ -195,6 +203,7 @@ int main(int argc, char **argv)
     mlockall(MCL_CURRENT | MCL_FUTURE);
     queue = epoll_create1(EPOLL_CLOEXEC);
     begin = now();
+    uint64_t written = begin;
     for (int slot = 0; slot < hot + cold; slot++)
         due[slot] = begin + (uint64_t)(random_part() * (slot < hot ? 1 / rate : most) * 1e6);
     uint64_t end = begin + (uint64_t)(seconds * 1e6);
@@ -219,6 +228,10 @@ int main(int argc, char **argv)
         }
         if (time >= end && open == 0)
             break;
+        if (time - written >= WRITTEN_EACH) {
+            fflush(results);
+            written = time;
+        }
         uint64_t wait = next > time ? next - time : 0;
         if (time >= end || wait > 100000)
             wait = 100000;

@@ -78,6 +78,24 @@ import Testing
         )
     }
 
+    @Test("The time zone can be another one for a page, and the machine's stays", .enabled(if: areFollowed))
+    func timeZone() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let text = """
+            ```console
+            $ ln -sf /usr/share/zoneinfo/Asia/Tokyo /etc/localtime
+            $ date +%Z; cat /etc/hostname >/dev/null
+            JST
+            ```
+            """
+        try File.write(folder + "/page.md", text)
+        let before = try File.readLink("/etc/localtime")
+        let (code, output) = try Self.follow(folder + "/page.md")
+        #expect(code == 0, "\(output)")
+        #expect(try File.readLink("/etc/localtime") == before)
+    }
+
     @Test("A link leads to a page and a heading that are there") func links() throws {
         let docs = Self.folder + "/docs"
         let pages = FileManager.default.enumerator(atPath: docs)?.compactMap { $0 as? String } ?? []
