@@ -54,9 +54,9 @@ test: deps ## Build with warnings as errors and run every test (FILTER=… for s
 	@scripts/install-packages $(SERVERS) $(BROWSER)
 	@scripts/run-tests $(FILTER)
 
-screenshots-web: deps ## Take the pictures of docs/web.md of a fleet of apps (six minutes)
+screenshots-web: deps ## Take the pictures of docs/web.md and docs/top.md of a fleet of apps (six minutes)
 	@scripts/install-packages $(BROWSER)
-	@for product in torpord torpor-keeper torpor-web; do $(SWIFT) build --product $$product || exit 1; done
+	@for product in torpord torpor-keeper torpor torpor-web; do $(SWIFT) build --product $$product || exit 1; done
 	scripts/screenshots-web
 
 test-systemd: release ## The package on a booted systemd, in a container (root; FILTER=… for some)
