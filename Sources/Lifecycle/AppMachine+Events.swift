@@ -160,6 +160,8 @@ extension AppMachine {
         switch phase {
         case .running(let running):
             guard let message = running.edge?.awaiting, !isAwaited(message) else { return }
+            // It may have been about to decline.
+            if message == .didEnterBackground { declinesSnapshot = true }
             advance(into: &actions, now: now)
             walk(into: &actions, now: now)
         case .terminating(let terminating):
@@ -227,6 +229,9 @@ extension AppMachine {
             grant?.pause(from: since, to: now)
             if let clock = backgroundTime?.value.clock {
                 changeBackgroundTime { $0.clock = clock + (now - max(since, clock)) }
+            }
+            if let due = backgroundTime?.value.snapshotDue {
+                changeBackgroundTime { $0.snapshotDue = due + (now - since) }
             }
         }
     }

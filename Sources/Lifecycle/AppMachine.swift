@@ -52,7 +52,7 @@ public struct AppMachine: Sendable {
     /// It is suspended whatever holds it.
     public internal(set) var isForced = false
     /// Whether it wants no snapshot taken until it enters the background again.
-    var declinesSnapshot = false
+    public internal(set) var declinesSnapshot = false
     /// A URL waits to be opened.
     var hasURL = false
 

@@ -237,6 +237,12 @@ public enum Sockets {
         try call { setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size)) }
     }
 
+    /// Has the close of a connection end it at once, so that neither side keeps anything of it (SO_LINGER of no time).
+    public static func resetOnClose(_ socket: Int32) throws(Errno) {
+        var value = linger(l_onoff: 1, l_linger: 0)
+        try call { setsockopt(socket, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size)) }
+    }
+
     /// Bounds how long a blocking socket waits for room (SO_SNDTIMEO); nil: for ever.
     public static func setSendTimeout(_ socket: Int32, _ timeout: Duration?) throws(Errno) {
         let microseconds = max(0, timeout?.microseconds ?? 0)

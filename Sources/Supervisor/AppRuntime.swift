@@ -144,6 +144,8 @@ struct AppExtras {
     var stateNotKeptIn: UInt32?
     /// A snapshot of it that is being taken.
     var snapshotRun: SnapshotRun?
+    /// When the last one began of this stay in the background.
+    var snapshotBegan: Duration?
     /// Its memory is in swap, or on its way there; cleared when it is continued.
     var isPagedOut: Bool?
     /// Why it is told that memory is short: `warning`, `critical` or `limit`.

@@ -124,12 +124,12 @@ enum Happening: String, CaseIterable {
             .chatty, .socketNotBound, .socketBound, .backlogNearlyFull:
             "notice"
         case .asked, .refused: "request"
-        case .keptDown, .asLeft: "goal"
+        case .keptDown, .asLeft, .sleepsAgain: "goal"
         case .advised, .adviceNotTaken, .policyChanged: "policy"
         case .reconfigured, .removed, .configurationRead, .configurationInvalid: "configuration"
         case .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged: "supervisor"
         case .storeChanged: "store"
-        case .woken, .notWoken, .sleepsAgain, .fetched, .fetchPutOff, .wakeStorm: "wake"
+        case .woken, .notWoken, .fetched, .fetchPutOff, .wakeStorm: "wake"
         case .memoryShort, .memoryEnough, .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory: "memory"
         case .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked: "supervisor"
         }

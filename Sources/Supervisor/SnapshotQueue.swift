@@ -21,6 +21,7 @@ final class SnapshotQueue {
 
     /// Begins a run when it is its turn, never at once. It gives its place back by ``leave()``.
     func enter(_ run: SnapshotRun, _ begin: @escaping (SnapshotRun) -> Void) {
+        waiting.removeAll { $0.run == nil }
         waiting.append(Waiting(run: run, begin: begin))
         if underWay < Self.most { nextSoon() }
     }

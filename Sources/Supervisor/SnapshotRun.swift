@@ -15,6 +15,10 @@ final class SnapshotRun {
     private static let mostHead = 64 << 10
     /// Read at a time: others have their turn in between.
     private static let portion = 64 << 10
+    /// The core's deadline comes first.
+    private static let reserve = Duration.seconds(1)
+    /// So long a server has to close the connection after its answer.
+    private static let patience = Duration.milliseconds(250)
 
     private let loop: EventLoop
     private let queue: SnapshotQueue
@@ -22,8 +26,13 @@ final class SnapshotRun {
     private var hasBegun = false
     private var isOver = false
     private var bytes: [UInt8] = []
-    /// Of a server's answer, head and all, once its head is there.
-    private var length: Int?
+    /// Of a server's answer, once its head is there: where its body begins, and where it ends if the server has said so.
+    private var body: Int?
+    private var end: Int?
+    private var scanned = 0
+    private var timer: TimerSource?
+    /// The app shows something new meanwhile.
+    var isOutdated = false
     private var descriptor: Descriptor?
     private var source: IOSource?
     private var command: Descriptor?
@@ -35,12 +44,30 @@ final class SnapshotRun {
         self.completion = completion
     }
 
-    /// Has it made, as soon as it is its turn.
-    func begin(_ source: SnapshotSpecification.Source, for app: AppRuntime, _ supervisor: Supervisor) {
+    /// Has it made when the time is over, as soon as it is its turn then.
+    func begin(
+        _ specification: SnapshotSpecification,
+        after wait: Duration,
+        for app: AppRuntime,
+        _ supervisor: Supervisor
+    ) {
+        guard wait > .zero else { return enter(specification, for: app, supervisor) }
+        timer = try? loop.timer { [weak self, weak app, weak supervisor] in
+            guard let self, let app, let supervisor else { return }
+            self.enter(specification, for: app, supervisor)
+        }
+        timer?.arm(after: wait)
+    }
+
+    private func enter(_ specification: SnapshotSpecification, for app: AppRuntime, _ supervisor: Supervisor) {
+        // The app's own time stands still while it is traced, and so does its deadline: this one is the supervisor's.
+        timer = try? loop.timer { [weak self] in self?.fail("it was not there within its deadline") }
+        timer?.arm(after: specification.deadline + Self.reserve)
         queue.enter(self) { [weak app, weak supervisor] run in
             run.hasBegun = true
             guard let app, let supervisor else { return }
-            switch source {
+            app.snapshotBegan = run.loop.now
+            switch specification.source {
             case .command(let words): run.run(words, for: app, supervisor)
             case .http(let host, let port, let path): run.ask(host, port, path)
             case .file(let path): run.take(file: path, of: supervisor.ownUsers(of: app))
@@ -62,6 +89,8 @@ final class SnapshotRun {
         guard !isOver else { return }
         isOver = true
         if hasBegun { queue.leave() }
+        timer?.cancel()
+        timer = nil
         source?.cancel()
         source = nil
         descriptor = nil
@@ -87,6 +116,8 @@ final class SnapshotRun {
             self.command = pidfd
         } completion: { [weak self] result in
             guard let self, !self.isOver else { return }
+            // What it has left running has nobody else who would end it.
+            if let command = self.command { Pidfd.killGroup(command.raw) }
             self.command = nil
             switch result {
             case .success(.exited(0)):
@@ -128,6 +159,8 @@ final class SnapshotRun {
         do throws(Errno) {
             let address = host == "localhost" ? "127.0.0.1" : host
             let socket = try Sockets.connectTCP(address: address, port: port)
+            // That torpord looked is no use of the app: nothing of the connection stays behind for those who count.
+            try Sockets.resetOnClose(socket.raw)
             descriptor = socket
             source = try loop.watch(socket.raw, .writable) { [weak self] _ in
                 guard let self, let socket = self.descriptor else { return }
@@ -148,41 +181,57 @@ final class SnapshotRun {
             _ = try Descriptor.write(descriptor.raw, Array(head.utf8))
             source = try loop.watch(descriptor.raw, .readable, priority: .last) { [weak self] _ in
                 guard let self else { return }
-                let portion = self.read(place, most: Self.mostBytes + Self.mostHead)
-                if portion == .end || portion == .some && self.isWhole { self.take(place) }
+                switch self.read(place, most: Self.mostBytes + Self.mostHead) {
+                case .none: break
+                case .some: self.look(place)
+                case .end: self.take(place)
+                }
             }
         } catch {
             fail("\(place): \(error)")
         }
     }
 
-    /// Where the head ends and the body begins, as far as that is there.
-    private var body: Int? {
-        let end = Array("\r\n\r\n".utf8)
-        let last = min(bytes.count, Self.mostHead) - end.count
-        guard last >= 0 else { return nil }
-        return (0...last).first { bytes[$0..<($0 + end.count)].elementsEqual(end) }.map { $0 + end.count }
+    /// Looks how far the answer is.
+    private func look(_ place: String) {
+        guard !isOver else { return }
+        findBody()
+        guard let body else {
+            if bytes.count > Self.mostHead { fail("\(place) gives no answer of HTTP") }
+            return
+        }
+        guard let end, bytes.count >= end else {
+            if let end, end - body > Self.mostBytes { fail("\(place) gives more than \(Self.mostBytes >> 20) MiB") }
+            return
+        }
+        // It closes the connection now, as it was asked to: the app is not to fall asleep with that before it.
+        timer = try? loop.timer { [weak self] in self?.take(place) }
+        timer?.arm(after: Self.patience)
     }
 
-    /// Whether as much is there as the server has said; one that does not say it closes the connection.
-    private var isWhole: Bool {
-        if length == nil, let body {
-            let head = String(decoding: bytes[..<body], as: UTF8.self).lowercased().split(whereSeparator: \.isNewline)
-            let said = head.first { $0.hasPrefix("content-length:") }?.dropFirst(15).filter { $0 != " " }
-            length = said.flatMap { Int($0) }.map { min($0, Self.mostBytes) + body } ?? .max
-        }
-        return length.map { bytes.count >= $0 } ?? false
+    private func findBody() {
+        let mark = Array("\r\n\r\n".utf8)
+        let last = min(bytes.count, Self.mostHead) - mark.count
+        guard body == nil, last >= scanned else { return }
+        body = (scanned...last).first { bytes[$0..<($0 + mark.count)].elementsEqual(mark) }.map { $0 + mark.count }
+        scanned = last + 1
+        guard let body else { return }
+        let head = String(decoding: bytes[..<body], as: UTF8.self).lowercased().split(whereSeparator: \.isNewline)
+        let said = head.first { $0.hasPrefix("content-length:") }?.dropFirst(15).filter { $0 != " " && $0 != "\t" }
+        end = said.flatMap { Int($0) }.flatMap { $0 >= 0 && $0 <= Int.max - body ? $0 + body : nil }
     }
 
     /// The whole answer is there.
     private func take(_ place: String) {
         guard !isOver else { return }
         let line = String(decoding: bytes.prefix(12), as: UTF8.self)
+        findBody()
         guard line.hasPrefix("HTTP/1."), let status = Int(line.suffix(3)), let body else {
             return fail("\(place) gives no answer of HTTP")
         }
         guard (200..<300).contains(status) else { return fail("\(place) answers \(status)") }
-        finish(.success(.bytes(Array(bytes[body...]))))
+        guard bytes.count >= end ?? body else { return fail("\(place) breaks off its answer") }
+        finish(.success(.bytes(Array(bytes[body..<(end ?? bytes.count)]))))
     }
 
     // MARK: A file

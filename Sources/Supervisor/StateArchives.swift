@@ -79,8 +79,6 @@ final class StateArchives {
         let completion: (Outcome) -> Void
     }
 
-    /// More at once make no disk faster.
-    private static let mostWorkers = 8
     /// Of one app, waiting or under way.
     private static let mostOfAnApp = 4
     /// Of all apps, in memory.
@@ -89,6 +87,8 @@ final class StateArchives {
     private static let leaving = Duration.milliseconds(100)
 
     private let loop: EventLoop
+    /// More at once make no disk faster.
+    private let mostWorkers: Int
     private let queue = Monitor(Queue())
     private var doorbell: EventCounter?
     private var source: IOSource?
@@ -97,7 +97,7 @@ final class StateArchives {
     private var bytes = 0
     private var answeredAt: Duration?
 
-    init(loop: EventLoop) { self.loop = loop }
+    init(loop: EventLoop, workers: Int = 8) { (self.loop, mostWorkers) = (loop, workers) }
 
     /// Whether no thread of it is in the program.
     var isIdle: Bool { pending.isEmpty && answeredAt.map { loop.now - $0 > Self.leaving } ?? true }
@@ -132,7 +132,7 @@ final class StateArchives {
             bytes += size
             let isNeeded = queue.withLock { queue in
                 queue.waiting.append(job)
-                guard queue.workers < Self.mostWorkers, queue.next != nil else { return false }
+                guard queue.workers < mostWorkers, queue.next != nil else { return false }
                 queue.workers += 1
                 return true
             }

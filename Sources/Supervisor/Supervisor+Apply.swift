@@ -183,6 +183,12 @@ extension Supervisor {
                 app.next = nil
             }
             specificationChanged(app, from: old)
+            // One that is being taken is of the configuration that was.
+            if old.snapshot != app.specification.snapshot, let run = app.snapshotRun {
+                loop.later { [weak self, weak app] in
+                    if let self, let app, app.snapshotRun === run { self.deliver(.snapshotOver, to: app.id) }
+                }
+            }
             if app.isOutdated != wasOutdated { record(app) }
         }
     }

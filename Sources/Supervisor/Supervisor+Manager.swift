@@ -232,7 +232,8 @@ extension Supervisor {
         let archives = archives(of: app)
         status.archive = archives.found.map(ArchiveInfo.init)
         status.archiveAside = archives.foundAside.map(ArchiveInfo.init)
-        status.snapshot = snapshots(of: app).snapshot?.info
+        let folder = snapshots(of: app)
+        status.snapshot = snapshotFolders.takesAway(folder) ? nil : folder.snapshot?.info
         status.sockets = sockets.sockets(of: app).map(\.info)
         status.cgroup = app.tree?.cgroupPath
         let profile = profileText(app)

@@ -313,6 +313,7 @@ extension Supervisor {
     }
 
     private func goOn(_ app: AppRuntime) {
+        removeDeclinedSnapshot(of: app)
         let machine = coordinator.machine(app.id)
         let undone = app.undone
         app.undone = []

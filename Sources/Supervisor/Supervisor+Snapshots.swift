@@ -17,26 +17,47 @@ extension Supervisor {
 
     // MARK: Those that the configuration says
 
-    /// Takes one, or begins anew.
-    func takeSnapshot(_ app: AppRuntime) {
+    /// Takes one. While one is being taken another is only remembered: an app that shows something new all the time is
+    /// seen now and then, and starts no more than one a second.
+    ///
+    /// - Parameter isAnother: it follows on one that was outdated when it was there, and nothing follows on it.
+    func takeSnapshot(_ app: AppRuntime, isAnother: Bool = false) {
         guard let specification = app.specification.snapshot else { return snapshotIsOver(app) }
+        if let run = app.snapshotRun {
+            run.isOutdated = true
+            return
+        }
         let run = SnapshotRun(loop, snapshotQueue) { [weak self, weak app] outcome in
             guard let self, let app else { return }
+            let isOutdated = !isAnother && app.snapshotRun?.isOutdated ?? false
             app.snapshotRun = nil
             switch outcome {
+            case .success(.file(let name, let directory, let owners)):
+                // It is read where disks are waited for; until then it is to be as it was in the background.
+                return self.keepSnapshot(.file(name: name, directory: directory, owners: owners), of: app) { _ in
+                    self.snapshotIsOver(app)
+                }
             case .success(let content): self.keepSnapshot(content, of: app)
             case .failure(let trouble): self.noteNoSnapshot(app, trouble.description)
             }
+            if isOutdated { return self.takeSnapshot(app, isAnother: true) }
             // The disk may take its time: the app need not.
             self.snapshotIsOver(app)
         }
         app.snapshotRun = run
-        run.begin(specification.source, for: app, self)
+        let wait = app.snapshotBegan.map { $0 + Self.betweenSnapshots - loop.now } ?? .zero
+        run.begin(specification, after: wait, for: app, self)
     }
+
+    /// So long after the last one the next one begins at the soonest.
+    private static let betweenSnapshots = Duration.seconds(1)
 
     /// The machine waits for one no more: it has left the background, declined, or the time is up.
     func checkSnapshot(_ app: AppRuntime) {
-        if app.snapshotRun != nil, !coordinator.machine(app.id).awaitsSnapshot { app.snapshotRun = nil }
+        guard !coordinator.machine(app.id).awaitsSnapshot else { return }
+        app.snapshotRun = nil
+        // The next stay in the background is another one.
+        if coordinator.machine(app.id).state != .background { app.snapshotBegan = nil }
     }
 
     private func snapshotIsOver(_ app: AppRuntime) { deliver(.snapshotOver, to: app.id) }
@@ -56,7 +77,8 @@ extension Supervisor {
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
     ) {
         let machine = coordinator.machine(app.id)
-        guard machine.state == .background || machine.transition == .enteringBackground else {
+        let isSettled = machine.transition != .enteringForeground && machine.transition != .terminating
+        guard machine.awaitedMessage == .didEnterBackground || machine.state == .background && isSettled else {
             let sentence = "a snapshot is of an app in the background, and \(app.name) is \(machine.state.rawValue)"
             return completion(.failure(.refused(sentence)))
         }
@@ -84,7 +106,7 @@ extension Supervisor {
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void = { _ in }
     ) {
         let incarnation = coordinator.machine(app.id).incarnation
-        stateArchives.ask(.saveSnapshot(content, incarnation: incarnation), in: snapshots(of: app)) {
+        snapshotFolders.ask(.saveSnapshot(content, incarnation: incarnation), in: snapshots(of: app)) {
             [weak self, weak app] outcome in
             if let self, let app {
                 switch outcome {
@@ -111,9 +133,9 @@ extension Supervisor {
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void = { _ in }
     ) {
         let folder = snapshots(of: app)
-        guard File.exists(folder.path) || stateArchives.isBusy(folder) else { return completion(.success(0)) }
+        guard File.exists(folder.path) || snapshotFolders.isBusy(folder) else { return completion(.success(0)) }
         let name = app.name
-        stateArchives.ask(.remove, in: folder) { [weak self] outcome in
+        snapshotFolders.ask(.remove, in: folder) { [weak self] outcome in
             if case .failure(let failure) = outcome {
                 self?.log.warning("the snapshot of \(name) cannot be removed: \(failure)")
             }
@@ -124,6 +146,23 @@ extension Supervisor {
     /// What clients get of it, one part at a time.
     func sendSnapshot(of app: AppRuntime, at offset: Int64, _ reply: Reply) {
         let folder = snapshots(of: app)
+        guard !snapshotFolders.takesAway(folder) else { return reply.send(SnapshotPart(nil).json) }
         snapshotReads.ask({ folder.snapshotPart(at: UInt64(clamping: offset)).json }) { reply.send($0) }
+    }
+
+    // MARK: What should not be there
+
+    /// What the app declined before this torpord began goes, whether the last one came to that or not.
+    func removeDeclinedSnapshot(of app: AppRuntime) {
+        let machine = coordinator.machine(app.id)
+        if machine.isAlive, machine.declinesSnapshot { removeSnapshot(of: app) }
+    }
+
+    /// Apps that have left the configuration while there was no torpord, or one that died too soon, leave theirs behind.
+    func removeStrangeSnapshots() {
+        let path = runtime.state + "/snapshots"
+        for name in (try? File.list(path)) ?? [] where coordinator.id(of: name) == nil {
+            snapshotFolders.ask(.remove, in: ArchiveFolder(path: path + "/" + name)) { _ in }
+        }
     }
 }

@@ -80,6 +80,8 @@ public final class Supervisor {
     let profiles = ProfileQueue()
     /// What apps saved of themselves.
     private(set) lazy var stateArchives = StateArchives(loop: loop)
+    /// Their own, so that no app waits with its state behind the pictures of others.
+    private(set) lazy var snapshotFolders = StateArchives(loop: loop, workers: 2)
     /// How many snapshots are taken at once.
     private(set) lazy var snapshotQueue = SnapshotQueue(loop)
     /// Reads snapshots for clients.
@@ -305,6 +307,7 @@ public final class Supervisor {
         recovery.endsWhatIsFound = false
         perform(coordinator.launch(first, now: loop.now))
         suspendAsBefore(first)
+        removeStrangeSnapshots()
         note(
             .started,
             text: "torpord \(Supervisor.version) supervises \(Self.count(apps.count, "app")), control socket "

@@ -77,7 +77,12 @@ import Varlink
         try withRecovery(Delegates.head + Self.taken, files: files, loss: .killed) { daemon in
             try daemon.done(.start, "web")
             try daemon.done(.background, "web")
+            // As if torpord had died before the one from before was gone.
+            try daemon.eventually("there is none") { daemon.snapshotFiles().isEmpty }
+            try File.makeDirectories(daemon.directory + "/s/snapshots/web")
+            try File.write(daemon.directory + "/s/snapshots/web/1.text", "secret")
             try daemon.lose(.killed)
+            try daemon.eventually("it goes") { daemon.snapshotFiles().isEmpty }
             try daemon.done(.suspend, "web")
             try daemon.done(.resume, "web")
             #expect(try daemon.snapshot() == nil && daemon.snapshotFiles().isEmpty)

@@ -49,6 +49,49 @@ import Varlink
         }
     }
 
+    @Test("What belongs to no app, or to one that declined, is gone when torpord begins")
+    func strange() throws {
+        let toml = Pictured.head.replacingOccurrences(of: "web", with: "shown") + Pictured.shell("echo shown")
+        try withDaemon(toml) { daemon in
+            try daemon.waitFor("shown", "active")
+            try daemon.done(.suspend, "shown")
+            try daemon.waitForSnapshot("shown\n", of: "shown")
+            let folder = daemon.directory + "/s/snapshots/gone"
+            try File.makeDirectories(folder)
+            try File.write(folder + "/1.text", "old")
+            try daemon.stop()
+            try daemon.startAgain()
+            try daemon.eventually("nothing is left of it") { !File.exists(folder + "/1.text") }
+            #expect(try daemon.snapshotText("shown") != nil)
+        }
+    }
+
+    @Test("An app that shows something new all the time is seen now and then, and sleeps all the same")
+    func restless() throws {
+        let script = Scripts.python + "\"@D/restless.py\"]\nready = \"notify\"\n"
+        let source = """
+            from tp import *
+            notify("READY=1")
+            while True:
+                notify("X_TORPOR_SNAPSHOT=1")
+                time.sleep(0.01)
+            """
+        let toml = "[apps.web]\n" + script + Pictured.shell("echo >>@D/times; echo seen")
+        try withDaemon(toml, files: ["restless.py": source]) { daemon in
+            try daemon.waitFor("web", "active")
+            try daemon.done(.background, "web")
+            try daemon.waitForSnapshot("seen\n")
+            try daemon.eventually("three are taken") {
+                (try? File.readString(daemon.directory + "/times").count) ?? 0 >= 3
+            }
+            let events = try daemon.events("web").filter { $0.text.hasPrefix("gave a snapshot") }
+            let apart = zip(events, events.dropFirst()).map { $1.at - $0.at }
+            // Each begins a second after the one before; what it takes is not the same each time.
+            #expect(apart.allSatisfy { $0 > 500_000 }, "\(apart)")
+            try daemon.done(.suspend, "web")
+        }
+    }
+
     @Test("Where two are found the newer one counts; what is none is none")
     func files() throws {
         try withDaemon(Pictured.head) { daemon in

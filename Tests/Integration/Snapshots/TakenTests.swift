@@ -161,6 +161,8 @@ import Varlink
                         # It says how much it is, and keeps the connection.
                         self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\nkept")
                         time.sleep(1000)
+                    if self.path == "/torn":
+                        return self.wfile.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 400\\r\\n\\r\\ntorn")
                     self.send_response(200 if self.path == "/last?x=1" else 404)
                     self.end_headers()
                     self.wfile.write(b"served " + self.path.encode())
@@ -198,6 +200,12 @@ import Varlink
             #expect(try daemon.refusedSnapshots() == ["http://localhost:\(port)/nothing answers 404"])
             try daemon.eventually("it is told") { try !daemon.refusedSnapshots("filed").isEmpty }
             #expect(try daemon.refusedSnapshots("filed").last?.contains("links are not followed") == true)
+            #expect(try daemon.snapshotText() == "served /last?x=1")
+            try daemon.apply(toml("/torn", "shown"))
+            try daemon.done(.foreground, "web")
+            try daemon.done(.suspend, "web")
+            try daemon.eventually("it is told") { try daemon.refusedSnapshots().count == 2 }
+            #expect(try daemon.refusedSnapshots().last == "http://localhost:\(port)/torn breaks off its answer")
             #expect(try daemon.snapshotText() == "served /last?x=1")
             try daemon.apply(toml("/kept", "shown"))
             try daemon.done(.foreground, "web")
