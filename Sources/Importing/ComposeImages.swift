@@ -19,7 +19,7 @@ enum ComposeImages {
 
     /// The program of an image such as `docker.io/library/mysql:8.0`; nil for one that is not known.
     static func program(of image: String) -> String? {
-        let parts = image.split(separator: "@", maxSplits: 1)[0].split(separator: "/")
+        let parts = image.prefix { $0 != "@" }.split(separator: "/")
         guard let last = parts.last, let name = last.split(separator: ":").first else { return nil }
         guard publishers.contains(parts.dropLast().joined(separator: "/")) else { return nil }
         return programs[String(name)]

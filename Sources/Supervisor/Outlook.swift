@@ -55,19 +55,30 @@ extension Supervisor {
         var seen: Set<UInt32> = []
         var addresses: [String] = []
         for pid in tree.quickMembers() {
-            guard let pidfd = try? Identity(of: pid).open(),
-                let reading = try? SocketCopyReading(pid, pidfd: pidfd, seen: seen, most: 256)
-            else { continue }
-            let isWhole = (try? reading.read(until: end)) ?? false
-            for copy in reading.copies {
-                if copy.facts.listens, !given.contains(copy.inode), !addresses.contains(copy.facts.local) {
-                    addresses.append(copy.facts.local)
-                }
-                copy.descriptor.close()
-            }
-            seen = reading.seen
-            if !isWhole { break }
+            listen(pid, given, &seen, &addresses, until: end)
+            if Clock.monotonic() >= end { break }
         }
         return addresses.sorted()
+    }
+
+    /// Adds where one process listens. One that may not be looked into adds nothing.
+    private func listen(
+        _ pid: Int32,
+        _ given: Set<UInt32>,
+        _ seen: inout Set<UInt32>,
+        _ addresses: inout [String],
+        until end: Duration
+    ) {
+        guard let pidfd = try? Identity(of: pid).open(),
+            let reading = try? SocketCopyReading(pid, pidfd: pidfd, seen: seen, most: 256)
+        else { return }
+        _ = try? reading.read(until: end)
+        for copy in reading.copies {
+            if copy.facts.listens, !given.contains(copy.inode), !addresses.contains(copy.facts.local) {
+                addresses.append(copy.facts.local)
+            }
+            copy.descriptor.close()
+        }
+        seen = reading.seen
     }
 }

@@ -30,6 +30,7 @@ final class SnapshotRun {
     private var body: Int?
     private var end: Int?
     private var scanned = 0
+    private var isClosing = false
     private var timer: TimerSource?
     /// The app shows something new meanwhile.
     var isOutdated = false
@@ -204,6 +205,8 @@ final class SnapshotRun {
             if let end, end - body > Self.mostBytes { fail("\(place) gives more than \(Self.mostBytes >> 20) MiB") }
             return
         }
+        guard !isClosing else { return }
+        isClosing = true
         // It closes the connection now, as it was asked to: the app is not to fall asleep with that before it.
         timer = try? loop.timer { [weak self] in self?.take(place) }
         timer?.arm(after: Self.patience)

@@ -32,7 +32,7 @@ struct ComposeTests {
 
     @Test(
         "options of other images, or behind an entry point of their own, are not",
-        arguments: ["me/mysql", "host:5000/redis"]
+        arguments: ["me/mysql", "host:5000/redis", "", "@", "/:"]
     )
     func unknownImages(image: String) throws {
         let found = try Imported("compose.yaml", "services:\n  web: {image: \"\(image)\", command: [\"--a\"]}\n")

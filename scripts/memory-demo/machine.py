@@ -2,6 +2,7 @@
 import ctypes
 import os
 import subprocess
+import threading
 import time
 
 MCL_CURRENT, MCL_FUTURE = 1, 2
@@ -34,6 +35,8 @@ class SmallMachine:
                 stdin=subprocess.PIPE, stdout=said, stderr=errors,
             )
         # Who watches must not wait for memory itself.
+        # What is locked is there from the beginning on, the stacks of threads too: they are not to be what is missing.
+        threading.stack_size(512 << 10)
         libc.mlockall(MCL_CURRENT | MCL_FUTURE)
         try:
             wait_until(60, lambda: self.words("ready") or self.process.poll() is not None)
@@ -77,7 +80,12 @@ class Container:
                 # Its filter of system calls would take from the apps what they may do on a machine.
                 env=dict(os.environ, SYSTEMD_SECCOMP="0"),
             )
-        words = self.process.stdout.readline().split()
+        try:
+            words = self.process.stdout.readline().split()
+        except BaseException:
+            self.process.stdin.close()
+            self.process.wait()
+            raise
         if len(words) != 3 or words[0] != "ready":
             self.process.stdin.close()
             self.process.wait()

@@ -26,7 +26,7 @@ struct Manager {
         try self.init(socket: socket, patience: patience) {
             guard !isTold, isVerbose || ThisProcess.isTerminal(2) else { return }
             isTold = true
-            ThisProcess.complain("torpor: the supervisor is being replaced: waiting for the next one")
+            Waiting.complain("torpor: the supervisor is being replaced: waiting for the next one")
         }
     }
 

@@ -118,6 +118,6 @@ struct ManyLogs {
 
     private static func complain(_ failure: Failure, _ app: String) {
         guard let message = failure.message else { return }
-        ThisProcess.complain(Terminal.harmless("torpor: " + (message.contains(app) ? message : "\(app): \(message)")))
+        Waiting.complain(Terminal.harmless("torpor: " + (message.contains(app) ? message : "\(app): \(message)")))
     }
 }

@@ -21,14 +21,17 @@ final class Progress {
     }
 }
 
-/// Says on a terminal what is waited for, and how long it has been, once that is more than half a second.
+/// Says on a terminal what is waited for, and how long it has been, once that is more than half a second. There is one
+/// line for it: of several that wait, the one that came to it first has it.
 final class Waiting: Sendable {
-    private struct State {
-        var isOver = false
-        let progress: Progress
+    private struct Row {
+        var owner: ObjectIdentifier?
+        let progress = Progress(isShown: true)
     }
 
-    private let state: Monitor<State>
+    private static let row = Monitor(Row())
+
+    private let isOver = Monitor(false)
     private let isShown: Bool
 
     private static let silence = Duration.milliseconds(500)
@@ -37,44 +40,53 @@ final class Waiting: Sendable {
     /// Begins; `isShown` false for one that says nothing.
     init(for text: String, isShown: Bool = true) {
         self.isShown = isShown && ThisProcess.isTerminal(2)
-        state = Monitor(State(progress: Progress(isShown: isShown)))
         guard self.isShown else { return }
         let began = Clock.monotonic()
-        let state = state
+        let owner = ObjectIdentifier(self)
+        let isOver = isOver
         // Whoever cannot have a thread hears nothing.
         try? WorkerThread.start(named: "waiting") {
             var next = began + Self.silence
-            while state.wait(until: next, for: { state, _ in state.isOver ? true : nil }) == nil {
+            while isOver.wait(until: next, for: { isOver, _ in isOver ? true : nil }) == nil {
                 let now = Clock.monotonic()
                 let line = Self.line(text, Times.duration(seconds: (now - began).inSeconds))
-                state.withLock { state in if !state.isOver { state.progress.show(line) } }
+                isOver.withLock { isOver in if !isOver { Self.show(line, owner) } }
                 next = now + Self.interval
             }
-        }
-    }
-
-    /// A line of its own above that.
-    func say(_ line: String) {
-        guard isShown else { return ThisProcess.complain(line) }
-        state.withLock { state in
-            state.progress.clear()
-            ThisProcess.complain(line)
         }
     }
 
     /// It is over. To be called before anything else is written.
     func end() {
         guard isShown else { return }
-        state.withLock { state in
-            state.isOver = true
-            state.progress.clear()
+        isOver.withLock { $0 = true }
+        isOver.wake()
+        Self.row.withLock { row in
+            guard row.owner == ObjectIdentifier(self) else { return }
+            row.progress.clear()
+            row.owner = nil
         }
-        state.wake()
+    }
+
+    /// Writes a line of its own to standard error, above the one of somebody who waits.
+    static func complain(_ line: String) {
+        row.withLock { row in
+            row.progress.clear()
+            ThisProcess.complain(line)
+        }
+    }
+
+    private static func show(_ line: String, _ owner: ObjectIdentifier) {
+        row.withLock { row in
+            guard row.owner == nil || row.owner == owner else { return }
+            row.owner = owner
+            row.progress.show(line)
+        }
     }
 
     /// What is waited for, and the time, in what one line of the terminal holds.
     private static func line(_ text: String, _ time: String) -> String {
-        let room = (TerminalDevice.size(2)?.columns ?? 80) - time.count - 5
+        let room = (Terminal.columns(of: 2) ?? 80) - time.count - 5
         return (text.count > room ? text.prefix(max(0, room - 1)) + "…" : text) + " … " + time
     }
 }

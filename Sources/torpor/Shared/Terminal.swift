@@ -27,7 +27,9 @@ enum Terminal {
 
     /// The same of another descriptor.
     static func columns(of descriptor: Int32) -> Int? {
-        ThisProcess.isTerminal(descriptor) ? TerminalDevice.size(descriptor)?.columns : nil
+        // Some terminals do not know, and say 0.
+        ThisProcess.isTerminal(descriptor)
+            ? TerminalDevice.size(descriptor).flatMap { $0.columns > 0 ? $0.columns : nil } : nil
     }
 
     /// The text in lines of so many columns, broken between words; those after the first begin at the column behind

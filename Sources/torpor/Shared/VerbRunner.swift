@@ -42,7 +42,7 @@ enum VerbRunner {
         ) { progress in
             guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
             // A new supervisor tells again where it finds the app.
-            if step != last { waiting.say(Terminal.harmless(Self.line(step))) }
+            if step != last { Waiting.complain(Terminal.harmless(Self.line(step))) }
             last = step
         }
         waiting.end()

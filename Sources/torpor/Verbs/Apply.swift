@@ -58,7 +58,7 @@ struct Apply: ParsableCommand {
             onError: invalid
         ) { progress in
             guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            waiting.say(Terminal.harmless(VerbRunner.line(step)))
+            Waiting.complain(Terminal.harmless(VerbRunner.line(step)))
         }
         waiting.end()
         guard let reply else {
@@ -84,7 +84,7 @@ struct Apply: ParsableCommand {
             )
         else { return nil }
         if options.json { Output.document(["ok": false, "diagnostics": .array(list.map(\.json))]) }
-        for diagnostic in list { ThisProcess.complain(Terminal.harmless(Self.text(diagnostic))) }
+        for diagnostic in list { Waiting.complain(Terminal.harmless(Self.text(diagnostic))) }
         let errors = list.count { $0.severity == "error" }
         return Failure(
             status: .usage,
