@@ -24,6 +24,19 @@ public enum TerminalDevice {
         guard (try? call { tlx_terminal_size(descriptor, &rows, &columns) }) != nil else { return nil }
         return (Int(rows), Int(columns))
     }
+
+    /// Whether this process is in the foreground of the terminal; in the background the terminal is somebody else's, and
+    /// the kernel stops those that change its settings.
+    public static func isForeground(_ descriptor: Int32) -> Bool { tcgetpgrp(descriptor) == getpgrp() }
+
+    /// Returns when this process is in the foreground of the terminal: in the background it is stopped, as any that wants
+    /// the terminal is. To be called while signals still act, since what is stopped here reads none. Errors: EIO where
+    /// nobody could bring it to the foreground, ENOTTY.
+    public static func waitForForeground(_ descriptor: Int32) throws(Errno) {
+        var settings = termios()
+        _ = try call { tcgetattr(descriptor, &settings) }
+        _ = try call { tcsetattr(descriptor, TCSANOW, &settings) }
+    }
 }
 
 /// The signals that a terminal sends to what runs on it, and SIGTERM, as something to read: none of them acts by itself
@@ -60,6 +73,10 @@ public final class TerminalSignals {
 
     /// Stops this process, as SIGTSTP does; returns when it was continued.
     public static func stop() { tlx_take_signal(SIGTSTP) }
+
+    /// Stops this process, as SIGTTOU does to one that wants the terminal from the background; returns when it was
+    /// continued, and at once where nobody could do that.
+    public static func stopInBackground() { tlx_take_signal(SIGTTOU) }
 
     /// Ends this process by the signal, so that whoever waits for it is told so.
     public static func end(by number: Int32) { tlx_take_signal(number) }

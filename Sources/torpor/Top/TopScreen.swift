@@ -51,19 +51,25 @@ final class TopScreen {
 
     deinit { close() }
 
+    /// Whether the terminal is this process's now. In the background it is the shell's, which has set it as it wants it;
+    /// whoever touches it there is stopped, deaf to SIGTERM too.
+    var isForeground: Bool { TerminalDevice.isForeground(0) }
+
     /// Gives the terminal back; once is enough.
     func close() {
         guard isOpen else { return }
         isOpen = false
+        guard isForeground else { return }
         curs_set(1)
         endwin()
     }
 
     /// Gives the terminal back for a while; the next picture takes it again.
     func leave() {
+        shown = nil
+        guard isForeground else { return }
         curs_set(1)
         endwin()
-        shown = nil
     }
 
     /// Has the next picture be written as a whole: others may have written to the terminal, or changed it.

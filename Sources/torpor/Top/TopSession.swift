@@ -90,6 +90,7 @@ final class TopSession {
         let inbox: TopInbox
         let poller: Poller
         do throws(Errno) {
+            try TerminalDevice.waitForForeground(0)
             signals = try TerminalSignals()
             inbox = try TopInbox()
             poller = try Poller()
@@ -222,7 +223,9 @@ final class TopSession {
         case .stop:
             screen.leave()
             TerminalSignals.stop()
-        case .resumed: screen.redraw()
+        case .resumed:
+            guard screen.isForeground else { return TerminalSignals.stopInBackground() }
+            screen.redraw()
         case .resized, .end: break
         }
         model.size = screen.size()

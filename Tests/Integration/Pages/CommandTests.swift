@@ -143,7 +143,8 @@ import Testing
                     .replacingOccurrences(of: "--record ", with: "--record new-")
                 line = torpor + line.dropFirst("torpor".count)
                 let goesOn = Self.goesOn(command)
-                if goesOn { line = "timeout -s INT 0.4 \(line)" }
+                // Without --foreground it would run in the background of the terminal, where what wants it is stopped.
+                if goesOn { line = "timeout --foreground -s INT 0.4 \(line)" }
                 if command.hasPrefix("torpor top"), goesOn { line = "TERM=xterm script -qec '\(line)' /dev/null" }
                 if command.hasPrefix("torpor snapshot ") {
                     line = "\(torpor) background web kiosk && \(torpor) suspend web kiosk && \(line)"

@@ -192,6 +192,39 @@ import TorporAPI
         }
     }
 
+    @Test("in the background it stops, as what wants the terminal does, and SIGTERM ends it there")
+    func background() throws {
+        let stopped = "until jobs -s | grep -q top; do sleep 0.01; done"
+        try Self.withScreen { daemon, screen in
+            func expectEnd(_ pid: Int32) throws {
+                try screen.type("kill %1")
+                try screen.waitFor("its end") { _ in !Truth.isAlive(pid) }
+                // The shell tells by what when it prompts the next time.
+                try screen.press("Enter")
+                try screen.waitFor("Terminated")
+            }
+            try screen.waitFor("● active", of: "web")
+            // Stopped, sent to the background, where it stops again, and ended: with the shell's terminal untouched.
+            try screen.press("C-z")
+            try screen.waitFor("Stopped")
+            try screen.type("bg; \(stopped); echo again:$?")
+            try screen.waitFor("again:0")
+            let first = try screen.top()
+            try expectEnd(first)
+            // Begun in the background: it has not touched the terminal when it stops.
+            try screen.type("clear; \(Built.path("torpor")) top & \(stopped); echo now:$?")
+            try screen.waitFor("now:0")
+            let second = try screen.top()
+            try screen.type("fg")
+            try screen.waitFor("● active", of: "web")
+            try screen.press("C-z")
+            try screen.waitFor("Stopped")
+            try expectEnd(second)
+            try screen.type("stty -a | grep -o ' echo ' | head -1")
+            try screen.waitFor("echo") { $0.contains(" echo") }
+        }
+    }
+
     @Test("a torpord that is killed and comes back is said, and the screen goes on by itself")
     func replaced() throws {
         try Self.withScreen { daemon, screen in
