@@ -14,6 +14,7 @@
     file(charts_js, "charts.js", SCRIPT) \
     file(dom_js, "dom.js", SCRIPT) \
     file(events_js, "events.js", SCRIPT) \
+    file(face_js, "face.js", SCRIPT) \
     file(format_js, "format.js", SCRIPT) \
     file(graph_js, "graph.js", SCRIPT) \
     file(keys_js, "keys.js", SCRIPT) \
@@ -53,6 +54,9 @@ static const unsigned char dom_js[] = {
 };
 static const unsigned char events_js[] = {
 #embed "assets/events.js"
+};
+static const unsigned char face_js[] = {
+#embed "assets/face.js"
 };
 static const unsigned char format_js[] = {
 #embed "assets/format.js"

@@ -151,7 +151,11 @@ struct AppDraft {
 extension AppSpecification {
     /// Puts an instance's number where `%i` stands.
     fileprivate mutating func substitute(_ number: String) {
-        exec = exec.map { $0.replacing("%i", with: number) }
+        func put(_ text: String) -> String { text.replacing("%i", with: number) }
+        exec = exec.map(put)
+        presentation.title = presentation.title.map(put)
+        presentation.titles = presentation.titles.mapValues(put)
+        presentation.icon = presentation.icon.map(put)
         settings.value.substitute(number)
     }
 }

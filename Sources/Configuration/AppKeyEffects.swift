@@ -33,6 +33,23 @@ enum AppKeyEffects {
             copy: { $0.limits = $1.limits }
         ),
         .value("tags", \.tags, .live),
+        AppKey(
+            name: "title",
+            effect: { _, _ in .live },
+            isSame: {
+                $0.presentation.title == $1.presentation.title && $0.presentation.titles == $1.presentation.titles
+            },
+            written: { specification in
+                var titles = specification.presentation.titles
+                titles[""] = specification.presentation.title
+                return titles
+            },
+            copy: { specification, new in
+                specification.presentation.title = new.presentation.title
+                specification.presentation.titles = new.presentation.titles
+            }
+        ),
+        .value("icon", \.presentation.icon, .live),
         // Names say which instance it is: another number of them is other apps.
         AppKey(
             name: "instances",

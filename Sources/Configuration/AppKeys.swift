@@ -32,6 +32,10 @@ enum AppKeys {
             draft.specification.limits.sort { $0.name < $1.name }
         },
         .value("tags", \.specification.tags, Read.texts),
+        AppKey("title") { context, node, draft in
+            TitleReader.read(context, node, into: &draft.specification.presentation)
+        },
+        .optional("icon", \.specification.presentation.icon, Read.path),
         .optional("instances", \.instances, Read.integer(1...1_000)),
     ]
 

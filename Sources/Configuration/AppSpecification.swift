@@ -18,12 +18,19 @@ public struct AppSpecification: Sendable, Hashable {
     public var sockets: [SocketSpecification] = []
     private static let usual = Shared(AppSettings())
     @usableFromInline var settings: Shared<AppSettings>
+    private var presented: Shared<AppPresentation>?
 
     /// An app of which only the name is known.
     public init(name: String) {
         self.name = name
         self.template = name
         settings = Self.usual
+    }
+
+    /// What people see of it beside its name.
+    public var presentation: AppPresentation {
+        get { presented?.value ?? AppPresentation() }
+        set { presented = newValue == AppPresentation() ? nil : Shared(newValue) }
     }
 
     /// One of ``AppSettings``.

@@ -29,6 +29,18 @@ enum MachineHints {
         origin.warning("there is no \(quoted(name)) in \(Path.folder(path)) now\(hint)")
     }
 
+    /// A picture that is not in its folder.
+    static func checkIcon(_ app: AppSpecification, _ draft: AppDraft, _ system: ConfigurationSystem) {
+        guard let icon = app.presentation.icon else { return }
+        let name = icon.split(separator: "/").last.map(String.init) ?? icon
+        let names = system.names(Path.folder(icon)) ?? []
+        guard !names.contains(name) else { return }
+        draft.warning(
+            "icon",
+            "there is no \(quoted(name)) in \(Path.folder(icon)) now\(Nearest.hint(name, among: names))"
+        )
+    }
+
     /// An argument that names a file beside the configuration, of an app that begins in /.
     static func checkDirectory(_ draft: AppDraft, _ system: ConfigurationSystem) {
         guard draft.specification.directory == nil else { return }

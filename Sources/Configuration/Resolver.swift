@@ -17,7 +17,9 @@ struct Resolver {
             checkAccounts(draft)
             checkKeepAlive(draft)
             MachineHints.checkDirectory(draft, system)
-            expanded[name] = draft.expanded()
+            let apps = draft.expanded()
+            if let app = apps.first { MachineHints.checkIcon(app, draft, system) }
+            expanded[name] = apps
         }
         let instances = expanded.mapValues { $0.map(\.name) }
         var apps: [AppSpecification] = []

@@ -29,6 +29,10 @@ struct SystemdService {
     func read(into program: inout ImportedProgram) {
         kind(&program)
         guard program.isTranslated else { return }
+        // Longer ones are sentences, and no loss.
+        if let title = unit.value("Unit", "Description").map(text.expanded), title.count <= 80 {
+            program["title"] = .string(title)
+        }
         environment(&program)
         guard commands(&program) else { return }
         place(&program)

@@ -63,6 +63,7 @@ extension Supervisor {
                 let chosen = one ?? selection.apps
                 reply.send(Replies.reports(chosen.flatMap(\.reports).sorted { $0.at > $1.at }))
             case .snapshot(let name, let offset): sendSnapshot(of: try selection.one(name), at: offset, reply)
+            case .icon(let name): sendIcon(of: try selection.one(name), reply)
             case .doctor: reply.send(Replies.doctor(Doctor(self).checks()))
             case .policies: policies(reply)
             case .reloadPolicy(let name): reloadPolicy(name, reply)
@@ -168,7 +169,8 @@ extension Supervisor {
     private func summary(_ app: AppRuntime) -> AppSummary {
         let machine = coordinator.machine(app.id)
         let isAlive = app.tree != nil
-        return AppSummary(
+        let presentation = app.specification.presentation
+        var summary = AppSummary(
             name: app.name,
             state: machine.state.rawValue,
             transition: machine.transition?.rawValue,
@@ -187,6 +189,29 @@ extension Supervisor {
                 max(0, ($0.at - loop.now).microseconds / 1000)
             }
         )
+        (summary.title, summary.titles) = (presentation.title, presentation.titles)
+        summary.icon = presentation.icon
+        return summary
+    }
+
+    /// The picture that the configuration names; disks are waited for beside the loop.
+    private func sendIcon(of app: AppRuntime, _ reply: Reply) {
+        guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
+        snapshotReads.ask({ Self.icon(path).json }) { reply.send($0) }
+    }
+
+    private nonisolated static func icon(_ path: String) -> AppIcon {
+        do throws(Errno) {
+            // A pipe would be waited for.
+            let file = try File.open(path, [.read, .nonBlocking])
+            guard try File.status(descriptor: file.raw).kind == .regular else {
+                return AppIcon(trouble: "\(path) is not a regular file")
+            }
+            return AppIcon(content: try File.read(descriptor: file.raw, limit: AppIcon.mostBytes))
+        } catch {
+            let why = error == .fileTooLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)"
+            return AppIcon(trouble: "\(path) cannot be read: \(why)")
+        }
     }
 
     private var graph: [GraphNode] {

@@ -66,6 +66,12 @@ public struct AppSummary: Hashable, Sendable {
     public var holds: [String]
     /// Milliseconds until it is started again, while a restart waits for its delay.
     public var nextRestartMilliseconds: Int64?
+    /// What people call it, in all languages that are not in ``titles``.
+    public var title: String?
+    /// What people call it, by language tag in lower case.
+    public var titles: [String: String] = [:]
+    /// The file of its picture, whose content ``AppIcon`` is.
+    public var icon: String?
 
     /// Makes one from its parts.
     public init(
@@ -123,6 +129,9 @@ public struct AppSummary: Hashable, Sendable {
         lastExit = if let exit = fields["last_exit"] { try LastExit(json: exit) } else { nil }
         holds = try fields.strings("holds")
         nextRestartMilliseconds = try fields.optionalInt("next_restart_ms")
+        title = try fields.optionalString("title")
+        titles = try fields.strings(byName: "titles")
+        icon = try fields.optionalString("icon")
     }
 
     /// It as an object.
@@ -145,6 +154,9 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "last_exit", value: lastExit?.json ?? .null),
             .init(name: "holds", value: .strings(holds)),
             .init(name: "next_restart_ms", value: .optional(nextRestartMilliseconds)),
+            .init(name: "title", value: .optional(title)),
+            .init(name: "titles", value: .strings(titles)),
+            .init(name: "icon", value: .optional(icon)),
         ])
     }
 }

@@ -14,7 +14,8 @@ public enum ManagerInterface {
         # How an app's last run ended: reason as in the documentation, exit code or the name of the signal.
         type LastExit (reason: string, code: ?int, signal: ?string, at: ?int)
 
-        # One app, as "torpor list" shows it.
+        # One app, as "torpor list" shows it. title is what people call it, titles the same by language (BCP 47, in lower
+        # case), icon the file of its picture.
         type App (
           name: string,
           state: string,
@@ -30,7 +31,10 @@ public enum ManagerInterface {
           status: ?string,
           last_exit: ?LastExit,
           holds: []string,
-          next_restart_ms: ?int
+          next_restart_ms: ?int,
+          title: ?string,
+          titles: [string]string,
+          icon: ?string
         )
 
         # One process of an app; state is the letter of /proc/PID/stat.
@@ -150,6 +154,9 @@ public enum ManagerInterface {
           last_exit: ?LastExit,
           holds: []string,
           next_restart_ms: ?int,
+          title: ?string,
+          titles: [string]string,
+          icon: ?string,
           state_since: ?int,
           suspended_by: ?string,
           woken_by: []string,
@@ -424,6 +431,10 @@ public enum ManagerInterface {
         # The snapshot of an app, null where there is none, and its bytes from offset (0) on, at most 256 KiB of them, as
         # Base64. Whoever wants all of it asks again until he has its bytes, and begins anew where another one has come.
         method Snapshot(app: string, offset: ?int) -> (snapshot: ?Snapshot, data: string)
+
+        # The picture of an app, at most 256 KiB, as Base64; media_type is null where there is none, with trouble where one
+        # is configured.
+        method Icon(app: string) -> (media_type: ?string, data: string, trouble: ?string)
 
         # What this machine offers, what it lacks and what that costs.
         method Doctor() -> (checks: []Check)

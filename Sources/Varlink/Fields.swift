@@ -102,6 +102,22 @@ public struct Fields {
         return strings
     }
 
+    /// An object of strings by name; absent means empty.
+    public func strings(byName name: String) throws(FieldError) -> [String: String] {
+        guard let value = self[name] else { return [:] }
+        guard let object = value.objectValue else {
+            throw FieldError(field: name, problem: "must be an object of strings")
+        }
+        var strings: [String: String] = [:]
+        for member in object.members {
+            guard let string = member.value.stringValue else {
+                throw FieldError(field: name, problem: "must be an object of strings")
+            }
+            strings[member.name] = string
+        }
+        return strings
+    }
+
     /// An array whose elements are read one by one; absent means empty.
     public func list<T>(_ name: String, _ read: (JSON) throws(FieldError) -> T) throws(FieldError) -> [T] {
         var list: [T] = []

@@ -83,6 +83,11 @@ public enum JSON: Hashable, Sendable {
     public static func optional(_ value: Bool?) -> JSON { value.map { .bool($0) } ?? .null }
     /// An array of strings.
     public static func strings(_ values: [String]) -> JSON { .array(values.map { .string($0) }) }
+
+    /// An object of strings by name, in the order of the names.
+    public static func strings(_ values: [String: String]) -> JSON {
+        .object(JSONObject(members: values.sorted { $0.key < $1.key }.map { .init(name: $0, value: .string($1)) }))
+    }
 }
 
 /// The members of a JSON object, in the order in which they were written.

@@ -15,6 +15,8 @@ public enum WebRoute: Hashable, Sendable {
     case logs(String)
     /// What an app showed last: a picture or a text, and no JSON.
     case snapshot(String)
+    /// The picture of an app.
+    case icon(String)
     case events
     case reports
     case memory
@@ -55,6 +57,7 @@ public enum WebRoute: Hashable, Sendable {
         case (2, let name): self = .app(name)
         case (3, "logs"): self = .logs(parts[1])
         case (3, "snapshot"): self = .snapshot(parts[1])
+        case (3, "icon"): self = .icon(parts[1])
         case (3, let word):
             guard let verb = Self.verbs[word] else { return nil }
             self = .verb(parts[1], verb)

@@ -51,6 +51,7 @@ struct Answers: Sendable {
                 request.grep = query.grep
                 return HTTPResponse(status: 200, json: try link.call(.logs(request)))
             case .snapshot(let name): return try snapshot(name, link)
+            case .icon(let name): return try icon(name, link)
             case .events: return HTTPResponse(status: 200, json: try events(query, link))
             case .reports: return HTTPResponse(status: 200, json: try link.call(.reports(app: query.app)))
             case .memory: return HTTPResponse(status: 200, json: try link.call(.memory))
@@ -74,6 +75,18 @@ struct Answers: Sendable {
         }
         guard let kind = whole.snapshot?.kind else { return HTTPResponse(404, "there is no snapshot of \(name)") }
         return HTTPResponse(status: 200, headers: [("Content-Type", kind.mediaType)], body: .bytes(whole.data))
+    }
+
+    /// The picture of an app. One of SVG runs nothing, also where somebody opens it by itself.
+    private func icon(_ name: String, _ link: Link) throws(VarlinkClientError) -> HTTPResponse {
+        let icon = (try? AppIcon(json: try link.call(.icon(app: name)))) ?? AppIcon(trouble: nil)
+        guard let type = icon.mediaType else {
+            return HTTPResponse(404, "there is no icon of \(name)" + (icon.trouble.map { ": \($0)" } ?? ""))
+        }
+        let headers = [
+            ("Content-Type", type), ("Cache-Control", "private, max-age=60"), ("Content-Security-Policy", "sandbox"),
+        ]
+        return HTTPResponse(status: 200, headers: headers, body: .bytes(icon.data))
     }
 
     /// Events as torpord gives them; `kinds` leaves others out.

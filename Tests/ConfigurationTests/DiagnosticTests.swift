@@ -184,6 +184,17 @@ struct DiagnosticTests {
                 "snapshot = { http = \"ftp://x\" }",
                 "21: apps.web.snapshot.http: \"ftp://x\" is no address beginning with http://"
             ),
+            ("title = \"\"", "9: apps.web.title: must not be empty"),
+            (
+                "title = [\"a\"]",
+                "9: apps.web.title: expected a string, or a table of strings by languages, with default, found an array"
+            ),
+            ("title = { de = \"a\" }", "9: apps.web.title: needs default, for all other languages"),
+            (
+                "title = { default = \"a\", d3 = \"b\" }",
+                "26: apps.web.title.d3: must be \"default\" or a language, such as \"de\" or \"pt-BR\""
+            ),
+            ("title = \"a\\tb\"", "9: apps.web.title: must be one line, without control characters"),
             ("ready = {}", "9: apps.web.ready: needs exactly one of tcp, http, command and file"),
             (
                 "ready = { tcp = \"a:1\", file = \"/a\" }",

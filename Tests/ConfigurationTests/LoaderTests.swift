@@ -69,7 +69,8 @@ struct LoaderTests {
         "state_limit": "\"none\"", "stderr": "\"e.log\"", "stdin": "\"/in\"", "stop_signal": "\"SIGINT\"",
         "success_exit_status": "[3, \"SIGHUP\"]",
         "supplementary_groups": "[\"44\"]", "suspend_deadline": "\"3s\"", "suspend_with": "\"freezer\"",
-        "tags": "[\"t\"]", "task_budget": "\"1h\"", "task_time": "\"20s\"",
+        "tags": "[\"t\"]", "title": "{ default = \"T\", pt_BR = \"U\" }", "icon": "\"i.svg\"", "task_budget": "\"1h\"",
+        "task_time": "\"20s\"",
         "timers": """
         [{ calendar = ["Mon..Fri 8:00", "daily"], accuracy = "1s", random_delay = "2s", persistent = true }, \
         { name = "often", every = "1h", after_boot = "5min", after_start = "1min", wake = "none", payload = { a = 1 } }]
@@ -219,6 +220,8 @@ struct LoaderTests {
         var snapshot = SnapshotSpecification(.http(host: "::1", port: 8080, path: "/s?x"))
         snapshot.deadline = .seconds(2)
         app.snapshot = snapshot
+        (app.presentation.title, app.presentation.titles) = ("T", ["pt-br": "U"])
+        app.presentation.icon = "/etc/torpor/i.svg"
         rules.snapshotDeadline = .seconds(2)
         app.standardInput = .file("/in")
         app.stopSignal = 2

@@ -23,6 +23,22 @@ import Testing
         #expect(warnings("libServerPolicy.so", [:]).isEmpty)
     }
 
+    @Test("an icon that is not there, of all instances once")
+    func icon() {
+        func warnings(_ keys: String) -> [String] {
+            complaints(
+                load(["torpor.toml": "[apps.web]\nexec = [\"/a\"]\n\(keys)\n", "icons/web.svg": "", "icons/2.svg": ""])
+            )
+        }
+        #expect(warnings("icon = \"icons/web.svg\"").isEmpty)
+        #expect(
+            warnings("instances = 3\nicon = \"icons/wbe.svg\"") == [
+                "torpor.toml:4:8: warning: apps.web.icon: there is no \"wbe.svg\" in /etc/torpor/icons now; did you mean "
+                    + "\"web.svg\"?"
+            ]
+        )
+    }
+
     @Test("a file beside the configuration, of an app that begins elsewhere")
     func directory() {
         func warnings(_ keys: String) -> [String] {

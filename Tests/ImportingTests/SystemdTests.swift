@@ -39,6 +39,14 @@ struct SystemdTests {
         #expect(try Imported("web.service", "[Service]\nExecStart=/bin/a\n")["web"].launch == .onDemand)
     }
 
+    @Test("its description is the title, unless it is a sentence")
+    func description() throws {
+        #expect(try app("", unit: "Description=The shop of %p").presentation.title == "The shop of web")
+        let sentence = String(repeating: "very ", count: 20) + "long"
+        #expect(try app("", unit: "Description=\(sentence)").presentation.title == nil)
+        #expect(try app("").presentation.title == nil)
+    }
+
     @Test("its keys are Torpor's")
     func keys() throws {
         let app = try app(

@@ -29,7 +29,9 @@ import VarlinkServer
         #expect([ManagerRequest.list, post, stop].map { may($0, group: 70_002) } == [true, true, true])
         #expect([ManagerRequest.list, post, stop].map { may($0, group: 70_003) } == [false, true, false])
         let snapshot = ManagerRequest.snapshot(app: "web", offset: 0)
-        #expect((70_001...70_004).map { may(snapshot, group: $0) } == [true, true, false, false])
+        for look in [snapshot, .icon(app: "web")] {
+            #expect((70_001...70_004).map { may(look, group: $0) } == [true, true, false, false])
+        }
         #expect([ManagerRequest.list, post, stop].map { may($0, group: 70_004) } == [false, false, false])
     }
 }

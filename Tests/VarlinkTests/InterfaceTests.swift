@@ -61,6 +61,7 @@ import VarlinkServer
         mailbox.drop = [1, 2]
         requests.append(.mailbox(mailbox))
         requests.append(.snapshot(app: "a", offset: 7))
+        requests.append(.icon(app: "a"))
         for request in requests {
             #expect(methods.contains(request.call.member))
             #expect(try ManagerRequest(call: VarlinkCall(json: request.call.json)) == request)
@@ -73,7 +74,7 @@ import VarlinkServer
         var report = Report(app: "web", incarnation: 2, at: 5, reason: "watchdog", state: "active")
         report.locks = [LockInfo(file: "/f", kind: "flock", holder: 2, waiter: 3)]
         report.threads = [ThreadStack(tid: 1, name: "n", state: "S", stack: ["a"])]
-        let summary = AppSummary(
+        var summary = AppSummary(
             name: "web",
             state: "active",
             goal: "active",
@@ -83,6 +84,7 @@ import VarlinkServer
             lastExit: LastExit(reason: "signal", signal: "SIGKILL", at: 9),
             holds: ["task x"]
         )
+        (summary.title, summary.titles, summary.icon) = ("T", ["de": "D"], "/i.svg")
         var status = AppStatus(summary: summary)
         status.reports = [report]
         status.processes = [ProcessInfo(pid: 7, parent: 1, state: "S", command: "c", threads: 2)]

@@ -13,6 +13,7 @@ import Varlink
         #expect(WebRoute(path: "/api/v1/apps/web@1") == .app("web@1"))
         #expect(WebRoute(path: "/api/v1/apps/web/logs") == .logs("web"))
         #expect(WebRoute(path: "/api/v1/apps/web/snapshot") == .snapshot("web"))
+        #expect(WebRoute(path: "/api/v1/apps/web/icon") == .icon("web"))
         #expect(WebRoute.snapshot("web").methods == ["GET"])
         #expect(WebRoute(path: "/api/v1/apps/web/suspend") == .verb("web", .suspend))
         #expect(WebRoute(path: "/api/v1/stream") == .stream)

@@ -2,6 +2,7 @@
 import { Actions } from "./actions.js";
 import { card, h, setText, table } from "./dom.js";
 import { eventsOf } from "./events.js";
+import { Face, titleOf } from "./face.js";
 import { ago, bytes, duration, percent, time, uptime } from "./format.js";
 import { Log } from "./logs.js";
 import { report } from "./reports.js";
@@ -25,6 +26,9 @@ function depths(processes) {
 export function appPage(main, name) {
   const state = h("span", { class: "state" });
   const flight = h("span", { class: "flight", hidden: true });
+  const face = new Face(name);
+  const title = h("span", {}, name);
+  const alias = h("span", { class: "alias" });
   const said = h("p", { class: "muted" });
   const actions = new Actions(name, 4);
   const left = h("div");
@@ -38,7 +42,7 @@ export function appPage(main, name) {
   const socketCard = card("Sockets and timers", sockets);
   const missing = h("p", { class: "card empty", hidden: true });
   main.append(
-    h("div", { class: "head" }, h("h1", {}, name), state, flight, h("span", { class: "grow" }), actions.element), said, missing,
+    h("div", { class: "head" }, face.element, h("h1", {}, title, alias), state, flight, h("span", { class: "grow" }), actions.element), said, missing,
     card("States", h("div", {}, lanes.element, stateLegend()), timeZoom(lanes)),
     h("div", { class: "columns" },
       h("div", {}, card("Now", h("div", {}, live, left)), card("Processes", processes), socketCard),
@@ -61,6 +65,11 @@ export function appPage(main, name) {
     missing.hidden = Boolean(app) || !store.isOnline;
     setText(missing, `There is no app ${name} any more.`);
     if (!app) return;
+    face.element.hidden = !app.icon;
+    face.update(app);
+    const called = titleOf(app);
+    setText(title, called ?? name);
+    setText(alias, called === null ? "" : name);
     const key = shown(app);
     if (key !== drawn) { state.replaceChildren(badge(key)); drawn = key; }
     flight.hidden = !app.transition;

@@ -1,6 +1,7 @@
 // All apps: how they are, and what can be done with them.
 import { Actions, announce } from "./actions.js";
 import { h, s, setAttribute, setText } from "./dom.js";
+import { Face, titleOf } from "./face.js";
 import { ago, bytes, percent, plural, uptime } from "./format.js";
 import { STATES, WORDS, badge, shown, symbol } from "./states.js";
 import { on, store, uptimeOf } from "./store.js";
@@ -22,6 +23,9 @@ class Row {
     this.flight = h("span", { class: "flight", hidden: true });
     this.stateCell = h("td", { class: "stateful" });
     this.sub = h("span", { class: "sub" });
+    this.face = new Face(app.name);
+    this.title = h("span");
+    this.alias = h("span", { class: "alias" });
     this.extra = h("span", { class: "small" });
     this.memory = h("span", { class: "num" });
     this.fill = s("rect", { class: "fill", height: 5, width: 0 });
@@ -34,7 +38,8 @@ class Row {
     this.lastAt = h("span", { class: "sub small" });
     this.actions = new Actions(app.name, 2);
     this.element = h("tr", { class: "row", "data-app": app.name },
-      h("td", {}, h("a", { class: "name", href: `#/app/${encodeURIComponent(app.name)}` }, app.name), this.sub),
+      h("td", {}, h("div", { class: "known" }, this.face.element,
+        h("div", {}, h("a", { class: "name", href: `#/app/${encodeURIComponent(app.name)}` }, this.title, this.alias), this.sub))),
       this.stateCell,
       h("td", { class: "right", "data-label": "Memory" }, this.memory, this.bar), this.cpu, this.uptime, this.restarts,
       h("td", { class: "wide" }, this.last, this.lastAt),
@@ -54,6 +59,10 @@ class Row {
       }
       this.state = state;
     }
+    this.face.update(app);
+    const title = titleOf(app);
+    setText(this.title, title ?? app.name);
+    setText(this.alias, title === null ? "" : app.name);
     this.flight.hidden = !app.transition;
     setText(this.flight, app.transition ?? "");
     const holds = app.holds.length ? `held: ${app.holds.join(", ")}` : "";
@@ -114,13 +123,13 @@ export function overview(main) {
     if (width) column.style.width = width;
     return column;
   });
+  const grid = h("table", { class: "apps", role: "table" }, h("colgroup", {}, columns),
+    h("thead", {}, h("tr", {}, heads.map(([text, look]) => h("th", { scope: "col", class: look }, text)))), body);
   main.append(
     h("div", { class: "head" }, h("h1", {}, "Apps"), count, h("span", { class: "grow" }), filter,
       h("label", { class: "field" }, "Sort by", sort)),
     h("div", { class: "head" }, h("div", { class: "chips", role: "group", "aria-label": "Show only these states" }, [...chips.values()].map(({ chip }) => chip))),
-    h("section", { class: "card", "aria-label": "Apps" },
-      h("table", { class: "apps", role: "table" }, h("colgroup", {}, columns),
-        h("thead", {}, h("tr", {}, heads.map(([text, look]) => h("th", { scope: "col", class: look }, text)))), body), none));
+    h("section", { class: "card", "aria-label": "Apps" }, grid, none));
 
   /** Sorts and filters; rows stay the same elements, and what is focused stays it. */
   function order() {
@@ -128,7 +137,7 @@ export function overview(main) {
     const apps = [...store.apps.values()].sort(SORTS.name[1]);
     if (choice.sort !== "name") apps.sort(SORTS[choice.sort][1]);
     const chosen = apps.filter((app) => (!choice.states.size || choice.states.has(shown(app)))
-      && words.every((word) => `${app.name} ${WORDS[shown(app)]} ${app.transition ?? ""} ${app.status ?? ""}`.toLowerCase().includes(word)));
+      && words.every((word) => `${app.name} ${titleOf(app) ?? ""} ${WORDS[shown(app)]} ${app.transition ?? ""} ${app.status ?? ""}`.toLowerCase().includes(word)));
     const elements = chosen.map((app) => rows.get(app.name).element);
     if (elements.length !== body.children.length || elements.some((element, index) => body.children[index] !== element)) {
       const focused = body.contains(document.activeElement) ? document.activeElement : null;
@@ -153,6 +162,8 @@ export function overview(main) {
       setText(count, String(counts[state]));
       chip.hidden = !counts[state] && !choice.states.has(state);
     }
+    // Letters stand in for pictures only beside pictures.
+    grid.classList.toggle("pictured", [...store.apps.values()].some((app) => app.icon));
     order();
   }
 

@@ -56,6 +56,7 @@ struct StatusPage {
         func add(_ name: String, _ value: String?) {
             if let value, !value.isEmpty { facts.append((name, value)) }
         }
+        add("title", app.title(in: Languages.wanted))
         add("since", status.stateSince.map(Self.since))
         add("waits", status.heldBack)
         add("suspended by", suspender)

@@ -96,6 +96,14 @@ struct Table {
 
     mutating func append(_ row: [Cell]) { rows.append(row) }
 
+    /// Whether the longest row stays on one line of the terminal; where there is none, all do.
+    var fits: Bool {
+        guard let columns else { return true }
+        return (0..<heads.count).reduce(0) { width, column in
+            width + 2 + rows.reduce(heads[column].count) { max($0, Self.width($1[column].text)) }
+        } - 2 <= columns
+    }
+
     var text: String {
         var widths = heads.map(\.count)
         let rowWidths = rows.map { row in row.map { Self.width($0.text) } }

@@ -30,12 +30,19 @@ struct PlainList {
         let apps = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
         }
-        var table = Table(
-            ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"],
-            rightAligned: [2, 3, 4, 5, 6]
-        )
-        for app in apps { table.append(Self.row(app)) }
-        ThisProcess.write(table.text)
+        let heads = ["NAME", "STATE", "PID", "UPTIME", "RESTARTS", "MEM", "CPU", "REASON"]
+        func table(_ heads: [String], _ row: (AppSummary) -> [Table.Cell]) -> Table {
+            var table = Table(heads, rightAligned: [2, 3, 4, 5, 6])
+            for app in apps { table.append(row(app)) }
+            return table
+        }
+        var shown = table(heads, Self.row)
+        if apps.contains(where: { $0.title != nil }) {
+            let titled = table(heads + ["TITLE"]) { Self.row($0) + [.init($0.title(in: Languages.wanted) ?? "")] }
+            // On a terminal only where nothing is broken for it.
+            if titled.fits { shown = titled }
+        }
+        ThisProcess.write(shown.text)
     }
 
     private static func row(_ app: AppSummary) -> [Table.Cell] {

@@ -33,6 +33,37 @@ import Varlink
         }
     }
 
+    @Test("an app has a title in the reader's language, and a picture; both change without a restart")
+    func presented() throws {
+        func toml(_ keys: String) -> String { Apps.sleeper("a") + "\n" + keys + "\n" + Apps.sleeper("b") }
+        let keys = "title = { default = \"Notebook\", de = \"Notizbuch\" }\nicon = \"@D/a.svg\""
+        let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"
+        try withDaemon(toml(keys), files: ["a.svg": svg]) { daemon in
+            func run(_ verb: [String], _ locale: String = "C.UTF-8") throws -> String {
+                let words = [Built.path("torpor"), "--socket", daemon.socket] + verb
+                return try Spawn.run(words, environment: ["LC_ALL": locale, "LANGUAGE": ""]).output
+            }
+            func icon(_ app: String) throws -> AppIcon { try AppIcon(json: daemon.call(.icon(app: app))) }
+            try daemon.waitFor("a", "active")
+            let pid = try #require(try daemon.summary("a").pid)
+            let lines = try run(["list"]).split(separator: "\n")
+            #expect(lines[0].hasSuffix("REASON  TITLE") && lines[1].hasSuffix("  Notebook"), "\(lines)")
+            #expect(lines[2].hasPrefix("b ") && !lines[2].hasSuffix(" "), "\(lines)")
+            #expect(try run(["list"], "de_AT.UTF-8").contains("  Notizbuch\n"))
+            #expect(try run(["status", "a"], "de_AT.UTF-8").contains(" title: Notizbuch\n"))
+            #expect(try icon("a") == AppIcon(content: Array(svg.utf8)) && icon("a").mediaType == "image/svg+xml")
+            #expect(try icon("b") == AppIcon(trouble: nil))
+            // What cannot be had is said, and nobody waits for it.
+            try FileManager.default.removeItem(atPath: daemon.directory + "/a.svg")
+            try File.makeFIFO(daemon.directory + "/a.svg")
+            #expect(try icon("a").trouble == "\(daemon.directory)/a.svg is not a regular file")
+            _ = try daemon.apply(toml("title = \"Jotter\""))
+            #expect(try run(["list"]).contains("  Jotter\n"))
+            #expect(try icon("a") == AppIcon(trouble: nil))
+            #expect(try daemon.summary("a").pid == pid)
+        }
+    }
+
     @Test("says of one in the background who suspends it; the end of what woke it is an event")
     func suspenders() throws {
         try withDaemon(Self.web("wake_on_connect = true"), files: ["web.py": Servers.web]) { daemon in

@@ -13,6 +13,8 @@ import TorporAPI
         exec = ["/bin/sleep", "1000"]
         launch = "background"
         snapshot = ["/bin/sh", "-c", "echo @PNG | base64 -d"]
+        title = { default = "Picture <b>book</b>", de = "Bilderbuch" }
+        icon = "@D/face.svg"
         [apps.db]
         exec = ["/bin/sleep", "1000"]
         [apps.quiet]
@@ -21,6 +23,10 @@ import TorporAPI
         exec = ["/bin/sh", "-c", "echo oh; exit 3"]
         restart = "never"
         """#
+    private static let face = """
+        <svg xmlns="http://www.w3.org/2000/svg" width="32" height="24"><script>window.top.hurt = 1</script>
+        <rect width="32" height="24" style="fill: teal"/></svg>
+        """
 
     /// The folder of the scripts.
     private static let scripts = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "browser").path
@@ -45,7 +51,8 @@ import TorporAPI
     func check() throws {
         let axe = try Self.axe()
         let picture = Data(Pictured.png).base64EncodedString()
-        try withDaemon(Self.fleet.replacingOccurrences(of: "@PNG", with: picture)) { daemon in
+        try withDaemon(Self.fleet.replacingOccurrences(of: "@PNG", with: picture), files: ["face.svg": Self.face]) {
+            daemon in
             for app in ["web", "db", "quiet"] { try daemon.waitFor(app, "active") }
             let web = try WebFixture(daemon)
             let pid = try #require(try daemon.summary("web").pid)

@@ -132,6 +132,22 @@ def shows_snapshots():
     expect(browser.run("return document.querySelector('.card[aria-label=Snapshot]').hidden"), "an app without one has no card for it")
 
 
+def shows_faces():
+    page("#/")
+    browser.wait("return document.querySelector('tr[data-app=pictured] .face img')?.naturalWidth === 32", what="the icon is there")
+    expect(browser.run("return document.querySelector('tr[data-app=pictured] .name').textContent") == "Picture <b>book</b>pictured", "it is called by its title, which is text")
+    expect(browser.run("return document.querySelector('tr[data-app=db] .face').innerText") == "D", "a letter stands for a picture")
+    browser.run("document.activeElement?.blur()")
+    browser.type("/")
+    browser.type("book")
+    browser.wait("return [...document.querySelectorAll('tr.row')].map((row) => row.dataset.app).join() === 'pictured'", what="titles are found")
+    browser.type("\ue003" * 4 + "\ue00c")
+    page("#/app/pictured")
+    browser.wait("return document.querySelector('.face:not([hidden]) img')?.naturalWidth === 32", what="its page has it too")
+    expect(browser.run("return document.querySelector('h1').innerText").replace("\n", " ").startswith("Picture <b>book</b>"), "its title is above")
+    expect(browser.run("return !window.hurt"), "what stands in an icon does not run")
+
+
 def is_hostile_proof():
     page("#/app/quiet")
     browser.wait("return [...document.querySelectorAll('.log div')].some((line) => line.textContent.includes('<img'))",
@@ -181,7 +197,7 @@ def says_nothing():
 def main():
     global browser
     with Browser() as browser:
-        for check in (enters, suspends, asks_before_it_stops, filters, shows_the_timeline, shows_an_app, shows_snapshots, is_hostile_proof, is_narrow,
+        for check in (enters, suspends, asks_before_it_stops, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, is_hostile_proof, is_narrow,
                       is_accessible, says_nothing):
             began = time.monotonic()
             try:

@@ -1,0 +1,40 @@
+// How people know an app: what they call it, and its picture.
+import { h, setText } from "./dom.js";
+import { appPath } from "./store.js";
+
+/** What it is called in the reader's language, or null where its name is all there is; as AppSummary.title(in:) finds it. */
+export function titleOf(app) {
+  const titles = app?.titles ?? {};
+  if (!Object.keys(titles).length) return app?.title ?? null;
+  for (const language of navigator.languages ?? [navigator.language]) {
+    const parts = language.toLowerCase().split("-");
+    for (; parts.length; parts.pop()) {
+      const found = titles[parts.join("-")];
+      if (found) return found;
+      // What is for all languages is taken for English.
+      if (parts.length === 1 && parts[0] === "en") return app.title ?? null;
+    }
+  }
+  return app.title ?? null;
+}
+
+/** The picture of an app, or the first letter of its name; the name stands beside it, so that none of it is read aloud. */
+export class Face {
+  constructor(name) {
+    this.name = name;
+    this.file = undefined;
+    this.element = h("span", { class: "face", "aria-hidden": "true" });
+  }
+
+  update(app) {
+    const letter = (titleOf(app) ?? this.name).trim().slice(0, 1).toUpperCase();
+    if (app.icon !== this.file) {
+      this.file = app.icon;
+      if (this.file) {
+        const image = h("img", { src: `/api/v1/${appPath(this.name, "/icon")}`, alt: "", loading: "lazy", onerror: () => this.element.replaceChildren(letter) });
+        this.element.replaceChildren(image);
+      }
+    }
+    if (!this.file) setText(this.element, letter);
+  }
+}

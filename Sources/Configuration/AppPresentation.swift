@@ -1,0 +1,68 @@
+/// What people see of an app beside its name: `title` and `icon`.
+public struct AppPresentation: Sendable, Hashable {
+    /// What it is called in all languages that are not in ``titles``; `nil` where its name is enough.
+    public var title: String?
+    /// What it is called, by language tag (BCP 47) in lower case: `de`, `pt-br`.
+    public var titles: [String: String] = [:]
+    /// The file of a picture; absolute.
+    public var icon: String?
+
+    /// Nothing but the name.
+    public init() {}
+}
+
+/// Reads `title`.
+enum TitleReader {
+    /// So many characters have room in a table and on a button.
+    private static let longest = 80
+
+    static func read(_ context: Context, _ node: Node, into presentation: inout AppPresentation) {
+        guard case .table(let members) = node.value else {
+            guard case .string = node.value else {
+                let expected = "a string, or a table of strings by languages, with default"
+                return context.error("expected \(expected), found \(node.kind)", at: node.position)
+            }
+            guard let title = text(context, node) else { return }
+            (presentation.title, presentation.titles) = (title, [:])
+            return
+        }
+        var title: String?
+        var titles: [String: String] = [:]
+        for member in members {
+            let inner = context.at(member.key)
+            guard let text = text(inner, member.node) else { continue }
+            guard member.key != "default" else {
+                title = text
+                continue
+            }
+            guard let tag = languageTag(member.key) else {
+                inner.error("must be \"default\" or a language, such as \"de\" or \"pt-BR\"", at: member.position)
+                continue
+            }
+            titles[tag] = text
+        }
+        guard title != nil || members.contains(where: { $0.key == "default" }) else {
+            return context.error("needs default, for all other languages", at: node.position)
+        }
+        (presentation.title, presentation.titles) = (title, titles)
+    }
+
+    private static func text(_ context: Context, _ node: Node) -> String? {
+        guard let text = Read.text(context, node) else { return nil }
+        guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+            context.error("must be one line, without control characters", at: node.position)
+            return nil
+        }
+        guard text.count <= longest else {
+            context.error("must not be longer than \(longest) characters", at: node.position)
+            return nil
+        }
+        return text
+    }
+
+    /// The tag in lower case with hyphens: what locales write `pt_BR` is the same.
+    private static func languageTag(_ text: String) -> String? {
+        let tag = String(text.lowercased().map { $0 == "_" ? "-" : $0 })
+        return tag.wholeMatch(of: /[a-z]{2,8}(-[a-z0-9]{1,8}){0,4}/) == nil ? nil : tag
+    }
+}
