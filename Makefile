@@ -30,7 +30,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release test test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint completions deps screenshots-web clean
+.PHONY: help build release test test-parts test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint completions deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -58,6 +58,13 @@ screenshots-web: deps ## Take the pictures of docs/web.md and docs/top.md of a f
 	@scripts/install-packages $(BROWSER)
 	@for product in torpord torpor-keeper torpor torpor-web; do $(SWIFT) build --product $$product || exit 1; done
 	scripts/screenshots-web
+
+test-parts: release ## Make the trees in which test-deb, test-demonstrations, test-systemd and test-vm run (root)
+	@scripts/install-packages $(DEB) $(DENSITY) $(MACHINES) qemu-system-x86 cpio
+	@packaging/deb/test --tree
+	@mkdir -p .build/bench .build/machines
+	@scripts/systemd-container make density .build/bench/density-root
+	@scripts/systemd-container make test .build/machines/root
 
 test-systemd: release ## The package on a booted systemd, in a container (root; FILTER=… for some)
 	@scripts/install-packages $(MACHINES)

@@ -12,6 +12,8 @@ enum Booted {
     /// The package that is installed, and a later one.
     static var package: String { ProcessInfo.processInfo.environment["TORPOR_DEB"] ?? "" }
     static var laterPackage: String { ProcessInfo.processInfo.environment["TORPOR_DEB_LATER"] ?? "" }
+    static var webPackage: String { ProcessInfo.processInfo.environment["TORPOR_WEB_DEB"] ?? "" }
+    static var gatewayPackage: String { ProcessInfo.processInfo.environment["TORPOR_GATEWAY_DEB"] ?? "" }
 
     /// The container that most tests share, with the package installed. Only serialized tests come here.
     nonisolated(unsafe) private static let shared = Result { try install() }

@@ -2,7 +2,7 @@
 import { Actions } from "./actions.js";
 import { card, h, setText, table } from "./dom.js";
 import { eventsOf } from "./events.js";
-import { Face, titleOf } from "./face.js";
+import { Face, aliasOf, titleOf } from "./face.js";
 import { ago, bytes, duration, percent, time, uptime } from "./format.js";
 import { Log } from "./logs.js";
 import { report } from "./reports.js";
@@ -67,9 +67,8 @@ export function appPage(main, name) {
     if (!app) return;
     face.element.hidden = !app.icon;
     face.update(app);
-    const called = titleOf(app);
-    setText(title, called ?? name);
-    setText(alias, called === null ? "" : name);
+    setText(title, titleOf(app) ?? name);
+    setText(alias, aliasOf(app));
     const key = shown(app);
     if (key !== drawn) { state.replaceChildren(badge(key)); drawn = key; }
     flight.hidden = !app.transition;

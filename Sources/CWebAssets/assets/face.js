@@ -18,6 +18,12 @@ export function titleOf(app) {
   return app.title ?? null;
 }
 
+/** What stands beside its title: its name, unless that is the same word. */
+export function aliasOf(app) {
+  const title = titleOf(app);
+  return title === null || title.toLowerCase() === app.name.toLowerCase() ? "" : app.name;
+}
+
 /** The picture of an app, or the first letter of its name; the name stands beside it, so that none of it is read aloud. */
 export class Face {
   constructor(name) {

@@ -1,13 +1,13 @@
 // All apps: how they are, and what can be done with them.
 import { Actions, announce } from "./actions.js";
 import { h, s, setAttribute, setText } from "./dom.js";
-import { Face, titleOf } from "./face.js";
+import { Face, aliasOf, titleOf } from "./face.js";
 import { ago, bytes, percent, plural, uptime } from "./format.js";
 import { STATES, WORDS, badge, shown, symbol } from "./states.js";
 import { on, store, uptimeOf } from "./store.js";
 
 const SORTS = {
-  name: ["Name", (a, b) => a.name.localeCompare(b.name, "en", { numeric: true })],
+  name: ["Name", (a, b) => (titleOf(a) ?? a.name).localeCompare(titleOf(b) ?? b.name, undefined, { numeric: true }) || a.name.localeCompare(b.name)],
   state: ["State", (a, b) => STATES.indexOf(shown(a)) - STATES.indexOf(shown(b))],
   memory: ["Memory", (a, b) => (b.memory_bytes ?? 0) - (a.memory_bytes ?? 0)],
   cpu: ["Processor", (a, b) => (b.cpuPercent ?? 0) - (a.cpuPercent ?? 0)],
@@ -60,9 +60,8 @@ class Row {
       this.state = state;
     }
     this.face.update(app);
-    const title = titleOf(app);
-    setText(this.title, title ?? app.name);
-    setText(this.alias, title === null ? "" : app.name);
+    setText(this.title, titleOf(app) ?? app.name);
+    setText(this.alias, aliasOf(app));
     this.flight.hidden = !app.transition;
     setText(this.flight, app.transition ?? "");
     const holds = app.holds.length ? `held: ${app.holds.join(", ")}` : "";
