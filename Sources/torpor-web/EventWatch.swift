@@ -24,14 +24,7 @@ enum EventWatch {
     private static func follow(_ socket: String, _ hub: Hub, _ general: String?, onConnect: () -> Void) -> String {
         do throws(VarlinkClientError) {
             let client = try VarlinkClient(path: socket, timeout: .seconds(5))
-            var supervisor = try client.call(ManagerRequest.describe.call, timeoutMilliseconds: 10_000)
-            let refusal = if let general { general } else { try refusal(client) }
-            if case .object(var object) = supervisor {
-                object["connected"] = true
-                object["may_change"] = .bool(refusal == nil)
-                object["refusal"] = .optional(refusal)
-                supervisor = .object(object)
-            }
+            let supervisor = try described(client, general)
             var request = EventsRequest()
             request.follow = true
             if let newest = hub.state.withLock({ $0.events.newest }) {
@@ -42,7 +35,15 @@ enum EventWatch {
             var isTold = false
             _ = try client.callMore(ManagerRequest.events(request).call) { reply in
                 hub.take(events: reply)
-                guard !isTold else { return }
+                guard !isTold else {
+                    // Another configuration may give other rights.
+                    let kinds = (reply["events"]?.arrayValue ?? []).compactMap { $0["kind"]?.stringValue }
+                    guard kinds.contains("configuration"),
+                        let client = try? VarlinkClient(path: socket, timeout: .seconds(5)),
+                        let supervisor = try? described(client, general)
+                    else { return }
+                    return hub.take(supervisor: supervisor)
+                }
                 isTold = true
                 onConnect()
                 hub.take(supervisor: supervisor)
@@ -55,6 +56,17 @@ enum EventWatch {
             default: return "\(error)"
             }
         }
+    }
+
+    /// What torpord says of itself, and what we may do there.
+    private static func described(_ client: VarlinkClient, _ general: String?) throws(VarlinkClientError) -> JSON {
+        let supervisor = try client.call(ManagerRequest.describe.call, timeoutMilliseconds: 10_000)
+        let refusal = if let general { general } else { try refusal(client) }
+        guard case .object(var object) = supervisor else { return supervisor }
+        object["connected"] = true
+        object["may_change"] = .bool(refusal == nil)
+        object["refusal"] = .optional(refusal)
+        return .object(object)
     }
 
     /// Why our user may not change apps; nil when it may. Asked with a name that no app can have: who may is told that

@@ -132,6 +132,11 @@ import Varlink
         #expect(refused.status == 403)
         #expect(refused.error.contains("may not change apps of this supervisor"), "\(refused.body)")
         #expect(try daemon.summary("other").state == "active")
+        // What the configuration gives him is his at once, and he is told so.
+        try daemon.apply("readers = [\"nogroup\"]\noperators = [\"nogroup\"]\n" + WebTests.two)
+        try web.eventually("he is told") { stream.text.contains("\"may_change\":true") }
+        #expect(try web.post("/api/v1/apps/other/stop").status == 200)
+        #expect(try daemon.summary("other").state == "not-running")
         web.end()
         try daemon.stop()
     }
