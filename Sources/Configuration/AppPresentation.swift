@@ -9,13 +9,20 @@ public struct AppPresentation: Sendable, Hashable {
 
     /// Nothing but the name.
     public init() {}
+
+    /// Why a text cannot be a title; nil where it can: one line, in which there is something to see.
+    public static func problem(inTitle text: String) -> String? {
+        if text.allSatisfy(\.isWhitespace) { return "must not be empty" }
+        if text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
+            return "must be one line, without control characters"
+        }
+        // So many have room in a table and on a button.
+        return text.unicodeScalars.count > 80 ? "must not be longer than 80 characters" : nil
+    }
 }
 
 /// Reads `title`.
 enum TitleReader {
-    /// So many characters have room in a table and on a button.
-    private static let longest = 80
-
     static func read(_ context: Context, _ node: Node, into presentation: inout AppPresentation) {
         guard case .table(let members) = node.value else {
             guard case .string = node.value else {
@@ -48,16 +55,10 @@ enum TitleReader {
     }
 
     private static func text(_ context: Context, _ node: Node) -> String? {
-        guard let text = Read.text(context, node) else { return nil }
-        guard !text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
-            context.error("must be one line, without control characters", at: node.position)
-            return nil
-        }
-        guard text.count <= longest else {
-            context.error("must not be longer than \(longest) characters", at: node.position)
-            return nil
-        }
-        return text
+        guard let text = Read.string(context, node) else { return nil }
+        guard let problem = AppPresentation.problem(inTitle: text) else { return text }
+        context.error(problem, at: node.position)
+        return nil
     }
 
     /// The tag in lower case with hyphens: what locales write `pt_BR` is the same.

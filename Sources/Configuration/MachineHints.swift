@@ -29,15 +29,24 @@ enum MachineHints {
         origin.warning("there is no \(quoted(name)) in \(Path.folder(path)) now\(hint)")
     }
 
-    /// A picture that is not in its folder.
-    static func checkIcon(_ app: AppSpecification, _ draft: AppDraft, _ system: ConfigurationSystem) {
+    /// A picture that is not in its folder, among all that are.
+    ///
+    /// - Parameter folders: what is in the folders that were looked into for other apps.
+    static func checkIcon(
+        _ app: AppSpecification,
+        _ draft: AppDraft,
+        _ system: ConfigurationSystem,
+        _ folders: inout [String: [String]?]
+    ) {
         guard let icon = app.presentation.icon else { return }
         let name = icon.split(separator: "/").last.map(String.init) ?? icon
-        let names = system.names(Path.folder(icon)) ?? []
-        guard !names.contains(name) else { return }
+        let folder = Path.folder(icon)
+        let names = folders[folder] ?? system.names(folder)
+        folders[folder] = .some(names)
+        guard let names, !names.contains(name) else { return }
         draft.warning(
             "icon",
-            "there is no \(quoted(name)) in \(Path.folder(icon)) now\(Nearest.hint(name, among: names))"
+            "there is no \(quoted(name)) in \(folder) now\(Nearest.hint(name, among: names))"
         )
     }
 

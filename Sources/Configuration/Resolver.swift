@@ -11,6 +11,7 @@ struct Resolver {
     func apps() -> [AppSpecification] {
         let names = drafts.keys.sorted()
         var expanded: [String: [AppSpecification]] = [:]
+        var folders: [String: [String]?] = [:]
         for name in names {
             guard let draft = drafts[name] else { continue }
             draft.check()
@@ -18,7 +19,7 @@ struct Resolver {
             checkKeepAlive(draft)
             MachineHints.checkDirectory(draft, system)
             let apps = draft.expanded()
-            if let app = apps.first { MachineHints.checkIcon(app, draft, system) }
+            if let app = apps.first { MachineHints.checkIcon(app, draft, system, &folders) }
             expanded[name] = apps
         }
         let instances = expanded.mapValues { $0.map(\.name) }

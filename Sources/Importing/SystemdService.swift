@@ -1,3 +1,5 @@
+import Configuration
+
 /// One service of systemd.
 struct SystemdService {
     let unit: SystemdUnit
@@ -30,7 +32,9 @@ struct SystemdService {
         kind(&program)
         guard program.isTranslated else { return }
         // Longer ones are sentences, and no loss.
-        if let title = unit.value("Unit", "Description").map(text.expanded), title.count <= 80 {
+        if let title = unit.value("Unit", "Description").map(text.expanded),
+            AppPresentation.problem(inTitle: title) == nil
+        {
             program["title"] = .string(title)
         }
         environment(&program)

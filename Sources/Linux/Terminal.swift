@@ -26,16 +26,19 @@ public enum TerminalDevice {
     }
 
     /// Whether this process is in the foreground of the terminal; in the background the terminal is somebody else's, and
-    /// the kernel stops those that change its settings.
-    public static func isForeground(_ descriptor: Int32) -> Bool { tcgetpgrp(descriptor) == getpgrp() }
+    /// the kernel stops those that change its settings. Where it is not the one that controls this process, as with
+    /// `su -c`, nobody is stopped, and everybody is in the foreground.
+    public static func isForeground(_ descriptor: Int32) -> Bool {
+        let group = tcgetpgrp(descriptor)
+        return group < 0 || group == getpgrp()
+    }
 
     /// Returns when this process is in the foreground of the terminal: in the background it is stopped, as any that wants
     /// the terminal is. To be called while signals still act, since what is stopped here reads none. Errors: EIO where
     /// nobody could bring it to the foreground, ENOTTY.
     public static func waitForForeground(_ descriptor: Int32) throws(Errno) {
-        var settings = termios()
-        _ = try call { tcgetattr(descriptor, &settings) }
-        _ = try call { tcsetattr(descriptor, TCSANOW, &settings) }
+        // Counts as a change, and changes nothing.
+        _ = try call { tcdrain(descriptor) }
     }
 }
 

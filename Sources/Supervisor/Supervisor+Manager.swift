@@ -197,7 +197,7 @@ extension Supervisor {
     /// The picture that the configuration names; disks are waited for beside the loop.
     private func sendIcon(of app: AppRuntime, _ reply: Reply) {
         guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
-        snapshotReads.ask({ Self.icon(path).json }) { reply.send($0) }
+        iconReads.ask({ Self.icon(path).json }) { reply.send($0) }
     }
 
     private nonisolated static func icon(_ path: String) -> AppIcon {

@@ -23,7 +23,8 @@ extension Supervisor {
         restMark = keeper.lastRequest
         restTries += 1
         // A disk that hangs keeps the store's thread at it: then it stays as it is.
-        guard isQuiet, stateArchives.isIdle, snapshotFolders.isIdle, snapshotReads.isIdle, memoryWatch.worker.isIdle,
+        guard isQuiet, stateArchives.isIdle, snapshotFolders.isIdle, snapshotReads.isIdle, iconReads.isIdle,
+            memoryWatch.worker.isIdle,
             wakes.sources.allSatisfy(\.isIdle), store.whileIdle({ release() })
         else {
             if restTries < Self.mostTries {

@@ -86,6 +86,8 @@ public final class Supervisor {
     private(set) lazy var snapshotQueue = SnapshotQueue(loop)
     /// Reads snapshots for clients.
     private(set) lazy var snapshotReads = SideWork(loop, named: "snapshots")
+    /// Reads icons for clients, wherever they are.
+    private(set) lazy var iconReads = SideWork(loop, named: "icons")
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
     /// Sees to it that there is memory.

@@ -26,7 +26,7 @@ public struct AppIcon: Hashable, Sendable {
     private static func mediaType(_ content: [UInt8]) -> String? {
         guard let kind = SnapshotKind(content: content) else { return nil }
         guard kind == .text else { return kind.mediaType }
-        let text = String(decoding: content.prefix(4096), as: UTF8.self)
+        let text = String(decoding: content, as: UTF8.self)
         guard let start = text.firstIndex(where: { !$0.isWhitespace && $0 != "\u{feff}" }), text[start] == "<" else {
             return nil
         }

@@ -84,7 +84,8 @@ struct Answers: Sendable {
             return HTTPResponse(404, "there is no icon of \(name)" + (icon.trouble.map { ": \($0)" } ?? ""))
         }
         let headers = [
-            ("Content-Type", type), ("Cache-Control", "private, max-age=60"), ("Content-Security-Policy", "sandbox"),
+            ("Content-Type", type), ("Cache-Control", "private, max-age=60"),
+            ("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox"),
         ]
         return HTTPResponse(status: 200, headers: headers, body: .bytes(icon.data))
     }

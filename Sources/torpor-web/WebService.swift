@@ -239,12 +239,14 @@ extension HTTPResponse {
     /// With what every answer says to a browser: nothing from elsewhere, nothing inline, no frame around it.
     fileprivate var secured: HTTPResponse {
         var response = self
-        response.headers += [
-            (
-                "Content-Security-Policy",
+        // What has one of its own knows better what is in it.
+        if !headers.contains(where: { $0.name == "Content-Security-Policy" }) {
+            let policy =
                 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-                    + "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-            ),
+                + "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+            response.headers.append(("Content-Security-Policy", policy))
+        }
+        response.headers += [
             ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "no-referrer"),
             ("Cross-Origin-Opener-Policy", "same-origin"), ("Cross-Origin-Resource-Policy", "same-origin"),
             ("Permissions-Policy", "camera=(), geolocation=(), microphone=()"),

@@ -194,6 +194,11 @@ struct DiagnosticTests {
                 "title = { default = \"a\", d3 = \"b\" }",
                 "26: apps.web.title.d3: must be \"default\" or a language, such as \"de\" or \"pt-BR\""
             ),
+            ("title = \" \"", "9: apps.web.title: must not be empty"),
+            (
+                "title = \"\(String(repeating: "é", count: 81))\"",
+                "9: apps.web.title: must not be longer than 80 characters"
+            ),
             ("title = \"a\\tb\"", "9: apps.web.title: must be one line, without control characters"),
             ("ready = {}", "9: apps.web.ready: needs exactly one of tcp, http, command and file"),
             (

@@ -45,6 +45,9 @@ struct SystemdTests {
         let sentence = String(repeating: "very ", count: 20) + "long"
         #expect(try app("", unit: "Description=\(sentence)").presentation.title == nil)
         #expect(try app("").presentation.title == nil)
+        // What cannot be one is left out, and the rest is imported.
+        #expect(try app("", unit: "Description=a\tb").presentation.title == nil)
+        #expect(try app("", unit: "Description=%i").presentation.title == nil)
     }
 
     @Test("its keys are Torpor's")

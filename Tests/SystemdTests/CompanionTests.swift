@@ -78,10 +78,11 @@ extension Booted {
                 #expect(Self.status(done) == "200", "\(done)")
                 #expect(try machine.letter(try #require(try machine.app("web").pid)) == "T")
                 // systemd starts it again, and the token stays.
+                let before = try machine.mainPid("torpor-web")
                 try machine.done("systemctl kill -s KILL torpor-web")
                 try machine.eventually("torpor-web is there again", within: 20) {
                     guard try machine.run("systemctl is-active torpor-web").text == "active" else { return false }
-                    return try machine.mainPid("torpor-web") > 0
+                    return try machine.mainPid("torpor-web") != before
                 }
                 #expect(try get("/api/v1/apps").contains("\"title\":\"Shop\""))
             }

@@ -29,18 +29,27 @@ export class Face {
   constructor(name) {
     this.name = name;
     this.file = undefined;
+    /** When its picture could not be had. */
+    this.failed = 0;
     this.element = h("span", { class: "face", "aria-hidden": "true" });
   }
 
   update(app) {
-    const letter = (titleOf(app) ?? this.name).trim().slice(0, 1).toUpperCase();
-    if (app.icon !== this.file) {
+    // A letter may be more than one unit of UTF-16.
+    const letter = [...(titleOf(app) ?? this.name).trim()][0]?.toUpperCase() ?? "?";
+    if (app.icon !== this.file || (this.failed && Date.now() - this.failed > 10000)) {
       this.file = app.icon;
-      if (this.file) {
-        const image = h("img", { src: `/api/v1/${appPath(this.name, "/icon")}`, alt: "", loading: "lazy", onerror: () => this.element.replaceChildren(letter) });
-        this.element.replaceChildren(image);
-      }
+      this.failed = 0;
+      if (this.file) this.load(letter);
     }
     if (!this.file) setText(this.element, letter);
+  }
+
+  load(letter) {
+    const src = `/api/v1/${appPath(this.name, "/icon")}?file=${encodeURIComponent(this.file)}`;
+    this.element.replaceChildren(h("img", { src, alt: "", loading: "lazy", onerror: () => {
+      this.failed = Date.now();
+      this.element.replaceChildren(letter);
+    } }));
   }
 }

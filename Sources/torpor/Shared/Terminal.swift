@@ -124,9 +124,10 @@ struct Table {
         return text
     }
 
-    /// Counting characters is slow, and most text is ASCII.
+    /// In columns. Looking each up is slow, and most text is ASCII.
     private static func width(_ text: String) -> Int {
-        text.utf8.allSatisfy { $0 < 0x80 } ? text.utf8.count : text.count
+        if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
+        return text.unicodeScalars.reduce(0) { $0 + (CharacterWidth.columns($1) ?? 1) }
     }
 
     private func appendRow(_ text: inout String, _ row: [Cell], _ own: [Int], _ widths: [Int]) {
