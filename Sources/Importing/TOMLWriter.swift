@@ -23,7 +23,8 @@ extension ImportedConfiguration {
 
     /// The order in which keys are written.
     static let order = [
-        "title", "type", "exec", "directory", "user", "group", "supplementary_groups", "umask", "nice", "environment_file",
+        "title", "type", "exec", "directory", "user", "group", "supplementary_groups", "umask", "nice",
+        "environment_file",
         "stdin", "instances", "launch", "ready", "launch_deadline", "requires", "after", "before_start", "after_stop",
         "restart", "restart_backoff", "stable_after", "success_exit_status", "stop_signal", "kill_mode", "grace",
         "watchdog", "watchdog_signal", "notify_access", "wake_on_connect", "sockets", "timers", "memory_limit",

@@ -40,7 +40,8 @@ extension ManagerRequest {
     /// Whether it changes nothing.
     var onlyLooks: Bool {
         switch self {
-        case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .doctor, .policies, .evictionOrder, .memory,
+        case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .doctor, .policies, .evictionOrder,
+            .memory,
             .recordPolicies, .timers, .graph, .metrics,
             .describe:
             true
