@@ -2,9 +2,17 @@
 #define TORPOR_CMICROHTTPD_H
 
 #include <microhttpd.h>
+#include <string.h>
 #include <sys/socket.h>
 
 // What Swift cannot call of microhttpd.h. One reason per shim.
+
+/// A NUL would end the path where it stands, and lead to what is before it: such a text stays as it was written, and leads
+/// nowhere.
+static inline size_t torpor_http_unescape(void *context, struct MHD_Connection *connection, char *text) {
+    (void)context, (void)connection;
+    return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
 
 /// MHD_start_daemon is variadic. Serves `socket`, which it closes at its end, on one thread of its own that sleeps in
 /// epoll; requests may be suspended. `timeout` in seconds without anything sent. NULL: errno says why.
@@ -15,7 +23,7 @@ static inline struct MHD_Daemon *torpor_http_start(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handler, context,
         MHD_OPTION_LISTEN_SOCKET, (MHD_socket)socket, MHD_OPTION_CONNECTION_LIMIT, connections,
         MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed,
-        context, MHD_OPTION_END);
+        context, MHD_OPTION_UNESCAPE_CALLBACK, torpor_http_unescape, NULL, MHD_OPTION_END);
 }
 
 /// MHD_get_connection_info is variadic. Shuts a connection's socket down, which its daemon then finds and closes.

@@ -10,12 +10,18 @@ public struct AppPresentation: Sendable, Hashable {
     /// Nothing but the name.
     public init() {}
 
+    /// Also what ends a line, and what has the text beside it read the other way round.
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0x2028, 0x2029, 0x202a...0x202e, 0x2066...0x2069: true
+        default: scalar.properties.generalCategory == .control
+        }
+    }
+
     /// Why a text cannot be a title; nil where it can: one line, in which there is something to see.
     public static func problem(inTitle text: String) -> String? {
         if text.allSatisfy(\.isWhitespace) { return "must not be empty" }
-        if text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
-            return "must be one line, without control characters"
-        }
+        if text.unicodeScalars.contains(where: isControl) { return "must be one line, without control characters" }
         // So many have room in a table and on a button.
         return text.unicodeScalars.count > 80 ? "must not be longer than 80 characters" : nil
     }

@@ -79,7 +79,8 @@ struct Answers: Sendable {
 
     /// The picture of an app. One of SVG runs nothing, also where somebody opens it by itself.
     private func icon(_ name: String, _ link: Link) throws(VarlinkClientError) -> HTTPResponse {
-        let icon = (try? AppIcon(json: try link.call(.icon(app: name)))) ?? AppIcon(trouble: nil)
+        let reply = try link.call(.icon(app: name))
+        let icon = (try? AppIcon(json: reply)) ?? AppIcon(trouble: nil)
         guard let type = icon.mediaType else {
             return HTTPResponse(404, "there is no icon of \(name)" + (icon.trouble.map { ": \($0)" } ?? ""))
         }

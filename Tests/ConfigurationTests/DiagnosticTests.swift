@@ -194,6 +194,7 @@ struct DiagnosticTests {
                 "title = { default = \"a\", d3 = \"b\" }",
                 "26: apps.web.title.d3: must be \"default\" or a language, such as \"de\" or \"pt-BR\""
             ),
+            ("title = \"a\\u202Eb\"", "9: apps.web.title: must be one line, without control characters"),
             ("title = \" \"", "9: apps.web.title: must not be empty"),
             (
                 "title = \"\(String(repeating: "é", count: 81))\"",

@@ -34,7 +34,9 @@ struct StatusPage {
         text += Self.processes(status.processes)
         if !events.isEmpty { text += "\nlast events:\n" }
         for event in events {
-            text += "  " + paint(Times.timestamp(event.at), .dim) + " \(Terminal.harmless(event.text))\n"
+            let at = Times.timestamp(event.at)
+            let sentence = Terminal.wrapped(Terminal.harmless(event.text), behind: at.count + 3, in: columns)
+            text += "  " + paint(at, .dim) + " \(sentence)\n"
         }
         if !status.log.isEmpty { text += "\nlast output:\n" }
         if let journal = status.journal, status.log.isEmpty {
@@ -43,9 +45,9 @@ struct StatusPage {
         for line in status.log { text += "  \(Terminal.harmless(line.text))\n" }
         if !status.reports.isEmpty { text += "\nlast reports:\n" }
         for report in status.reports {
-            text += "  \(Times.timestamp(report.at)) run \(report.incarnation): \(report.reason)"
-            if let sentence = report.text { text += ", \(Terminal.harmless(sentence))" }
-            text += "\n"
+            var line = "\(Times.timestamp(report.at)) run \(report.incarnation): \(report.reason)"
+            if let sentence = report.text { line += ", \(Terminal.harmless(sentence))" }
+            text += "  " + Terminal.wrapped(line, behind: 2, in: columns) + "\n"
         }
         return text
     }

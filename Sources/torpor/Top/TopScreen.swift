@@ -75,6 +75,8 @@ final class TopScreen {
     /// Has the next picture be written as a whole: others may have written to the terminal, or changed it.
     func redraw() {
         reset_prog_mode()
+        // Otherwise it would be on with the first key that is read, and that one not known.
+        keypad(torpor_nc_screen(), true)
         shown = nil
     }
 

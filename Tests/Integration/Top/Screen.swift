@@ -69,6 +69,11 @@ final class Screen {
         )
     }
 
+    /// Whether the terminal was told to send the keys that terminfo knows.
+    func hasKeypad() throws -> Bool {
+        try tmux(["display-message", "-p", "#{keypad_cursor_flag}"]).output.hasPrefix("1")
+    }
+
     /// With the escapes of colours.
     func colours() throws -> String { try tmux(["capture-pane", "-e", "-p"]).output }
 

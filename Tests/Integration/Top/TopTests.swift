@@ -184,7 +184,8 @@ import TorporAPI
             try expectPrompt()
             try screen.type("fg")
             try screen.waitFor("● active", of: "web")
-            // It goes on where it was.
+            // It goes on where it was, and knows the first key.
+            try screen.waitFor("the keypad") { _ in (try? screen.hasKeypad()) ?? false }
             try screen.press("End", "s")
             try screen.waitFor("☾ suspended", of: "web")
             try screen.press("q")

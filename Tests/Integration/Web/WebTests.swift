@@ -72,7 +72,9 @@ import Varlink
             }
             let tag = try #require(try web.ask("/style.css").header("ETag"))
             #expect(try web.ask("/style.css", ["-H", "If-None-Match: \(tag)"]).status == 304)
-            for path in ["/nothing", "/../etc/passwd", "/%2e%2e/etc/passwd", "/api/v1/nothing"] {
+            // Nobody gets to what stands before a NUL.
+            let cut = ["/api/v1/apps/%00/icon", "/api/v1/apps/web%00/icon", "/api/v1/apps%00x", "/%00api/v1/apps"]
+            for path in cut + ["/nothing", "/../etc/passwd", "/%2e%2e/etc/passwd", "/api/v1/nothing"] {
                 #expect(try web.ask(path).status == 404, "\(path)")
             }
             #expect(try web.ask("/api/v1/apps", ["-X", "PUT"]).status == 405)
@@ -185,7 +187,10 @@ import Varlink
             try web.eventually("a sample") {
                 try web.ask("/api/v1/samples").json["samples"]?.arrayValue?.isEmpty == false
             }
-            #expect(try web.ask("/api/v1/apps/nobody").status == 404)
+            for path in ["/api/v1/apps/nobody", "/api/v1/apps/nobody/icon"] {
+                let answer = try web.ask(path)
+                #expect(answer.status == 404 && answer.error.contains("there is no app nobody"), "\(answer.body)")
+            }
             #expect(try web.ask("/metrics", token: .some(nil)).status == 401)
             #expect(try web.ask("/healthz", token: .some(nil)).status == 200)
             web.end()
