@@ -4,6 +4,12 @@ extension AppMachine {
     /// Whether a snapshot is being taken.
     public var awaitsSnapshot: Bool { backgroundTime?.value.snapshotDue != nil }
 
+    /// Whether a snapshot that the app gives now shows it in the background: it is there to stay, or on its way.
+    public var isShownInBackground: Bool {
+        if awaitedMessage == .didEnterBackground { return true }
+        return state == .background && transition != .enteringForeground && transition != .terminating
+    }
+
     /// Has one taken, unless the app declined. One that is under way begins anew, and has no more time for it.
     mutating func takeSnapshot(into actions: inout [Action], now: Duration) {
         guard let allowance = rules.snapshotDeadline, !declinesSnapshot, case .running(let running) = phase,

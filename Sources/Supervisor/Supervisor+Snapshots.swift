@@ -77,8 +77,7 @@ extension Supervisor {
         _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void
     ) {
         let machine = coordinator.machine(app.id)
-        let isSettled = machine.transition != .enteringForeground && machine.transition != .terminating
-        guard machine.awaitedMessage == .didEnterBackground || machine.state == .background && isSettled else {
+        guard machine.isShownInBackground else {
             let sentence = "a snapshot is of an app in the background, and \(app.name) is \(machine.state.rawValue)"
             return completion(.failure(.refused(sentence)))
         }
