@@ -43,12 +43,8 @@ public struct ConfigurationSystem {
 
     private static func readFile(_ path: String) -> Result<[UInt8], ReadFailure> {
         do throws(Errno) {
-            // Non-blocking: a FIFO without a writer would block the open.
-            let file = try File.open(path, [.read, .nonBlocking])
-            let status = try File.status(descriptor: file.raw)
-            guard status.kind == .regular else { return .failure(.unusable("it is not a regular file")) }
-            guard status.size <= fileLimit else { return .failure(tooLarge) }
-            return .success(try File.read(descriptor: file.raw, limit: fileLimit))
+            let content = try File.readRegular(path, limit: fileLimit)
+            return content.map { .success($0) } ?? .failure(.unusable("it is not a regular file"))
         } catch {
             switch error {
             case .noSuchFileOrDirectory, .notDirectory: return .failure(.missing)

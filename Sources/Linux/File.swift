@@ -96,6 +96,15 @@ public enum File {
         try open(path).withRaw { raw throws(Errno) in try read(descriptor: raw, limit: limit) }
     }
 
+    /// The whole content of a file that somebody named, who may have named anything: nil where it is no regular file, and
+    /// no pipe is waited for. EFBIG when it is larger than `limit` bytes.
+    public static func readRegular(_ path: String, limit: Int) throws(Errno) -> [UInt8]? {
+        try open(path, [.read, .nonBlocking]).withRaw { raw throws(Errno) in
+            guard try status(descriptor: raw).kind == .regular else { return nil }
+            return try read(descriptor: raw, limit: limit)
+        }
+    }
+
     /// What can be read from here to the end; EFBIG when that is more than `limit` bytes.
     public static func read(descriptor: Int32, limit: Int = 1 << 20) throws(Errno) -> [UInt8] {
         // Most are a few lines of /proc or /sys: those need no memory but their own.

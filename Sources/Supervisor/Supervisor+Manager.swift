@@ -202,12 +202,8 @@ extension Supervisor {
 
     private nonisolated static func icon(_ path: String) -> AppIcon {
         do throws(Errno) {
-            // A pipe would be waited for.
-            let file = try File.open(path, [.read, .nonBlocking])
-            guard try File.status(descriptor: file.raw).kind == .regular else {
-                return AppIcon(trouble: "\(path) is not a regular file")
-            }
-            return AppIcon(content: try File.read(descriptor: file.raw, limit: AppIcon.mostBytes))
+            let content = try File.readRegular(path, limit: AppIcon.mostBytes)
+            return content.map { AppIcon(content: $0) } ?? AppIcon(trouble: "\(path) is not a regular file")
         } catch {
             let why = error == .fileTooLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)"
             return AppIcon(trouble: "\(path) cannot be read: \(why)")
