@@ -75,7 +75,7 @@ extension AppMachine {
                 begin(.enteringForeground, Self.backgroundToInactive, into: &actions, now: now)
             case (.background, .suspended):
                 // It is suspended as soon as nothing keeps it from that.
-                if isKeptAwake || waitsForLocks || awaitsSnapshot { return }
+                if isKeptAwake || waitsForLocks || awaitsSnapshot || settlesIn && grant != nil { return }
                 beginSuspending(into: &actions, now: now)
             case (.suspended, .active), (.suspended, .inactive), (.suspended, .background):
                 beginResuming(into: &actions, now: now)
@@ -151,6 +151,7 @@ extension AppMachine {
     mutating func becomeReady(into actions: inout [Action], now: Duration) {
         edgeDeadline = nil
         armWatchdog(now: now)
+        settlesIn = goal == .suspended && !isForced && rules.readiness == .exec
         if launchInForeground {
             phase = .running(Running(state: .inactive))
         } else {
@@ -169,6 +170,7 @@ extension AppMachine {
         phase = .running(running)
         grant = nil
         grantIsOver = false
+        settlesIn = false
         // Some of its processes are stopped from now on: it cannot be asked for heartbeats.
         watchdogDeadline = nil
         edgeDeadline = Deadline(.suspend, rules.suspendDeadline, now: now)

@@ -266,7 +266,13 @@ extension AppMachine {
         }
         if let deadline = grant, deadline.at <= now {
             grant = nil
-            if isHeld { grantIsOver = true } else { backgroundTimeIsOver(into: &actions, now: now) }
+            if isHeld {
+                grantIsOver = true
+            } else if settlesIn {
+                walk(into: &actions, now: now)
+            } else {
+                backgroundTimeIsOver(into: &actions, now: now)
+            }
         }
         if backgroundTime != nil { backgroundDeadline(into: &actions, now: now) }
     }

@@ -62,7 +62,7 @@ extension AppMachine {
 
     /// Writes it.
     public func encodeWake(into record: inout RecordWriter) {
-        record.put(sleepsAgain)
+        record.put(UInt8((sleepsAgain ? 1 : 0) | (settlesIn ? 2 : 0)))
         record.put(wokenFor)
         record.put(modes.rawValue)
         record.put(declinesSnapshot)
@@ -71,7 +71,9 @@ extension AppMachine {
 
     /// Takes it back.
     public mutating func restoreWake(from record: inout RecordReader) {
-        sleepsAgain = record.takeFlag()
+        let flags = record.take(UInt8.self)
+        sleepsAgain = flags & 1 != 0
+        settlesIn = flags & 2 != 0
         wokenFor = record.takeOptionalTime()
         let modes = BackgroundModes(rawValue: record.take(UInt16.self))
         if !modes.isEmpty { changeBackgroundTime { $0.modes = modes } }

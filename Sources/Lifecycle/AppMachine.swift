@@ -47,6 +47,9 @@ public struct AppMachine: Sendable {
     var grantIsOver = false
     /// Only an event woke it: it is suspended again when its time is over.
     public internal(set) var sleepsAgain = false
+    /// It was launched on its way to being suspended, and nothing says when it has begun its work: it has its background
+    /// time first.
+    var settlesIn = false
     /// Background time that it has after a launch for an event; nil for `event_time`.
     var wokenFor: Duration?
     /// It is suspended whatever holds it.
@@ -297,6 +300,7 @@ public struct AppMachine: Sendable {
         goalGeneration += 1
         isForced = false
         sleepsAgain = false
+        settlesIn = false
         if new != .suspended { forgetLocks() }
     }
 }

@@ -296,4 +296,60 @@ struct EdgeTests {
             #expect(after == [.entered(.background)] + (request == .suspend ? [.stopProcesses] : []))
         }
     }
+
+    @Test("a restarted app that is to sleep has its background time first, where only its exec says that it is ready")
+    func settlesIn() throws {
+        for readiness in [Readiness.exec, .notify] {
+            var bench = Bench { $0.readiness = readiness }
+            try bench.launch(background: true)
+            try bench.suspend()
+            // By a person, who sees it suspended at once if that is what is asked for again.
+            for again in [false, true] {
+                _ = try bench.ask(.restart)
+                _ = bench.tell(.mainExited(.exited(code: 0)))
+                _ = bench.tell(.allGone)
+                _ = bench.machine.permitLaunch(now: bench.now)
+                _ = bench.tell(.launched)
+                _ = bench.tell(.ready)
+                #expect(bench.machine.goal == .suspended)
+                guard readiness == .exec else {
+                    #expect(bench.machine.transition == .suspending)
+                    continue
+                }
+                #expect(bench.machine.state == .background && bench.machine.transition == nil)
+                #expect(bench.armed == [.backgroundTime: .seconds(5)])
+                #expect(bench.advance(.milliseconds(4_999)).isEmpty)
+                if again {
+                    #expect(try bench.ask(.suspend) == [.stopProcesses])
+                } else {
+                    #expect(bench.advance(.milliseconds(1)) == [.stopProcesses])
+                    #expect(bench.tell(.stopConfirmed) == [.entered(.suspended)])
+                }
+            }
+        }
+    }
+
+    @Test("one that something holds when that time is over is suspended when nothing does, and no time is not waited for")
+    func settlesInLater() throws {
+        var bench = Bench()
+        try bench.launch(background: true)
+        try bench.suspend()
+        func restart(_ bench: inout Bench) throws {
+            _ = try bench.ask(.restart)
+            _ = bench.tell(.mainExited(.exited(code: 0)))
+            _ = bench.tell(.allGone)
+            _ = bench.machine.permitLaunch(now: bench.now)
+            _ = bench.tell(.launched)
+        }
+        try restart(&bench)
+        _ = try bench.ask(.hold(reason: "look", until: nil))
+        #expect(bench.advance(.seconds(5)).isEmpty)
+        #expect(bench.machine.state == .background)
+        #expect(try bench.ask(.release) == [.stopProcesses])
+        var without = Bench { $0.backgroundTime = nil }
+        try without.launch(background: true)
+        try without.suspend()
+        try restart(&without)
+        #expect(without.machine.transition == .suspending)
+    }
 }

@@ -183,6 +183,10 @@ struct ReconfigureTests {
         try fleet.reconfigure(all, replacing: ["db", "api", "cold"])
         for _ in 0..<3 { for name in ["db", "api", "web", "cold"] { fleet.tell(.deadline, name) } }
         #expect(fleet.log.filter { $0.hasPrefix("cold ended") } == ["cold ended replaced"])
+        // Nothing says when it has begun its work.
+        #expect(fleet.state("cold") == .background)
+        fleet.now += .seconds(5)
+        fleet.tell(.deadline, "cold")
         #expect(fleet.state("cold") == .suspended)
         #expect(
             fleet.log.filter { !$0.hasPrefix("cold") }.filter { $0.contains(" ended ") || $0.hasSuffix(" launch") } == [

@@ -69,6 +69,7 @@ struct WakeTests {
         try bench.suspend()
         _ = try bench.ask(.wake(Wake(time: .seconds(7))))
         bench.machine.wokenFor = .seconds(7)
+        bench.machine.settlesIn = true
         var bytes = [UInt8](repeating: 0, count: AppMachine.wakeBytes)
         bytes.withUnsafeMutableBytes {
             var writer = RecordWriter($0)
@@ -80,11 +81,11 @@ struct WakeTests {
             var reader = RecordReader($0)
             machine.restoreWake(from: &reader)
         }
-        #expect(machine.sleepsAgain && machine.wokenFor == .seconds(7))
+        #expect(machine.sleepsAgain && machine.wokenFor == .seconds(7) && machine.settlesIn)
         // A record of before it has nothing of it.
         var reader = RecordReader(UnsafeRawBufferPointer(start: nil, count: 0))
         machine.restoreWake(from: &reader)
-        #expect(!machine.sleepsAgain && machine.wokenFor == nil)
+        #expect(!machine.sleepsAgain && machine.wokenFor == nil && !machine.settlesIn)
     }
 
     @Test("Too many wakes within the window are a storm, and hold the app back for a while")

@@ -152,6 +152,24 @@ import TorporAPI
         }
     }
 
+    @Test("One that ends while it sleeps, or is restarted, has listened again before it sleeps: nobody is refused")
+    func restarted() throws {
+        let toml = Self.toml("wake_on_connect = true\nrestart = \"always\"")
+            .replacingOccurrences(of: "background_time = \"none\"", with: "background_time = \"1s\"")
+        // It needs a while until it listens, and nothing says when.
+        let slowly = "import time; time.sleep(0.3)\n" + Servers.web
+        try withDaemon(toml, files: ["web.py": slowly]) { daemon in
+            let first = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            try daemon.done(.restart, "web")
+            try daemon.eventually("it listens again") { try daemon.port(of: "web") != first }
+            try daemon.waitFor("web", "suspended")
+            let pid = try #require(daemon.processes(of: "web").first)
+            #expect(Truth.isStopped(pid))
+            #expect(try Peer(port: daemon.port(of: "web")).get().contains("served by \(pid)"))
+        }
+    }
+
     @Test("A connection that came while torpord was dead wakes it all the same")
     func afterDeath() throws {
         try withDaemon(Self.toml(), files: ["web.py": Servers.web]) { daemon in
