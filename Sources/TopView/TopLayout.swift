@@ -206,7 +206,7 @@ public struct TopLayout {
         switch model.prompt {
         case .kill(let names):
             let apps = names.count == 1 ? names[0] : "\(names.count) apps"
-            return ("force quit \(apps)? Without telling, and no event launches it again (y/n)", .failed, true)
+            return ("force quit \(apps)? (y/n) Without telling, and no event launches it again", .failed, true)
         case .filter: return ("filter: \(model.filter)_", .accent, true)
         case nil: break
         }

@@ -10,6 +10,10 @@ let usage = """
                      $XDG_CONFIG_HOME/torpor/torpor.toml as a user
       --check        read the configuration, say what is wrong with it, and end
       --version      print the version
+
+    Where it writes: $RUNTIME_DIRECTORY, $STATE_DIRECTORY and $LOGS_DIRECTORY; without them
+    /run/torpor, /var/lib/torpor and /var/log/torpor as root, and as a user
+    $XDG_RUNTIME_DIR/torpor, $XDG_STATE_HOME/torpor and $XDG_STATE_HOME/torpor/log.
     """
 
 func fail(_ sentence: String, _ code: Int32) -> Never {

@@ -329,7 +329,7 @@ struct EdgeTests {
         }
     }
 
-    @Test("one that something holds when that time is over is suspended when nothing does, and no time is not waited for")
+    @Test("held when that time is over, it is suspended when nothing holds it; without such a time, at once")
     func settlesInLater() throws {
         var bench = Bench()
         try bench.launch(background: true)

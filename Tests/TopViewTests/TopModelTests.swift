@@ -117,6 +117,9 @@ import TorporAPI
         #expect(model.press(.character("K")) == nil)
         #expect(model.prompt == .kill(["mail"]))
         #expect(TopLayout.frame(model).text.contains("force quit mail?"))
+        // What is to be pressed is seen on small screens, too.
+        model.size = .init(columns: 40, rows: 10)
+        #expect(TopLayout.frame(model).text.contains("force quit mail? (y/n)"))
         #expect(model.press(.enter) == nil)
         #expect(model.prompt == nil)
         model.press(.character("K"))

@@ -35,10 +35,14 @@ enum Terminal {
     /// The text in lines of so many columns, broken between words; those after the first begin at the column behind
     /// which the first one does.
     static func wrapped(_ text: String, behind indent: Int, in columns: Int?) -> String {
-        guard let columns, columns - indent >= 24, indent + text.count > columns else { return text }
+        guard let columns, indent + text.count > columns else { return text }
+        let words = text.split(separator: " ", omittingEmptySubsequences: false)
+        let room = columns - indent
+        // In a narrow column only what no word breaks anew.
+        guard room >= 24 || room >= 8 && words.allSatisfy({ $0.count <= room }) else { return text }
         var lines: [String] = []
         var line = ""
-        for word in text.split(separator: " ", omittingEmptySubsequences: false) {
+        for word in words {
             if !line.isEmpty, indent + line.count + 1 + word.count > columns {
                 lines.append(line)
                 line = ""
@@ -114,12 +118,22 @@ struct Table {
         appendRow(&text, heads.map { Cell($0, .bold) }, heads.map(\.count), widths)
         let last = widths.dropLast().reduce(0) { $0 + $1 + 2 }
         for (row, own) in zip(rows, rowWidths) {
-            var row = row
             // Sentences stand in the last column.
-            if row.count == heads.count, !rightAligned.contains(heads.count - 1), let sentence = row.last {
-                row[row.count - 1].text = Terminal.wrapped(sentence.text, behind: last, in: columns)
+            guard row.count == heads.count, !rightAligned.contains(heads.count - 1), var sentence = row.last else {
+                appendRow(&text, row, own, widths)
+                continue
             }
-            appendRow(&text, row, own, widths)
+            let wrapped = Terminal.wrapped(sentence.text, behind: last, in: columns)
+            if wrapped == sentence.text, let columns, last + own[own.count - 1] > columns {
+                // There is no room for it: it has lines of its own.
+                appendRow(&text, row.dropLast(), own, widths)
+                text +=
+                    "    " + Terminal.coloured(Terminal.wrapped(wrapped, behind: 4, in: columns), sentence.colour)
+                    + "\n"
+            } else {
+                sentence.text = wrapped
+                appendRow(&text, row.dropLast() + [sentence], own, widths)
+            }
         }
         return text
     }

@@ -117,6 +117,29 @@ import Varlink
         }
     }
 
+    @Test("A reason is broken between words, and has a line of its own where its column has no room")
+    func narrowList() throws {
+        let toml = "[apps.bad]\nexec = [\"/bin/sh\", \"-c\", \"exit 3\"]\nrestart_backoff = { initial = \"1min\" }\n"
+        try withDaemon(toml) { daemon in
+            try daemon.eventually("it waits") { try daemon.summary("bad").nextRestartMilliseconds != nil }
+            func lines(columns: Int) throws -> [String] {
+                let script = "stty cols \(columns) rows 24; \(Built.path("torpor")) --socket \(daemon.socket) list"
+                let words = ["/usr/bin/script", "-qec", script, "/dev/null"]
+                let output = try Spawn.run(words, environment: ["TERM": "dumb"]).output
+                return output.replacingOccurrences(of: "\r\n", with: "\n").split(separator: "\n").map(String.init)
+            }
+            let wide = try lines(columns: 120)
+            let column = try #require(wide.first?.range(of: "REASON")).lowerBound.utf16Offset(in: wide[0])
+            #expect(wide.count == 2 && wide[1].dropFirst(column).hasPrefix("exit-failure 3, restarts in "), "\(wide)")
+            let narrow = try lines(columns: column + 18)
+            #expect(narrow.count == 3 && narrow[1].hasSuffix("  exit-failure 3,"), "\(narrow)")
+            #expect(narrow[2].hasPrefix(String(repeating: " ", count: column) + "restarts in "), "\(narrow)")
+            let narrower = try lines(columns: column + 6)
+            #expect(narrower.count == 3 && narrower[1].hasPrefix("bad ") && narrower[1].hasSuffix("-"), "\(narrower)")
+            #expect(narrower[2].hasPrefix("    exit-failure 3, restarts in "), "\(narrower)")
+        }
+    }
+
     @Test("doctor says each cause once, what is missing first")
     func doctor() throws {
         try withDaemon(Apps.sleeper("a")) { daemon in
