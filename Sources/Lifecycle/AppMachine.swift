@@ -49,7 +49,7 @@ public struct AppMachine: Sendable {
     public internal(set) var sleepsAgain = false
     /// It was launched on its way to being suspended, and nothing says when it has begun its work: it has its background
     /// time first.
-    var settlesIn = false
+    public internal(set) var settlesIn = false
     /// Background time that it has after a launch for an event; nil for `event_time`.
     var wokenFor: Duration?
     /// It is suspended whatever holds it.

@@ -24,6 +24,7 @@ extension Supervisor {
     /// Who suspends an app in the background; nil for one that is not there, or on its way.
     private func suspender(of machine: AppMachine) -> Suspender? {
         guard machine.state == .background, machine.transition == nil else { return nil }
+        if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }
         if machine.sleepsAgain { return .eventTime }
         return governance.map(\.chain.seats.isEmpty) ?? true ? .nobody : .policy
     }

@@ -148,6 +148,10 @@ public struct ArchiveInfo: Hashable, Sendable {
 public enum Suspender: String, Hashable, Sendable {
     /// It is suspended again when the time for what woke it is over.
     case eventTime = "event-time"
+    /// It was to be suspended when it was launched, and is when its first background time is over.
+    case launch
+    /// It is to be suspended, and is when nothing keeps it awake any more.
+    case asked
     /// A policy may, when its background time is used up.
     case policy
     /// Nobody but a person: no policy is in charge.

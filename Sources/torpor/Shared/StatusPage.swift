@@ -118,6 +118,8 @@ struct StatusPage {
         switch status.suspendedBy {
         case nil: return nil
         case .eventTime: return "the supervisor, " + (left.map { "in \($0)" } ?? "soon") + ": an event had woken it"
+        case .launch: return "the supervisor, " + (left.map { "in \($0)" } ?? "soon") + ": it was launched for that"
+        case .asked: return "the supervisor, as soon as nothing keeps it awake"
         case .policy: return "a policy" + (left.map { ", in \($0) at the earliest" } ?? "")
         case .nobody: return "nobody but you: no policy is in charge (‘torpor help policies’)"
         }

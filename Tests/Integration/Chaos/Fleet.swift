@@ -84,6 +84,8 @@ struct Fleet {
             limits = { core = "0" }
             grace = "3s"
             launch_deadline = "15s"
+            # Less than they live: those that are to sleep come to it.
+            background_time = "10ms"
             log_max_size = "none"
             log_max_files = 1000
             [defaults.restart_backoff]

@@ -155,13 +155,18 @@ import TorporAPI
     @Test("One that ends while it sleeps, or is restarted, has listened again before it sleeps: nobody is refused")
     func restarted() throws {
         let toml = Self.toml("wake_on_connect = true\nrestart = \"always\"")
-            .replacingOccurrences(of: "background_time = \"none\"", with: "background_time = \"1s\"")
+            .replacingOccurrences(of: "background_time = \"none\"", with: "background_time = \"3s\"")
         // It needs a while until it listens, and nothing says when.
         let slowly = "import time; time.sleep(0.3)\n" + Servers.web
         try withDaemon(toml, files: ["web.py": slowly]) { daemon in
             let first = try daemon.port(of: "web")
             try daemon.done(.suspend, "web")
-            try daemon.done(.restart, "web")
+            try daemon.done(.restart, "web") { $0.wait = false }
+            try daemon.eventually("it is to sleep") { try daemon.status("web").suspendedBy == .launch }
+            #expect(try daemon.status("web").deadlines.contains { $0.name == "background-time" })
+            try daemon.done(.hold, "web")
+            #expect(try daemon.status("web").suspendedBy == .asked)
+            try daemon.done(.hold, "web") { $0.end = true }
             try daemon.eventually("it listens again") { try daemon.port(of: "web") != first }
             try daemon.waitFor("web", "suspended")
             let pid = try #require(daemon.processes(of: "web").first)
