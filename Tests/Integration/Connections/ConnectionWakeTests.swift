@@ -152,7 +152,7 @@ import TorporAPI
         }
     }
 
-    @Test("One that ends while it sleeps, or is restarted, has listened again before it sleeps: nobody is refused")
+    @Test("One that is to sleep after a restart, its own or torpord's, listens first: nobody is refused")
     func restarted() throws {
         let toml = Self.toml("wake_on_connect = true\nrestart = \"always\"")
             .replacingOccurrences(of: "background_time = \"none\"", with: "background_time = \"3s\"")
@@ -169,9 +169,20 @@ import TorporAPI
             try daemon.done(.hold, "web") { $0.end = true }
             try daemon.eventually("it listens again") { try daemon.port(of: "web") != first }
             try daemon.waitFor("web", "suspended")
-            let pid = try #require(daemon.processes(of: "web").first)
-            #expect(Truth.isStopped(pid))
-            #expect(try Peer(port: daemon.port(of: "web")).get().contains("served by \(pid)"))
+            func answersFromItsSleep() throws {
+                let pid = try #require(daemon.processes(of: "web").first)
+                #expect(Truth.isStopped(pid))
+                #expect(try Peer(port: daemon.port(of: "web")).get().contains("served by \(pid)"))
+            }
+            try answersFromItsSleep()
+            try daemon.waitFor("web", "suspended")
+            let second = try daemon.port(of: "web")
+            try daemon.stop()
+            try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
+            try daemon.eventually("it listens once more") { try daemon.port(of: "web") != second }
+            try daemon.waitFor("web", "suspended")
+            try answersFromItsSleep()
         }
     }
 
