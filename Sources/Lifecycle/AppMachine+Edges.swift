@@ -137,8 +137,9 @@ extension AppMachine {
         phase = .running(running)
         if running.state == .background, edge.transition == .enteringBackground || edge.transition == .resuming {
             // Launched for an event, the app gets the event's time.
-            let forEvent = launchReason == .event && edge.steps == Self.launchedIntoBackground
-            let time = forEvent ? wokenFor ?? rules.eventTime : rules.backgroundTime
+            let forEvent = launchReason == .event && edge.steps == Self.launchedIntoBackground && !settlesIn
+            var time = forEvent ? wokenFor ?? rules.eventTime : rules.backgroundTime
+            if settlesIn { time = time ?? AppRuleValues.usualBackgroundTime }
             if grant == nil {
                 grantIsOver = false
                 grant = Deadline(.backgroundTime, time, now: now)
@@ -151,7 +152,7 @@ extension AppMachine {
     mutating func becomeReady(into actions: inout [Action], now: Duration) {
         edgeDeadline = nil
         armWatchdog(now: now)
-        settlesIn = goal == .suspended && !isForced && rules.readiness == .exec
+        settlesIn = goal == .suspended && rules.readiness == .exec
         if launchInForeground {
             phase = .running(Running(state: .inactive))
         } else {

@@ -62,22 +62,23 @@ extension AppMachine {
 
     /// Writes it.
     public func encodeWake(into record: inout RecordWriter) {
-        record.put(UInt8((sleepsAgain ? 1 : 0) | (settlesIn ? 2 : 0)))
+        record.put(sleepsAgain)
         record.put(wokenFor)
         record.put(modes.rawValue)
-        record.put(declinesSnapshot)
+        // Who knows only of the first takes the other for it, which does the least harm there.
+        record.put(UInt8((declinesSnapshot ? 1 : 0) | (settlesIn ? 2 : 0)))
         record.put(backgroundTime?.value.snapshotDue)
     }
 
     /// Takes it back.
     public mutating func restoreWake(from record: inout RecordReader) {
-        let flags = record.take(UInt8.self)
-        sleepsAgain = flags & 1 != 0
-        settlesIn = flags & 2 != 0
+        sleepsAgain = record.takeFlag()
         wokenFor = record.takeOptionalTime()
         let modes = BackgroundModes(rawValue: record.take(UInt16.self))
         if !modes.isEmpty { changeBackgroundTime { $0.modes = modes } }
-        declinesSnapshot = record.takeFlag()
+        let flags = record.take(UInt8.self)
+        declinesSnapshot = flags & 1 != 0
+        settlesIn = flags & 2 != 0
         if let due = record.takeOptionalTime() { changeBackgroundTime { $0.snapshotDue = due } }
     }
 }

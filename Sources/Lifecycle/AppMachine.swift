@@ -207,11 +207,11 @@ public struct AppMachine: Sendable {
         }
     }
 
-    /// Whether it is launched and ready, or a oneshot that is done: what requires it may start.
+    /// Whether it is launched and ready and not on its way to sleep, or a oneshot that is done: what requires it may start.
     public var isUp: Bool {
         if rules.isOneshot { return isDone }
         switch phase {
-        case .running(let running): return running.state != .suspended && running.edge?.transition != .suspending
+        case .running(let running): return running.state != .suspended && goal != .suspended
         case .notRunning, .launching, .terminating: return false
         }
     }

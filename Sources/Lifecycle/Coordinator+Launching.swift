@@ -23,7 +23,7 @@ extension Coordinator {
         var ready = true
         for other in graph.requires[app] where !isUp(other) {
             ready = false
-            if isFirst || nodes[other].machine.state == .suspended { wake(other, now: now) }
+            if isFirst || nodes[other].machine.goal == .suspended { wake(other, now: now) }
             if nodes[other].machine.failed || (isResting(other) && !isUp(other)) {
                 failDependency(app, now: now)
                 return

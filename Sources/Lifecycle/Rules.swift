@@ -19,6 +19,8 @@ public struct AppRules: Sendable, Hashable {
 ///
 /// Every `Duration?` is a deadline or a limit; `nil` is the configuration's `"none"`.
 public struct AppRuleValues: Sendable, Hashable {
+    static let usualBackgroundTime = Duration.seconds(5)
+
     /// Time to ready.
     public var launchDeadline: Duration? = .seconds(5)
     /// Time to answer willResignActive, didBecomeActive, willEnterForeground, resumed.
@@ -36,7 +38,7 @@ public struct AppRuleValues: Sendable, Hashable {
     /// The heartbeat that the app must send, `nil` for none.
     public var watchdog: Duration?
     /// Time in the background that is granted after didEnterBackground was answered.
-    public var backgroundTime: Duration? = .seconds(5)
+    public var backgroundTime: Duration? = usualBackgroundTime
     /// Time in the background that an event grants.
     public var eventTime: Duration? = .seconds(30)
     /// What all background tasks of the app share per stay in the background; `nil` for no limit.

@@ -70,6 +70,31 @@ struct CoordinatorTests {
         ])
     }
 
+    @Test("what is on its way to sleep is brought back for those who require it, whether they start or come back")
+    func requiredWhileItSettles() throws {
+        let apps = [AppDefinition(name: "web", requires: ["db"]), AppDefinition(name: "db")]
+        for comesBack in [false, true] {
+            var fleet = try Fleet(apps)
+            if comesBack {
+                try fleet.ask(.start(background: true), "web")
+                try fleet.ask(.suspend, "web")
+            } else {
+                try fleet.ask(.start(background: true), "db")
+            }
+            try fleet.ask(.suspend, "db")
+            #expect(fleet.state("db") == .suspended)
+            fleet.tell(.mainExited(.exited(code: 1)), "db")
+            fleet.now += .seconds(1)
+            fleet.tell(.deadline, "db")
+            #expect(fleet.state("db") == .background && fleet.coordinator.machine(fleet.id("db")).goal == .suspended)
+            try fleet.ask(comesBack ? .foreground : .start(background: false), "web")
+            #expect(fleet.state("web") == .active)
+            fleet.now += .seconds(60)
+            fleet.tell(.deadline, "db")
+            #expect(fleet.state("db") == .background)
+        }
+    }
+
     @Test("a start launches what is required first, a stop stops what requires it first")
     func order() throws {
         var fleet = try Self.tower()

@@ -106,9 +106,11 @@ extension Emulation {
                 return (Int(try machine.done("cat \(group)/memory.swap.current")) ?? 0) >> 20
             }
             // This one by itself, after a second.
-            try machine.eventually("asleep3 is in swap", within: 30) { try swapped("asleep3") > 80 }
+            try machine.eventually("asleep3 is in swap", within: 30) {
+                try machine.done("torpor events").contains("asleep3: is paged out") && swapped("asleep3") > 80
+            }
             #expect(try swapped("asleep1") < 50 && swapped("front") < 50)
-            let before = try swappedOfPrograms(machine)
+            let before = try (programs: swappedOfPrograms(machine), sleepers: swapped("asleep1") + swapped("asleep2"))
             // Well more than a kernel keeps free at one time and not at another, which is some 70 MiB here.
             try eat(machine, beyond: 300)
             try machine.eventually("it has eaten", within: 180) { try machine.run("test -e /run/eaten").ok }
@@ -118,8 +120,8 @@ extension Emulation {
             #expect(try machine.app("back").state == "background")
             // What is taken from somebody is taken from those who sleep, and nobody is ended for it.
             #expect(events.components(separatedBy: "is evicted").count == evicted, "\(events)")
-            let ofSleepers = try swapped("asleep1") + swapped("asleep2")
-            let ofAll = try swappedOfPrograms(machine) - before
+            let ofSleepers = try swapped("asleep1") + swapped("asleep2") - before.sleepers
+            let ofAll = try swappedOfPrograms(machine) - before.programs
             #expect(ofSleepers > 100, "\(ofSleepers) MiB\n\(events)")
             #expect(ofSleepers * 10 >= ofAll * 8, "\(ofSleepers) of \(ofAll) MiB")
             #expect(try swapped("front") < 30)

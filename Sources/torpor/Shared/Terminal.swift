@@ -124,7 +124,8 @@ struct Table {
                 continue
             }
             let wrapped = Terminal.wrapped(sentence.text, behind: last, in: columns)
-            if wrapped == sentence.text, let columns, last + own[own.count - 1] > columns {
+            let width = own[own.count - 1]
+            if width > 0, wrapped == sentence.text, let columns, last + width > columns {
                 // There is no room for it: it has lines of its own.
                 appendRow(&text, row.dropLast(), own, widths)
                 text +=
