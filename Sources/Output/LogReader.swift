@@ -39,6 +39,9 @@ public struct LogQuery: Hashable, Sendable {
         self.onlyWhole = onlyWhole
     }
 
+    /// Only `count` limits it.
+    fileprivate var acceptsAll: Bool { since == nil && (grep ?? "").isEmpty }
+
     func accepts(_ line: StampedLine) -> Bool {
         if let since, let time = line.time, time < since { return false }
         if let grep, !grep.isEmpty, !line.text.utf8.contains(grep.utf8) { return false }
@@ -68,6 +71,23 @@ public struct LogPage: Sendable {
     public var more: Bool
 }
 
+/// Where what a query asks for begins and ends. The beginning is looked for from the end backwards, some bytes at a
+/// time, so that it may be far away.
+public struct LogSearch: Sendable {
+    /// What is asked for.
+    public let query: LogQuery
+    /// Behind the last whole line that there was when it was asked.
+    public let end: LogPosition
+    /// So much of the last file is given: with `onlyWhole` up to `end`, else the open line too.
+    let size: UInt64
+    /// The oldest line that was looked at.
+    public fileprivate(set) var start: LogPosition
+    /// Nothing older is asked for, or there.
+    public fileprivate(set) var isDone: Bool
+    /// So many lines from `start` on are accepted.
+    fileprivate var found = 0
+}
+
 /// Reads logs back, the rotated files included, from the end and not further than is asked for.
 public struct LogReader {
     /// The most lines that one answer holds.
@@ -77,6 +97,7 @@ public struct LogReader {
     /// A line longer than this comes in pieces.
     static let longestLine = 64 << 10
     private static let block = 64 << 10
+    private static let mostFiles = 1_001
 
     private let path: String
 
@@ -85,80 +106,138 @@ public struct LogReader {
         self.path = path
     }
 
-    /// The last lines that the query accepts. A last line without its newline yet is among them.
+    /// The last lines that the query accepts, as many as go into one answer. A last line without its newline yet is
+    /// among them.
     public func read(_ query: LogQuery) -> LogPage {
-        let wanted = min(query.count ?? LogReader.mostLines, LogReader.mostLines)
-        var newestFirst: [StampedLine] = []
-        var next = LogPosition(time: Clock.realtimeMicroseconds() / 1000 * 1000)
-        var budget = LogReader.mostBytes
-        var number = 0
-        while let (file, status) = open(number) {
-            var size = status.size
-            if number == 0 {
-                next.inode = status.inode
-                next.offset = endOfLines(file, status.size)
-                next.began = began(file)
-                if query.onlyWhole { size = next.offset }
-            }
-            number += 1
-            var done = wanted <= 0
-            if !done {
-                backward(file, size, &budget) { line in
-                    if let since = query.since, let time = line.time, time < since {
-                        done = true
-                    } else if query.accepts(line) {
-                        newestFirst.append(line)
-                        done = newestFirst.count >= wanted
-                    }
-                    return !done
-                }
-            }
-            if done || budget <= 0 { break }
+        var query = query
+        query.count = min(query.count ?? LogReader.mostLines, LogReader.mostLines)
+        var search = search(query)
+        lookBack(&search, limit: LogReader.mostBytes)
+        return follow(from: search.start, query, to: search, limit: .max)
+    }
+
+    /// Begins to look for what a query asks for.
+    public func search(_ query: LogQuery) -> LogSearch {
+        var end = LogPosition(time: Clock.realtimeMicroseconds() / 1000 * 1000)
+        guard let (file, status) = open(0) else {
+            return LogSearch(query: query, end: end, size: 0, start: end, isDone: true)
         }
-        return LogPage(lines: newestFirst.reversed(), next: next, more: budget <= 0)
+        end.inode = status.inode
+        end.offset = endOfLines(file, status.size)
+        end.began = began(file)
+        let size = query.onlyWhole ? end.offset : status.size
+        var start = end
+        start.offset = size
+        return LogSearch(query: query, end: end, size: size, start: start, isDone: query.count.map { $0 <= 0 } ?? false)
+    }
+
+    /// Looks at older lines, about `limit` bytes of them.
+    public func lookBack(_ search: inout LogSearch, limit: Int) {
+        guard !search.isDone else { return }
+        // Done too where its file is no more there: then there is nothing older.
+        search.isDone = true
+        guard var number = number(of: search.start) else { return }
+        search.isDone = false
+        let query = search.query
+        let wanted = query.count ?? .max
+        var rest = limit
+        while let (file, status) = open(number) {
+            let began = began(file)
+            if !search.start.isIn(status, began) {
+                search.start.inode = status.inode
+                search.start.offset = status.size
+                search.start.began = began
+            }
+            backward(file, search.start.offset, &rest) { bytes, offset in
+                let time = TimeStamp.parse(bytes)
+                if let since = query.since, let time, time < since {
+                    search.isDone = true
+                } else {
+                    search.start.offset = offset
+                    if let time { search.start.time = time }
+                    if query.acceptsAll || query.accepts(StampedLine(parsing: bytes)) { search.found += 1 }
+                    search.isDone = search.found >= wanted
+                }
+                return !search.isDone
+            }
+            if search.isDone || rest <= 0 { return }
+            number += 1
+        }
+        search.isDone = true
     }
 
     /// The complete lines after a position, about `limit` bytes of them; rotated files are finished first.
-    public func follow(from position: LogPosition, _ query: LogQuery = LogQuery(), limit: Int = 1 << 20) -> LogPage {
+    ///
+    /// - Parameter search: ends with what there was when this began.
+    public func follow(
+        from position: LogPosition,
+        _ query: LogQuery = LogQuery(),
+        to search: LogSearch? = nil,
+        limit: Int = 1 << 20
+    ) -> LogPage {
         var page = LogPage(lines: [], next: position, more: false)
-        // The file of the position may have another name by now.
-        var number = 0
-        while let (file, status) = open(number), !position.isIn(status, began(file)), number < 1_000 { number += 1 }
         var earliest: Int64?
-        if open(number) == nil {
-            // Not even a current file: the next line will make one.
-            guard number > 0 else { return page }
+        // The file of the position may have another name by now.
+        var number: Int
+        if let there = self.number(of: position) {
+            number = there
+        } else {
             // It was removed: what all the others have that is not older than the last line.
-            number -= 1
+            guard let oldest else {
+                // Not even a current file: the next line will make one.
+                return page
+            }
+            number = oldest
             earliest = position.time
             page.next.inode = 0
         }
         var rest = limit
         while rest > 0, let (file, status) = open(number) {
+            let began = began(file)
+            let isLast = search?.end.isIn(status, began) ?? false
+            let size = isLast ? min(status.size, search?.size ?? 0) : status.size
             var offset = page.next.inode == status.inode ? page.next.offset : 0
             if offset > status.size { offset = 0 }
-            let before = rest
-            offset = forward(file, offset, status.size, finished: number > 0, &rest) { line in
+            offset = forward(file, offset, size, finished: isLast || number > 0, &rest) { line in
                 if let earliest, let time = line.time, time < earliest { return }
                 if let time = line.time { page.next.time = time }
                 if query.accepts(line) { page.lines.append(line) }
             }
             page.next.inode = status.inode
             page.next.offset = offset
-            page.next.began = began(file)
-            if offset < status.size, rest <= 0 {
+            page.next.began = began
+            if offset < size, rest <= 0 {
                 page.more = true
+                return page
+            }
+            if isLast, let search {
+                page.next.offset = search.end.offset
                 return page
             }
             if number == 0 { return page }
             number -= 1
-            if rest == before, offset < status.size { continue }
         }
         page.more = rest <= 0
         return page
     }
 
     // MARK: -
+
+    /// Of the file in which a position is: 0 for the current one.
+    private func number(of position: LogPosition) -> Int? {
+        var number = 0
+        while number < LogReader.mostFiles, let (file, status) = open(number) {
+            if position.isIn(status, began(file)) { return number }
+            number += 1
+        }
+        return nil
+    }
+
+    /// The number of the oldest file.
+    private var oldest: Int? {
+        let count = (0..<LogReader.mostFiles).first { open($0) == nil } ?? LogReader.mostFiles
+        return count > 0 ? count - 1 : nil
+    }
 
     private func open(_ number: Int) -> (Descriptor, FileStatus)? {
         let name = number == 0 ? path : "\(path).\(number)"
@@ -193,31 +272,36 @@ public struct LogReader {
         return 0
     }
 
-    private func backward(_ file: Descriptor, _ size: UInt64, _ budget: inout Int, _ body: (StampedLine) -> Bool) {
-        var end = size
+    /// Lines from `end` on backwards, about `rest` bytes of them, each with its place.
+    private func backward(
+        _ file: Descriptor,
+        _ end: UInt64,
+        _ rest: inout Int,
+        _ body: (ArraySlice<UInt8>, UInt64) -> Bool
+    ) {
+        var start = end
         // The beginning of a line whose end was in the block behind.
         var tail: [UInt8] = []
-        while end > 0, budget > 0 {
-            let start = end - min(end, UInt64(LogReader.block))
-            var part = bytes(file, start, Int(end - start))
-            guard part.count == Int(end - start) else { return }
-            budget -= part.count
-            if end == size, part.last == UInt8(ascii: "\n") { part.removeLast() }
-            end = start
+        while start > 0, rest > 0 || !tail.isEmpty {
+            let stop = start
+            start -= min(start, UInt64(LogReader.block))
+            var part = bytes(file, start, Int(stop - start))
+            guard part.count == Int(stop - start) else { return }
+            rest -= part.count
+            if stop == end, part.last == UInt8(ascii: "\n") { part.removeLast() }
             part.append(contentsOf: tail)
-            var stop = part.count
+            var lineEnd = part.count
             while let newline = part.withUnsafeBytes({
-                UnsafeRawBufferPointer(rebasing: $0[..<stop]).lastNewline
+                UnsafeRawBufferPointer(rebasing: $0[..<lineEnd]).lastNewline
             }) {
-                if !body(StampedLine(parsing: part[(newline + 1)..<stop])) { return }
-                stop = newline
+                if !body(part[(newline + 1)..<lineEnd], start + UInt64(newline) + 1) { return }
+                lineEnd = newline
             }
-            tail = Array(part[..<stop])
-            if tail.count > LogReader.longestLine, start > 0 {
-                if !body(StampedLine(parsing: tail)) { return }
+            tail = Array(part[..<lineEnd])
+            if start == 0 || tail.count > LogReader.longestLine {
+                if !body(tail[...], start) { return }
                 tail = []
             }
-            if start == 0 { _ = body(StampedLine(parsing: tail)) }
         }
     }
 

@@ -311,26 +311,27 @@ extension Supervisor {
         app.capture?.drain()
         let reader = LogReader(path: logPath(of: app))
         var query = LogQuery(since: request.since, grep: request.grep, onlyWhole: request.follow && reply.more)
-        let page: LogPage
+        query.count = request.lines.map { Int(clamping: $0) } ?? (request.since == nil ? 100 : nil)
+        var position: LogPosition?
         if let cursor = request.cursor {
-            guard let position = LogPosition(text: cursor) else {
+            position = LogPosition(text: cursor)
+            guard position != nil else {
                 return reply.fail(FieldError(field: "cursor", problem: "must be one that came with a reply of Logs"))
             }
-            page = reader.follow(from: position, query)
-        } else {
-            query.count = request.lines.map { Int(clamping: $0) } ?? (request.since == nil ? 100 : nil)
-            page = reader.read(query)
-            query.count = nil
         }
-        reply.send(Replies.logs(page.lines.map(\.forClients), cursor: page.next.text), continues: request.follow)
-        guard request.follow, reply.more else { return }
-        let follower = LogFollower(reader, query, from: page.next, reply, loop)
+        guard reply.more else {
+            let page = position.map { reader.follow(from: $0, query) } ?? reader.read(query)
+            return reply.send(Replies.logs(page.lines.map(\.forClients), cursor: page.next.text, more: page.more))
+        }
+        let follower = LogFollower(reader, query, from: position, follows: request.follow, reply, loop)
         app.logFollowers.append(follower)
-        reply.onClosed = { [weak app, reply] in
-            _ = reply
-            app?.logFollowers.removeAll { $0 === follower }
+        let forget = { [weak app, weak follower] in
+            guard let app, let follower else { return }
+            app.logFollowers.removeAll { $0 === follower }
         }
-        if page.more { follower.step() }
+        reply.onClosed = forget
+        follower.onDone = forget
+        follower.step()
     }
 }
 

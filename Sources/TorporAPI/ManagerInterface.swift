@@ -412,11 +412,13 @@ public enum ManagerInterface {
         # Sends a signal (SIGUSR1, USR1 or 10) to the main process. With a token, as for verbs, it is sent once.
         method Signal(app: string, signal: string, token: ?string) -> ()
 
-        # An app's output; with follow (and "more") what comes from now on as well. Each reply has a cursor: given back,
-        # it goes on with the line after those of that reply, also with another instance and after rotations. Fails with
-        # InJournal for an app with log = "journal".
+        # An app's output: of the last lines so many (100, or with since all); with follow (and "more") what comes from
+        # now on as well. Called with "more", it comes in as many replies as it takes, each but the last of what there
+        # was at the call with "more": true; else in one, with at most 100000 lines of the last 32 MiB. Each reply has a
+        # cursor: given back, it goes on with the line after those of that reply, also with another instance and after
+        # rotations. Fails with InJournal for an app with log = "journal".
         method Logs(app: string, lines: ?int, follow: ?bool, since: ?int, grep: ?string, cursor: ?string) ->
-          (lines: []LogLine, cursor: string)
+          (lines: []LogLine, cursor: string, more: bool)
 
         # What happened, over restarts and boots; with follow (and "more") what happens from now on as well. Only what
         # is not before "since" and before "until", and behind the sequence number "after"; of that the newest "limit".

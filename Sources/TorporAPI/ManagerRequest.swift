@@ -103,7 +103,7 @@ public enum ManagerRequest: Hashable, Sendable {
                 ("Signal", Self.signalParameters(app, signal, token), false)
             case .post(let request): ("Post", request.parameters, false)
             case .mailbox(let request): ("Mailbox", request.parameters, false)
-            case .logs(let request): ("Logs", request.parameters, true)
+            case .logs(let request): ("Logs", request.parameters, !request.isOneReply)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)
             case .snapshot(let app, let offset):
@@ -145,6 +145,8 @@ public struct LogsRequest: Hashable, Sendable {
     public var grep: String?
     /// Goes on behind an earlier reply, whose cursor it is; `lines` and `since` do not count then.
     public var cursor: String?
+    /// Only what goes into one reply, for those who ask again and again; no parameter of the call.
+    public var isOneReply = false
 
     /// Makes one from its parts.
     public init(app: String) { self.app = app }

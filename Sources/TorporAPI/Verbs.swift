@@ -196,9 +196,9 @@ public enum Replies {
     public static func status(_ status: AppStatus) -> JSON { ["status": status.json] }
     /// The reply of every verb.
     public static func results(_ results: [VerbResult]) -> JSON { ["results": .array(results.map(\.json))] }
-    /// A reply of Logs.
-    public static func logs(_ lines: [LogLine], cursor: String) -> JSON {
-        ["lines": .array(lines.map(\.json)), "cursor": .string(cursor)]
+    /// A reply of Logs; with `more` there is more of what there was at the call.
+    public static func logs(_ lines: [LogLine], cursor: String, more: Bool = false) -> JSON {
+        ["lines": .array(lines.map(\.json)), "cursor": .string(cursor), "more": .bool(more)]
     }
     /// A reply of Events; `sequence` is that of the newest event that was looked at, `incomplete` says why older ones
     /// are missing.

@@ -46,6 +46,7 @@ struct Answers: Sendable {
             case .app(let name): return HTTPResponse(status: 200, json: try link.call(.status(app: name)))
             case .logs(let name):
                 var request = LogsRequest(app: name)
+                request.isOneReply = true
                 request.lines = query.lines ?? 200
                 request.cursor = query.cursor
                 request.grep = query.grep

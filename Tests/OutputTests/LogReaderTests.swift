@@ -87,6 +87,97 @@ import Testing
     }
 }
 
+@Suite("What is looked for in a log") struct LogSearchTests {
+    private let folder = Folder()
+
+    /// All that a query asks for, in steps of so many bytes.
+    private func all(
+        _ query: LogQuery,
+        _ reader: LogReader,
+        step: Int,
+        between: () throws -> Void = {}
+    ) throws -> [String] {
+        var search = reader.search(query)
+        var steps = 0
+        while !search.isDone {
+            reader.lookBack(&search, limit: step)
+            steps += 1
+            try between()
+        }
+        var lines: [String] = []
+        var position = search.start
+        while true {
+            let page = reader.follow(from: position, query, to: search, limit: step)
+            lines += page.lines.map(\.text)
+            position = page.next
+            try between()
+            guard page.more else { break }
+            steps += 1
+        }
+        let isAtEnd = position.inode == search.end.inode && position.offset == search.end.offset
+        #expect(isAtEnd, "it ends where the next ones begin")
+        #expect(steps > 1 || lines.count < 3, "in several steps")
+        return lines
+    }
+
+    @Test("step by step it is the same as at once, through rotated files, whatever is asked for")
+    func steps() throws {
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 5_000, maxFiles: 50), loop: EventLoop())
+        for number in 0..<3_000 { try rig.write("\(number % 7 == 0 ? "seven" : "line") \(number)\n") }
+        for _ in 0..<10 { try rig.write(String(repeating: "x", count: 20_000)) }
+        try rig.write("\nlast\nopen")
+        let reader = LogReader(path: rig.log.path)
+        let middle = try #require(reader.read(LogQuery(count: 1_500)).lines.first?.time)
+        let queries = [
+            LogQuery(), LogQuery(count: 0), LogQuery(count: 1), LogQuery(count: 2), LogQuery(count: 700),
+            LogQuery(count: 1_000_000), LogQuery(since: middle), LogQuery(count: 100, grep: "seven"),
+            LogQuery(grep: "seven"), LogQuery(grep: "nobody"), LogQuery(count: 50, since: middle, grep: "seven"),
+        ]
+        for query in queries {
+            for onlyWhole in [false, true] {
+                var query = query
+                query.onlyWhole = onlyWhole
+                let page = reader.read(query)
+                let step = query.count.map { $0 < 3 ? 50_000 : 3_000 } ?? 3_000
+                let lines = try all(query, reader, step: step)
+                let isSame = lines == page.lines.map(\.text)
+                #expect(isSame, "\(query): \(lines.count) lines, \(page.lines.count) at once")
+            }
+        }
+        let every = try all(LogQuery(), reader, step: 10_000)
+        #expect(every.prefix(3_000) == (0..<3_000).map { "\($0 % 7 == 0 ? "seven" : "line") \($0)" }[...])
+        #expect(every.suffix(2) == ["last", "open"])
+    }
+
+    @Test("what is written meanwhile is not among it, and files that are rotated are found again")
+    func meanwhile() throws {
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 5_000, maxFiles: 900), loop: EventLoop())
+        for number in 0..<2_000 { try rig.write("line \(number)\n") }
+        let reader = LogReader(path: rig.log.path)
+        let lines = try all(LogQuery(), reader, step: 4_000) {
+            try rig.write((0..<100).map { "later \($0)\n" }.joined())
+        }
+        #expect(lines == (0..<2_000).map { "line \($0)" })
+    }
+
+    @Test("what was rotated away meanwhile is missing, and nothing else")
+    func rotatedAway() throws {
+        let rig = try Rig(folder, limits: LogLimits(maxSize: 5_000, maxFiles: 4), loop: EventLoop())
+        for number in 0..<1_000 { try rig.write("line \(number)\n") }
+        let reader = LogReader(path: rig.log.path)
+        let there = reader.read(LogQuery()).lines.map(\.text)
+        var isFirst = true
+        let lines = try all(LogQuery(), reader, step: 4_000) {
+            guard isFirst else { return }
+            isFirst = false
+            // Two files go.
+            for _ in 0..<2 { try rig.write((0..<400).map { "later \($0)\n" }.joined()) }
+        }
+        #expect(lines.count > 100 && lines.count < there.count)
+        #expect(lines == Array(there.suffix(lines.count)))
+    }
+}
+
 @Suite("Places in a log") struct LogPositionTests {
     private let folder = Folder()
 

@@ -23,11 +23,15 @@ struct AppLog {
     let manager: Manager
     let choice: LogChoice
 
+    /// Some lines, and whether there is more of what there was at the call.
+    struct Page {
+        /// Objects of LogLine.
+        var lines: [JSON]
+        var more = false
+    }
+
     /// Hands over what is wanted, some lines at a time, until there are no more or `show` says that it is enough.
-    ///
-    /// - Parameter show: gets objects of LogLine; the first time what there was at the call, unless the app's journal has
-    ///   all lines since a time, which come as they are read.
-    func read(_ show: ([JSON]) -> Bool) throws {
+    func read(_ show: (Page) -> Bool) throws {
         var request = LogsRequest(app: app)
         request.lines = choice.lines
         request.follow = choice.follow
@@ -35,20 +39,21 @@ struct AppLog {
         request.grep = choice.grep
         var place: JournalPlace?
         do throws(Failure) {
-            // Another supervisor goes on behind the last line shown.
+            func take(_ reply: JSON) {
+                _ = show(Page(lines: reply["lines"]?.arrayValue ?? [], more: reply["more"]?.boolValue ?? false))
+                // Another supervisor goes on behind the last line shown.
+                request.cursor = reply["cursor"]?.stringValue
+            }
             let last = try manager.call(
                 .logs(request),
-                onReply: { reply in
-                    _ = show(reply["lines"]?.arrayValue ?? [])
-                    request.cursor = reply["cursor"]?.stringValue
-                },
+                onReply: take,
                 onError: { name, parameters in
                     guard name == ManagerInterface.ErrorName.inJournal else { return nil }
                     place = parameters["journal"].flatMap { try? JournalPlace(json: $0) }
                     return nil
                 }
             )
-            _ = show(last["lines"]?.arrayValue ?? [])
+            take(last)
         } catch {
             guard let place else { throw error }
             try readJournal(place, show)
@@ -56,26 +61,26 @@ struct AppLog {
     }
 
     /// What is in the journal, chosen as the supervisor chooses of a file.
-    private func readJournal(_ place: JournalPlace, _ show: ([JSON]) -> Bool) throws {
+    private func readJournal(_ place: JournalPlace, _ show: (Page) -> Bool) throws {
         var output = JournalOutput(place)
         output.since = choice.since
         output.grep = choice.grep
         let cursor: String?
         if let count = choice.count {
             let page = try output.last(count)
-            guard show(page.lines.map(\.json)) else { return }
+            guard show(Page(lines: page.lines.map(\.json))) else { return }
             cursor = page.cursor
         } else {
             var isRead = true
             cursor = try output.all { line in
-                isRead = show([line.json])
+                isRead = show(Page(lines: [line.json], more: true))
                 return isRead
             }
-            guard isRead else { return }
+            guard isRead, show(Page(lines: [])) else { return }
         }
         guard choice.follow else { return }
         // Its time says nothing about lines to come.
         output.since = nil
-        try output.follow(after: cursor) { show([$0.json]) }
+        try output.follow(after: cursor) { show(Page(lines: [$0.json])) }
     }
 }

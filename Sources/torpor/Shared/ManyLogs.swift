@@ -36,7 +36,7 @@ struct ManyLogs {
         for (index, app) in apps.enumerated() {
             do throws(Failure) {
                 try read(index, manager) { page in
-                    lines += page.map { (index, $0) }
+                    lines += page.lines.map { (index, $0) }
                     return true
                 }
                 isAny = true
@@ -49,7 +49,7 @@ struct ManyLogs {
         if let failure, !isAny { throw Failure(status: failure.status, message: nil) }
     }
 
-    private func read(_ index: Int, _ manager: Manager, _ take: ([JSON]) -> Bool) throws(Failure) {
+    private func read(_ index: Int, _ manager: Manager, _ take: (AppLog.Page) -> Bool) throws(Failure) {
         do {
             try AppLog(app: apps[index], manager: manager, choice: choice).read(take)
         } catch let failure as Failure {
@@ -84,17 +84,17 @@ struct ManyLogs {
             state.withLock { $0.failure = error }
         }
         state.withLock { state in
-            add([], of: index, to: &state)
+            add(AppLog.Page(lines: []), of: index, to: &state)
             state.running -= 1
         }
         state.wake()
     }
 
-    private func add(_ page: [JSON], of index: Int, to state: inout Following) {
-        let lines = page.map { (index, $0) }
+    private func add(_ page: AppLog.Page, of index: Int, to state: inout Following) {
+        let lines = page.lines.map { (index, $0) }
         guard !state.awaited.isEmpty else { return showAll(lines, isSorted: true) }
         state.past += lines
-        state.awaited.remove(index)
+        if !page.more { state.awaited.remove(index) }
         guard state.awaited.isEmpty else { return }
         showAll(state.past)
         state.past = []

@@ -183,6 +183,7 @@ final class TopFeed: Sendable {
         if log.subject != subject { log = LogReading(subject: subject) }
         guard case .log(let app) = subject, !log.isOver else { return }
         var request = LogsRequest(app: app)
+        request.isOneReply = true
         request.lines = 500
         request.cursor = log.cursor
         let isFirst = log.cursor == nil

@@ -47,7 +47,7 @@ struct Logs: ParsableCommand {
             let lines = Lines(hasTimes: times, isJSON: options.json)
             return try AppLog(app: apps.apps[0], manager: manager, choice: choice).read { page in
                 // Nobody reads on: that is the reader's choice.
-                if !ThisProcess.write(page.map { lines.text(of: $0) }.joined()) { ThisProcess.exit(0) }
+                if !ThisProcess.write(page.lines.map { lines.text(of: $0) }.joined()) { ThisProcess.exit(0) }
                 return true
             }
         }

@@ -10,7 +10,7 @@ import Varlink
         exec = ["/usr/bin/python3", "-S", "@D/count.py"]
         launch = "on-demand"
         log_max_size = "200KiB"
-        log_max_files = 50
+        log_max_files = 1000
         """
     /// Numbered lines without end, until there is `enough`; then the last one says so.
     private static let files = [
@@ -67,6 +67,37 @@ import Varlink
                     Substring(try JSON.parse(Array(line.utf8)[...])["text"]?.stringValue ?? "")
                 }
             )
+        }
+    }
+
+    @Test("what there was comes whole, however much that is, through a death in the middle of it")
+    func longPast() throws {
+        let files = [
+            "count.py": """
+            import sys, tp
+            sys.stdout.write("".join("line %d\\n" % number for number in range(110000)) + "end\\n")
+            sys.stdout.flush()
+            tp.record("done")
+            tp.wait()
+            """
+        ]
+        try withKilledDaemon(Self.toml.replacing("200KiB", with: "1MiB"), files: files) { daemon throws in
+            try daemon.done(.start, "count")
+            try daemon.waitForRecord("count", "done")
+            func logs(_ words: String...) throws -> [Substring] {
+                let client = try Client(daemon, ["logs", "count"] + words)
+                #expect(try client.finish(daemon) == 0, "\(client.output.suffix(200))")
+                return client.lines
+            }
+            try daemon.eventually("its output is in the log") { try logs("-n", "1") == ["end"] }
+            try expectEveryLine(logs("-n", "1000000"))
+            let sevens = try logs("--since", "2000-01-01", "--grep", "line 7")
+            #expect(sevens.count == 11_111 && sevens.last == "line 79999")
+            let client = try Client(daemon, "logs", "-f", "-n", "1000000", "count")
+            try daemon.eventually("the first lines come") { !client.output.isEmpty }
+            try daemon.killTorpord()
+            try daemon.eventually("the last line comes") { client.output.hasSuffix("\nend\n") }
+            expectEveryLine(client.lines)
         }
     }
 

@@ -9,7 +9,7 @@ import Varlink
         [apps.count]
         exec = ["/usr/bin/python3", "-S", "@D/count.py"]
         log_max_size = "200KiB"
-        log_max_files = 50
+        log_max_files = 1000
         [apps.web]
         exec = ["/bin/sleep", "1000"]
         [apps.idle]
@@ -25,7 +25,7 @@ import Varlink
                 sys.stdout.write("line %d\\n" % number)
                 number += 1
             sys.stdout.flush()
-            tp.time.sleep(0.001)
+            tp.time.sleep(0.002)
         sys.stdout.write("end\\n")
         sys.stdout.flush()
         tp.wait()

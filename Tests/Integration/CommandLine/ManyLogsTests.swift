@@ -79,6 +79,33 @@ import Varlink
         }
     }
 
+    @Test("What there was is put in order as a whole, also where it comes in many pieces")
+    func longPast() throws {
+        let exec = """
+            exec = ["/bin/bash", "-c", "for n in {1..200}; do printf '%s\\n' {1..50}-$n; done; touch @D/$TORPOR_APP; sleep 1000"]
+            """
+        let toml = ["a", "b"].map { "[apps.\($0)]\n\(exec)\nlog_max_size = \"100KiB\"\n" }.joined()
+        try withDaemon(toml) { daemon in
+            for app in ["a", "b"] {
+                try daemon.eventually("\(app) has written") { File.exists(daemon.directory + "/" + app) }
+                try daemon.eventually("its output is in the log") {
+                    try Self.logs(daemon, app, "-n", "1").output == "50-200\n"
+                }
+            }
+            let client = try Client(daemon, "logs", "-f", "-t", "-n", "1000000", "a", "b")
+            try daemon.eventually("all was shown") { client.lines.count >= 20_000 }
+            let lines = client.lines
+            #expect(lines.count == 20_000)
+            for app in ["a", "b"] {
+                let own = lines.filter { $0.hasPrefix(app + " |") }.map { $0.split(separator: " ").last ?? "" }
+                let isWhole = own == (1...200).flatMap { round in (1...50).map { "\($0)-\(round)"[...] } }
+                #expect(isWhole, "\(app): \(own.count) lines")
+            }
+            let times = lines.map { $0.split(separator: " ").dropLast().last ?? "" }
+            #expect(times.first?.hasPrefix("20") == true && zip(times, times.dropFirst()).allSatisfy { $0 <= $1 })
+        }
+    }
+
     @Test("One whose output is nowhere is told of, and keeps none of the others")
     func nowhere() throws {
         try Self.withApps { daemon in
