@@ -95,7 +95,7 @@ public struct LogReader {
     /// The most bytes that one answer is taken from, so that a question cannot hold the daemon up.
     public static let mostBytes = 32 << 20
     /// A line longer than this comes in pieces.
-    static let longestLine = 64 << 10
+    static let longestLine = 128 << 10
     private static let block = 64 << 10
     private static let mostFiles = 1_001
 
@@ -176,21 +176,11 @@ public struct LogReader {
         limit: Int = 1 << 20
     ) -> LogPage {
         var page = LogPage(lines: [], next: position, more: false)
-        var earliest: Int64?
-        // The file of the position may have another name by now.
-        var number: Int
-        if let there = self.number(of: position) {
-            number = there
-        } else {
-            // It was removed: what all the others have that is not older than the last line.
-            guard let oldest else {
-                // Not even a current file: the next line will make one.
-                return page
-            }
-            number = oldest
-            earliest = position.time
-            page.next.inode = 0
-        }
+        // The file of the position may have another name by now, or be none any more. Where there is not even a
+        // current file, the next line will make one.
+        guard let there = number(of: position).map({ ($0, position) }) ?? since(position.time) else { return page }
+        var number = there.0
+        page.next = there.1
         var rest = limit
         while rest > 0, let (file, status) = open(number) {
             let began = began(file)
@@ -199,7 +189,6 @@ public struct LogReader {
             var offset = page.next.inode == status.inode ? page.next.offset : 0
             if offset > status.size { offset = 0 }
             offset = forward(file, offset, size, finished: isLast || number > 0, &rest) { line in
-                if let earliest, let time = line.time, time < earliest { return }
                 if let time = line.time { page.next.time = time }
                 if query.accepts(line) { page.lines.append(line) }
             }
@@ -211,7 +200,8 @@ public struct LogReader {
                 return page
             }
             if isLast, let search {
-                page.next.offset = search.end.offset
+                // An open line comes again, whole; pieces of one that is very long do not.
+                if !search.query.onlyWhole { page.next.offset = search.end.offset }
                 return page
             }
             if number == 0 { return page }
@@ -233,10 +223,27 @@ public struct LogReader {
         return nil
     }
 
-    /// The number of the oldest file.
-    private var oldest: Int? {
-        let count = (0..<LogReader.mostFiles).first { open($0) == nil } ?? LogReader.mostFiles
-        return count > 0 ? count - 1 : nil
+    /// The first line that is not older than a time, and the number of its file.
+    private func since(_ time: Int64) -> (Int, LogPosition)? {
+        var oldest: (Int, LogPosition)?
+        var number = 0
+        while number < LogReader.mostFiles, let (file, status) = open(number) {
+            let began = began(file)
+            var place = LogPosition(inode: status.inode, offset: 0, began: began, time: time)
+            oldest = (number, place)
+            if began > 0, began <= time {
+                place.offset = status.size
+                var rest = Int.max
+                backward(file, status.size, &rest) { bytes, offset in
+                    if let written = TimeStamp.parse(bytes), written < time { return false }
+                    place.offset = offset
+                    return true
+                }
+                return (number, place)
+            }
+            number += 1
+        }
+        return oldest
     }
 
     private func open(_ number: Int) -> (Descriptor, FileStatus)? {
@@ -272,7 +279,7 @@ public struct LogReader {
         return 0
     }
 
-    /// Lines from `end` on backwards, about `rest` bytes of them, each with its place.
+    /// Lines from `end` on backwards, about `rest` bytes of them and at least one, each with its place.
     private func backward(
         _ file: Descriptor,
         _ end: UInt64,
@@ -282,7 +289,8 @@ public struct LogReader {
         var start = end
         // The beginning of a line whose end was in the block behind.
         var tail: [UInt8] = []
-        while start > 0, rest > 0 || !tail.isEmpty {
+        var isAny = false
+        while start > 0, rest > 0 || !isAny {
             let stop = start
             start -= min(start, UInt64(LogReader.block))
             var part = bytes(file, start, Int(stop - start))
@@ -296,11 +304,13 @@ public struct LogReader {
             }) {
                 if !body(part[(newline + 1)..<lineEnd], start + UInt64(newline) + 1) { return }
                 lineEnd = newline
+                isAny = true
             }
             tail = Array(part[..<lineEnd])
             if start == 0 || tail.count > LogReader.longestLine {
                 if !body(tail[...], start) { return }
                 tail = []
+                isAny = true
             }
         }
     }
@@ -316,7 +326,10 @@ public struct LogReader {
     ) -> UInt64 {
         var offset = from
         while offset < size, rest > 0 {
-            let part = bytes(file, offset, Int(min(size - offset, UInt64(LogReader.block))))
+            var part = bytes(file, offset, Int(min(size - offset, UInt64(LogReader.block))))
+            if part.withUnsafeBytes({ $0.firstNewline }) == nil {
+                part = bytes(file, offset, Int(min(size - offset, UInt64(LogReader.longestLine))))
+            }
             if part.isEmpty { return offset }
             var start = 0
             while let newline = part.withUnsafeBytes({

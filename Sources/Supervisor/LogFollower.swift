@@ -19,19 +19,30 @@ final class LogFollower {
 
     private let reader: LogReader
     private let query: LogQuery
-    private let follows: Bool
     private let reply: Reply
     private let loop: EventLoop
+    private var follows: Bool
     private var phase: Phase
     private var position: LogPosition
     private var isAgain = false
+    /// The client takes one reply, and all that there was goes into it.
+    private let isGathered: Bool
+    private var gathered: [LogLine] = []
+    /// So much is looked through yet for a client that takes one reply.
+    private var searchLeft = LogReader.mostBytes
+    /// When a client that waits for the first line is told that it is looked for.
+    private var signAt = Clock.monotonic() + signInterval
+
     /// Called when the last reply was sent.
     var onDone: (() -> Void)?
 
     /// So much is sent before everything else has its turn.
     private static let pageBytes = 256 << 10
+    /// So much goes into the one reply of a client that comes back with a cursor.
+    private static let onePageBytes = 1 << 20
     /// So much is looked through before everything else has its turn.
     private static let searchBytes = 1 << 20
+    private static let signInterval = Duration.seconds(5)
 
     /// - Parameters:
     ///   - position: where to begin; nil to begin with what the query asks for.
@@ -44,9 +55,12 @@ final class LogFollower {
         _ reply: Reply,
         _ loop: EventLoop
     ) {
+        var query = query
+        if !reply.more { query.count = min(query.count ?? .max, LogReader.mostLines) }
         self.reader = reader
         self.query = query
         self.follows = follows
+        isGathered = !reply.more && position == nil
         self.reply = reply
         self.loop = loop
         let search = reader.search(query)
@@ -58,9 +72,10 @@ final class LogFollower {
     /// The app is no more: what is left is sent, and nothing after it.
     func end() {
         guard !reply.isClosed else { return }
-        if case .searching(let search) = phase { position = search.start }
-        let page = reader.follow(from: position, query, limit: Self.pageBytes)
-        reply.send(Replies.logs(page.lines.map(\.forClients), cursor: page.next.text))
+        follows = false
+        // Nobody else keeps it now.
+        reply.onRead = { self.step() }
+        step()
     }
 
     /// Sends the next lines, if there are any and the client has read those before.
@@ -68,9 +83,9 @@ final class LogFollower {
         guard !reply.isClosed, !reply.isUnread, !isAgain else { return }
         guard advance(), !reply.isClosed, !reply.isUnread else { return }
         isAgain = true
-        loop.later { [weak self] in
-            self?.isAgain = false
-            self?.step()
+        loop.later {
+            self.isAgain = false
+            self.step()
         }
     }
 
@@ -80,31 +95,43 @@ final class LogFollower {
         case .searching(var search):
             reader.lookBack(&search, limit: Self.searchBytes)
             position = search.start
-            phase = search.isDone ? .past(search) : .searching(search)
-            return search.isDone ? advance() : true
+            searchLeft -= Self.searchBytes
+            let isDone = search.isDone || (!reply.more && searchLeft <= 0)
+            phase = isDone ? .past(search) : .searching(search)
+            if isDone { return advance() }
+            if reply.more, Clock.monotonic() >= signAt {
+                signAt = Clock.monotonic() + Self.signInterval
+                reply.send(Replies.logs([], cursor: "", more: true), continues: true)
+            }
         case .past(let search):
-            let page = reader.follow(from: position, query, to: search, limit: Self.pageBytes)
-            position = page.next
+            let page = next(to: search)
             if !page.more { phase = .following }
-            // Also when there was nothing: it is followed from now on.
-            send(page, isPast: true)
-            return true
+            if reply.more {
+                // Also when there was nothing: it is followed from now on.
+                send(page.lines.map(\.forClients), more: page.more, continues: page.more || follows)
+            } else {
+                gathered += page.lines.map(\.forClients)
+                if !isGathered || !page.more { send(gathered, more: page.more) }
+            }
         case .following:
-            let page = reader.follow(from: position, query, limit: Self.pageBytes)
-            let hasMoved = page.next != position
-            position = page.next
+            let page = next()
             // Lines that the query leaves out move the cursor too.
-            if !page.lines.isEmpty || (page.more && hasMoved) { send(page, isPast: false) }
+            let isNews = !page.lines.isEmpty || page.more
+            if isNews || !follows { send(page.lines.map(\.forClients), continues: page.more || follows) }
             return page.more
         }
+        return true
     }
 
-    private func send(_ page: LogPage, isPast: Bool) {
-        let more = isPast && page.more
-        reply.send(
-            Replies.logs(page.lines.map(\.forClients), cursor: position.text, more: more),
-            continues: more || follows
-        )
+    private func next(to search: LogSearch? = nil) -> LogPage {
+        let limit = reply.more || isGathered ? Self.pageBytes : Self.onePageBytes
+        let page = reader.follow(from: position, query, to: search, limit: limit)
+        position = page.next
+        return page
+    }
+
+    private func send(_ lines: [LogLine], more: Bool = false, continues: Bool = false) {
+        reply.send(Replies.logs(lines, cursor: position.text, more: more), continues: continues)
         if reply.isClosed { onDone?() }
     }
 }

@@ -310,8 +310,6 @@ extension Supervisor {
         }
         app.capture?.drain()
         let reader = LogReader(path: logPath(of: app))
-        var query = LogQuery(since: request.since, grep: request.grep, onlyWhole: request.follow && reply.more)
-        query.count = request.lines.map { Int(clamping: $0) } ?? (request.since == nil ? 100 : nil)
         var position: LogPosition?
         if let cursor = request.cursor {
             position = LogPosition(text: cursor)
@@ -319,11 +317,14 @@ extension Supervisor {
                 return reply.fail(FieldError(field: "cursor", problem: "must be one that came with a reply of Logs"))
             }
         }
-        guard reply.more else {
-            let page = position.map { reader.follow(from: $0, query) } ?? reader.read(query)
-            return reply.send(Replies.logs(page.lines.map(\.forClients), cursor: page.next.text, more: page.more))
-        }
-        let follower = LogFollower(reader, query, from: position, follows: request.follow, reply, loop)
+        let follows = request.follow && reply.more
+        let query = LogQuery(
+            count: request.lines.map { Int(clamping: $0) } ?? (request.since == nil ? 100 : nil),
+            since: request.since,
+            grep: request.grep,
+            onlyWhole: follows || position != nil
+        )
+        let follower = LogFollower(reader, query, from: position, follows: follows, reply, loop)
         app.logFollowers.append(follower)
         let forget = { [weak app, weak follower] in
             guard let app, let follower else { return }

@@ -416,7 +416,8 @@ public enum ManagerInterface {
         # now on as well. Called with "more", it comes in as many replies as it takes, each but the last of what there
         # was at the call with "more": true; else in one, with at most 100000 lines of the last 32 MiB. Each reply has a
         # cursor: given back, it goes on with the line after those of that reply, also with another instance and after
-        # rotations. Fails with InJournal for an app with log = "journal".
+        # rotations. It is empty, and so are the lines, as long as the beginning of what was asked for is looked for.
+        # Fails with InJournal for an app with log = "journal".
         method Logs(app: string, lines: ?int, follow: ?bool, since: ?int, grep: ?string, cursor: ?string) ->
           (lines: []LogLine, cursor: string, more: bool)
 

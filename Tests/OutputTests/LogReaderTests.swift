@@ -160,6 +160,70 @@ import Testing
         #expect(lines == (0..<2_000).map { "line \($0)" })
     }
 
+    private func write(_ lines: some Sequence<String>, _ name: String = "app.log", stamps: Bool = true) throws {
+        let text = lines.enumerated().map { index, line in
+            let stamp = TimeStamp.string(microseconds: 1_769_860_800_000_000 + Int64(index) * 1_000) + " "
+            return (stamps ? stamp : "") + line + "\n"
+        }
+        try text.joined().write(toFile: folder.path + "/" + name, atomically: false, encoding: .utf8)
+    }
+
+    @Test("a step looks at about as much as it may, however long the lines are", arguments: [10, 1_000, 100_000])
+    func limit(length: Int) throws {
+        let line = String(repeating: "x", count: length)
+        try write(repeatElement(line, count: 2_000_000 / length))
+        let reader = LogReader(path: folder.path + "/app.log")
+        var search = reader.search(LogQuery(grep: "nobody"))
+        let end = search.start.offset
+        reader.lookBack(&search, limit: 300_000)
+        #expect(!search.isDone && (200_000...600_000).contains(end - search.start.offset))
+    }
+
+    @Test("a line of 100,000 bytes is one, backwards and forwards")
+    func longLine() throws {
+        let long = String(repeating: "long", count: 25_000)
+        try write(["one", long, "two", long])
+        let reader = LogReader(path: folder.path + "/app.log")
+        #expect(reader.read(LogQuery(count: 3)).lines.map(\.text.utf8.count) == [100_000, 3, 100_000])
+        #expect(reader.follow(from: LogPosition()).lines.map(\.text.utf8.count) == [3, 100_000, 3, 100_000])
+    }
+
+    @Test("who has had pieces of a line without end does not get them again")
+    func openPieces() throws {
+        let rig = try Rig(folder, loop: EventLoop())
+        for _ in 0..<15 { try rig.write(String(repeating: "x", count: 20_000)) }
+        let reader = LogReader(path: rig.log.path)
+        let place = reader.follow(from: LogPosition()).next
+        #expect(place.offset > 200_000)
+        let search = reader.search(LogQuery(onlyWhole: true))
+        let page = reader.follow(from: place, to: search)
+        #expect(page.lines.isEmpty && page.next.offset == place.offset)
+    }
+
+    @Test("when the file of a place was removed, no older line comes, however small the pages are")
+    func removed() throws {
+        try write((0..<500).map { "line \($0)" })
+        let reader = LogReader(path: folder.path + "/app.log")
+        let place = reader.follow(from: LogPosition(), limit: 8_000).next
+        let all = reader.read(LogQuery()).lines
+        let last = try #require(all.last { ($0.time ?? 0) <= place.time })
+        // Its lines are another file's now.
+        try write(all.map(\.text), "app.log.1")
+        try File.remove(folder.path + "/app.log")
+        let rig = try Rig(folder, loop: EventLoop())
+        try rig.write("later\n")
+        var position = place
+        var lines: [StampedLine] = []
+        repeat {
+            let page = reader.follow(from: position, limit: 500)
+            lines += page.lines
+            position = page.next
+            if !page.more { break }
+        } while lines.count < 1_000
+        #expect(lines.first == last && lines.last?.text == "later", "\(lines.count) of \(all.count)")
+        #expect(lines.dropLast() == all.suffix(lines.count - 1))
+    }
+
     @Test("what was rotated away meanwhile is missing, and nothing else")
     func rotatedAway() throws {
         let rig = try Rig(folder, limits: LogLimits(maxSize: 5_000, maxFiles: 4), loop: EventLoop())

@@ -42,7 +42,7 @@ struct AppLog {
             func take(_ reply: JSON) {
                 _ = show(Page(lines: reply["lines"]?.arrayValue ?? [], more: reply["more"]?.boolValue ?? false))
                 // Another supervisor goes on behind the last line shown.
-                request.cursor = reply["cursor"]?.stringValue
+                request.cursor = reply["cursor"]?.stringValue.flatMap { $0.isEmpty ? nil : $0 }
             }
             let last = try manager.call(
                 .logs(request),

@@ -19,6 +19,8 @@ struct ManyLogs {
         var awaited: Set<Int>
         /// What there is.
         var past: Lines = []
+        /// What came of the others meanwhile.
+        var news: Lines = []
         /// How many are followed still.
         var running: Int
         var failure: Failure?
@@ -45,7 +47,7 @@ struct ManyLogs {
                 failure = error
             }
         }
-        showAll(lines)
+        showAll(lines, count: choice.count)
         if let failure, !isAny { throw Failure(status: failure.status, message: nil) }
     }
 
@@ -93,14 +95,16 @@ struct ManyLogs {
     private func add(_ page: AppLog.Page, of index: Int, to state: inout Following) {
         let lines = page.lines.map { (index, $0) }
         guard !state.awaited.isEmpty else { return showAll(lines, isSorted: true) }
-        state.past += lines
+        if state.awaited.contains(index) { state.past += lines } else { state.news += lines }
         if !page.more { state.awaited.remove(index) }
         guard state.awaited.isEmpty else { return }
-        showAll(state.past)
+        showAll(state.past, count: choice.count)
+        showAll(state.news)
         state.past = []
+        state.news = []
     }
 
-    private func showAll(_ lines: Lines, isSorted: Bool = false) {
+    private func showAll(_ lines: Lines, count: Int? = nil, isSorted: Bool = false) {
         var lines = lines
         if !isSorted {
             // A line without a time goes with the one before it of its app.
@@ -111,7 +115,7 @@ struct ManyLogs {
             }
             let order = lines.indices.sorted { (times[$0], $0) < (times[$1], $1) }
             lines = order.map { lines[$0] }
-            if let count = choice.count { lines = lines.suffix(count) }
+            if let count { lines = lines.suffix(count) }
         }
         for entry in lines where !show(entry.app, entry.line) { ThisProcess.exit(0) }
     }

@@ -101,6 +101,67 @@ import Varlink
         }
     }
 
+    @Test("An app that leaves the configuration takes nothing along of what a client is reading")
+    func forgotten() throws {
+        let files = [
+            "flood.py": """
+            import sys, tp
+            for number in range(40000):
+                sys.stdout.write("line %d\\n" % number)
+            sys.stdout.write("end\\n")
+            sys.stdout.flush()
+            tp.record("done")
+            tp.wait()
+            """
+        ]
+        try withDaemon("[apps.flood]\nexec = [\"/usr/bin/python3\", \"-S\", \"@D/flood.py\"]", files: files) {
+            daemon throws in
+            try daemon.waitForRecord("flood", "done")
+            try daemon.eventually("all is in the log") {
+                try daemon.status("flood").log.last?.text == "end"
+            }
+            var request = LogsRequest(app: "flood")
+            request.follow = true
+            request.lines = 1_000_000
+            let stream = try LogStream(daemon, request)
+            var lines = try stream.next()
+            #expect(lines.first == "line 0" && lines.count < 40_000)
+            #expect(try daemon.apply("").apps.map(\.app) == ["flood"])
+            try daemon.eventually("it is forgotten") { try daemon.list().isEmpty }
+            while !stream.isOver { lines += try stream.next() }
+            expectEveryLine(lines)
+        }
+    }
+
+    /// A client that reads when it is told to.
+    private final class LogStream {
+        private let socket: Descriptor
+        private var framer = MessageFramer()
+        private(set) var isOver = false
+
+        init(_ daemon: Daemon, _ request: LogsRequest) throws {
+            socket = try Sockets.connect(path: daemon.socket)
+            _ = try Sockets.send(socket.raw, ManagerRequest.logs(request).call.json.serialised() + [0], wait: true)
+        }
+
+        /// The lines of the next reply.
+        func next() throws -> [Substring] {
+            while true {
+                if let message = try framer.next() {
+                    let response = try VarlinkResponse(json: JSON.parse(message))
+                    isOver = !response.continues
+                    return (response.parameters["lines"]?.arrayValue ?? []).map {
+                        Substring($0["text"]?.stringValue ?? "")
+                    }
+                }
+                guard try Descriptor.wait(socket.raw, timeout: Daemon.bound),
+                    let bytes = try Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty
+                else { throw Trouble("no more lines came") }
+                framer.append(bytes[...])
+            }
+        }
+    }
+
     @Test("A client that reads late is not dropped for what piles up, and gets every line")
     func slowReader() throws {
         let files = [
@@ -124,31 +185,15 @@ import Varlink
         ) { daemon throws in
             var request = LogsRequest(app: "flood")
             request.follow = true
-            let socket = try Sockets.connect(path: daemon.socket)
-            let call = ManagerRequest.logs(request).call
-            _ = try Sockets.send(socket.raw, call.json.serialised() + [0], wait: true)
-            var framer = MessageFramer()
-            func nextReply() throws -> JSON {
-                while true {
-                    if let message = try framer.next() {
-                        return try VarlinkResponse(json: JSON.parse(message)).parameters
-                    }
-                    guard try Descriptor.wait(socket.raw, timeout: Daemon.bound),
-                        let bytes = try Descriptor.read(socket.raw, maximum: 1 << 16), !bytes.isEmpty
-                    else { throw Trouble("no more lines came") }
-                    framer.append(bytes[...])
-                }
-            }
+            let stream = try LogStream(daemon, request)
             // The first says that it is followed from now on.
-            _ = try nextReply()
+            _ = try stream.next()
             try daemon.done(.start, "flood")
             try daemon.waitForRecord("flood", "done")
             var lines: [Substring] = []
             while lines.last != "end" {
-                lines += (try nextReply()["lines"]?.arrayValue ?? []).map {
-                    let text = $0["text"]?.stringValue ?? ""
-                    return text.hasSuffix(" " + String(repeating: "x", count: 400))
-                        ? text.dropLast(401) : Substring(text)
+                lines += try stream.next().map {
+                    $0.hasSuffix(" " + String(repeating: "x", count: 400)) ? $0.dropLast(401) : $0
                 }
             }
             #expect(lines.count == 40_001)
