@@ -127,6 +127,9 @@ enum Delegates {
                 # Answers do not wait for calls that take their time.
                 self.connections = {"calls": None, "answers": None}
                 self.locks = {"calls": threading.RLock(), "answers": threading.RLock()}
+                # Its answers may call it before anything else here goes on.
+                import __main__
+                __main__.d = self
                 if attach:
                     self.attach()
 
@@ -247,7 +250,6 @@ enum Delegates {
             """Does what the test asks, until it is ended; the delegate is `d` there."""
             import __main__
             world = __main__.__dict__
-            world["d"] = delegate
             if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
                 on("SIGTERM", lambda: os._exit(0))
             record("up")
