@@ -80,8 +80,10 @@ public struct LogSearch: Sendable {
     public let end: LogPosition
     /// So much of the last file is given: with `onlyWhole` up to `end`, else the open line too.
     let size: UInt64
-    /// The oldest line that was looked at.
+    /// The oldest line that is accepted; the end before there is one.
     public fileprivate(set) var start: LogPosition
+    /// The oldest line that was looked at.
+    fileprivate var reached: LogPosition
     /// Nothing older is asked for, or there.
     public fileprivate(set) var isDone: Bool
     /// So many lines from `start` on are accepted.
@@ -120,7 +122,7 @@ public struct LogReader {
     public func search(_ query: LogQuery) -> LogSearch {
         var end = LogPosition(time: Clock.realtimeMicroseconds() / 1000 * 1000)
         guard let (file, status) = open(0) else {
-            return LogSearch(query: query, end: end, size: 0, start: end, isDone: true)
+            return LogSearch(query: query, end: end, size: 0, start: end, reached: end, isDone: true)
         }
         end.inode = status.inode
         end.offset = endOfLines(file, status.size)
@@ -128,7 +130,8 @@ public struct LogReader {
         let size = query.onlyWhole ? end.offset : status.size
         var start = end
         start.offset = size
-        return LogSearch(query: query, end: end, size: size, start: start, isDone: query.count.map { $0 <= 0 } ?? false)
+        let isDone = query.count.map { $0 <= 0 } ?? false
+        return LogSearch(query: query, end: end, size: size, start: start, reached: start, isDone: isDone)
     }
 
     /// Looks at older lines, about `limit` bytes of them.
@@ -136,27 +139,30 @@ public struct LogReader {
         guard !search.isDone else { return }
         // Done too where its file is no more there: then there is nothing older.
         search.isDone = true
-        guard var number = number(of: search.start) else { return }
+        guard var number = number(of: search.reached) else { return }
         search.isDone = false
         let query = search.query
         let wanted = query.count ?? .max
         var rest = limit
         while let (file, status) = open(number) {
             let began = began(file)
-            if !search.start.isIn(status, began) {
-                search.start.inode = status.inode
-                search.start.offset = status.size
-                search.start.began = began
+            if !search.reached.isIn(status, began) {
+                search.reached.inode = status.inode
+                search.reached.offset = status.size
+                search.reached.began = began
             }
-            backward(file, search.start.offset, &rest) { bytes, offset in
+            backward(file, search.reached.offset, &rest) { bytes, offset in
                 let time = TimeStamp.parse(bytes)
                 if let since = query.since, let time, time < since {
                     search.isDone = true
                 } else {
-                    search.start.offset = offset
-                    if let time { search.start.time = time }
-                    if query.acceptsAll || query.accepts(StampedLine(parsing: bytes)) { search.found += 1 }
-                    search.isDone = search.found >= wanted
+                    search.reached.offset = offset
+                    if let time { search.reached.time = time }
+                    if query.acceptsAll || query.accepts(StampedLine(parsing: bytes)) {
+                        search.start = search.reached
+                        search.found += 1
+                        search.isDone = search.found >= wanted
+                    }
                 }
                 return !search.isDone
             }

@@ -173,10 +173,27 @@ import Testing
         let line = String(repeating: "x", count: length)
         try write(repeatElement(line, count: 2_000_000 / length))
         let reader = LogReader(path: folder.path + "/app.log")
-        var search = reader.search(LogQuery(grep: "nobody"))
+        var search = reader.search(LogQuery(count: 1_000_000))
         let end = search.start.offset
         reader.lookBack(&search, limit: 300_000)
         #expect(!search.isDone && (200_000...600_000).contains(end - search.start.offset))
+    }
+
+    @Test("what is before the first line that is accepted is not read again")
+    func start() throws {
+        try write((0..<5_000).map { "line \($0)" })
+        let reader = LogReader(path: folder.path + "/app.log")
+        func start(_ grep: String) -> LogSearch {
+            var search = reader.search(LogQuery(grep: grep))
+            while !search.isDone { reader.lookBack(&search, limit: 10_000) }
+            return search
+        }
+        let nobody = start("nobody")
+        #expect(nobody.start == nobody.end)
+        let search = start("line 77")
+        let line = StampedLine(parsing: "\(TimeStamp.string(microseconds: search.start.time)) line 77".utf8)
+        #expect(reader.follow(from: search.start, limit: 10_000).lines.first == line)
+        #expect(reader.follow(from: search.start, search.query, to: search).lines.count == 11)
     }
 
     @Test("a line of 100,000 bytes is one, backwards and forwards")
