@@ -237,7 +237,7 @@ public struct LogReader {
             let began = began(file)
             var place = LogPosition(inode: status.inode, offset: 0, began: began, time: time)
             oldest = (number, place)
-            if began > 0, began <= time {
+            if began > 0, began < time {
                 place.offset = status.size
                 var rest = Int.max
                 backward(file, status.size, &rest) { bytes, offset in

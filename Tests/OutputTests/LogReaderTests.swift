@@ -333,6 +333,22 @@ import Testing
         #expect(page.lines.map(\.text) == ["at 9", "at 10", "at 11"])
     }
 
+    @Test("of the lines of its own millisecond none is missing, in however many files they are")
+    func sameTime() throws {
+        let path = folder.path + "/app.log"
+        let time: Int64 = 1_769_860_800_000_000
+        let stamp = TimeStamp.string(microseconds: time)
+        try "\(TimeStamp.string(microseconds: time - 1_000)) a\n\(stamp) b\n".write(
+            toFile: path + ".2",
+            atomically: false,
+            encoding: .utf8
+        )
+        try "\(stamp) c\n".write(toFile: path + ".1", atomically: false, encoding: .utf8)
+        try "\(stamp) d\n".write(toFile: path, atomically: false, encoding: .utf8)
+        let page = LogReader(path: path).follow(from: LogPosition(inode: 1, offset: 7, began: 5, time: time))
+        #expect(page.lines.map(\.text) == ["b", "c", "d"])
+    }
+
     @Test("a later file with the same inode is not taken for the one of the place")
     func sameInode() throws {
         let path = folder.path + "/app.log"
