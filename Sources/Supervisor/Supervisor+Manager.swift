@@ -154,12 +154,16 @@ extension Supervisor {
         )
     }
 
-    /// Reads memory and processor time of every app, at most once a second; of one that is new, at once.
+    /// Reads memory and processor time of every app, at most once a second; of one that is new each time: in the moment
+    /// of its launch it has next to nothing.
     private func sampleUsage() {
         let now = loop.now
-        let isRecent = sampledAt.map { now - $0 < .seconds(1) } ?? false
-        if !isRecent { sampledAt = now }
-        let living = apps.filter { $0.tree != nil && (!isRecent || $0.usage.processes == 0) }
+        func isRecent(_ time: Duration?) -> Bool { time.map { now - $0 < .seconds(1) } ?? false }
+        let isFresh = isRecent(sampledAt)
+        if !isFresh { sampledAt = now }
+        let living = apps.filter { app in
+            app.tree != nil && (!isFresh || app.usage.processes == 0 || isRecent(app.launchedAt))
+        }
         guard !living.isEmpty else { return }
         let trees = living.compactMap(\.tree)
         for (app, usage) in zip(living, ProcessTree.usage(of: trees)) { app.usage = usage }

@@ -7,13 +7,13 @@ import Varlink
 @Suite("Metrics") struct MetricsTests {
     private static let toml = """
         [apps.web]
-        exec = ["/bin/sleep", "1000"]
+        exec = ["/bin/sh", "-c", "echo >@D/web; sleep 1000; :"]
         [apps.crash]
         exec = ["/bin/false"]
         launch = "on-demand"
         restart = "never"
         [apps.slow]
-        exec = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 0.02; done"]
+        exec = ["/bin/sh", "-c", "trap '' TERM; echo >@D/slow; while :; do sleep 0.02; done"]
         grace = "50ms"
         """
 
@@ -33,8 +33,10 @@ import Varlink
     @Test("They tell what apps went through and how they are now")
     func counted() throws {
         try withDaemon(Self.toml) { daemon in
-            try daemon.waitFor("web", "active")
-            try daemon.waitFor("slow", "active")
+            for app in ["web", "slow"] {
+                try daemon.waitFor(app, "active")
+                try daemon.eventually("\(app) runs") { File.exists(daemon.directory + "/" + app) }
+            }
             try daemon.done(.suspend, "web")
             try daemon.done(.resume, "web")
             try daemon.done(.suspend, "web")
