@@ -1,4 +1,5 @@
 import Foundation
+import KernelFiles
 import Linux
 import Testing
 
@@ -10,7 +11,7 @@ struct Loopback {
     /// nil where the machine has no such address.
     init?(_ address: String, count: Int = 1) throws {
         do throws(Errno) {
-            listener = try Sockets.listenTCP(address: address, port: 0)
+            listener = try Sockets.listenTCP(address: address, port: FreshPort.find())
         } catch {
             if error == .addressNotAvailable || error == .addressFamilyNotSupported { return nil }
             throw error

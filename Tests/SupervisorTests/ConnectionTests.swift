@@ -1,4 +1,5 @@
 import Foundation
+import KernelFiles
 import Linux
 import Processes
 import Testing
@@ -13,8 +14,8 @@ import Testing
 
         init(cgroup: String? = nil) throws {
             program = try MeasuredProgram(cgroup: cgroup)
-            try program.run("l = socket.create_server(('127.0.0.1', 0)); kept = []")
-            port = try #require(UInt16(try program.ask("l.getsockname()[1]")))
+            port = try FreshPort.find()
+            try program.run("l = socket.create_server(('127.0.0.1', \(port))); kept = []")
         }
 
         func connect() throws -> Descriptor {
@@ -159,8 +160,8 @@ import Testing
         defer { program.end() }
         var measurements = Measurements()
         #expect(try connections(&measurements, program.app()).lastTraffic == nil)
-        try program.run("l = socket.create_server(('127.0.0.1', 0))")
-        let port = try #require(UInt16(try program.ask("l.getsockname()[1]")))
+        let port = try FreshPort.find()
+        try program.run("l = socket.create_server(('127.0.0.1', \(port)))")
         let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
         try program.run("l.accept()[0].close()")
         client.close()
