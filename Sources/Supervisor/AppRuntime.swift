@@ -66,6 +66,8 @@ final class AppRuntime {
     /// When it last came into each state, and when it was last used.
     var times = StateTimes()
     var usage = Usage.none
+    /// When that was last read for a list.
+    var sampledAt: Duration?
     var reports: [Report] = []
     /// What was last announced, so that a change of it is.
     var announced: Transition?

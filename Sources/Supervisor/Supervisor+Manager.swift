@@ -154,20 +154,21 @@ extension Supervisor {
         )
     }
 
-    /// Reads memory and processor time of every app, at most once a second; of one that is new each time: in the moment
-    /// of its launch it has next to nothing.
+    /// Reads memory and processor time of the apps for which that is due.
     private func sampleUsage() {
-        let now = loop.now
-        func isRecent(_ time: Duration?) -> Bool { time.map { now - $0 < .seconds(1) } ?? false }
-        let isFresh = isRecent(sampledAt)
-        if !isFresh { sampledAt = now }
-        let living = apps.filter { app in
-            app.tree != nil && (!isFresh || app.usage.processes == 0 || isRecent(app.launchedAt))
-        }
+        let living = apps.filter { $0.tree != nil && isUsageOld($0) }
         guard !living.isEmpty else { return }
         let trees = living.compactMap(\.tree)
-        for (app, usage) in zip(living, ProcessTree.usage(of: trees)) { app.usage = usage }
+        for (app, usage) in zip(living, ProcessTree.usage(of: trees)) { (app.usage, app.sampledAt) = (usage, loop.now) }
         for app in living { checkStillSuspended(app) }
+    }
+
+    /// After a second; of one that was new then, in the moment of whose launch there is next to nothing, after as long as
+    /// it had run.
+    private func isUsageOld(_ app: AppRuntime) -> Bool {
+        guard app.usage.processes > 0, let sampledAt = app.sampledAt else { return true }
+        let age = app.launchedAt.map { sampledAt - $0 } ?? .seconds(1)
+        return loop.now - sampledAt >= min(age, .seconds(1))
     }
 
     private func summary(_ app: AppRuntime) -> AppSummary {

@@ -73,7 +73,6 @@ public final class Supervisor {
     var waiters: [Waiter] = []
     /// Commands that run for the supervisor, by process.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
-    var sampledAt: Duration?
     /// How many apps' programs are being looked into (``StackLook``).
     var looks = 0
     /// Apps that wait for their share of the machine.

@@ -160,10 +160,9 @@ import Testing
         #expect(lines == (0..<2_000).map { "line \($0)" })
     }
 
-    private func write(_ lines: some Sequence<String>, _ name: String = "app.log", stamps: Bool = true) throws {
+    private func write(_ lines: some Sequence<String>, _ name: String = "app.log") throws {
         let text = lines.enumerated().map { index, line in
-            let stamp = TimeStamp.string(microseconds: 1_769_860_800_000_000 + Int64(index) * 1_000) + " "
-            return (stamps ? stamp : "") + line + "\n"
+            TimeStamp.string(microseconds: 1_769_860_800_000_000 + Int64(index) * 1_000) + " " + line + "\n"
         }
         try text.joined().write(toFile: folder.path + "/" + name, atomically: false, encoding: .utf8)
     }
