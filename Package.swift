@@ -63,6 +63,15 @@ let package = Package(
         .target(name: "CWebAssets", exclude: ["assets"]),
         .target(name: "CalendarTime"),
         .target(name: "Configuration", dependencies: ["CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox"]),
+        // Whole daemons for tests, and what the kernel says of them.
+        .target(
+            name: "DaemonHarness",
+            dependencies: [
+                "Linux", "PolicyLibraries", "TorporAPI", "Varlink", "torpor", "torpor-keeper", "torpor-policy-host",
+                "torpord",
+            ],
+            path: "Tests/Support/DaemonHarness"
+        ),
         .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux"]),
         .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
         .target(name: "Gateway", dependencies: ["Bearer", "Configuration", "Linux", "TorporAPI", "Varlink"]),
@@ -118,6 +127,7 @@ let package = Package(
         ),
         .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux"]),
         .target(name: "Telemetry", dependencies: ["TorporAPI", "Varlink"]),
+        .target(name: "TestAddresses", dependencies: ["Linux"], path: "Tests/Support/TestAddresses"),
         .target(name: "TestMachine", path: "Tests/Support/TestMachine"),
         .target(name: "TopView", dependencies: ["Linux", "TorporAPI", "Varlink"]),
         .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),
@@ -131,7 +141,7 @@ let package = Package(
         .executableTarget(
             name: "conformance-app",
             dependencies: ["Linux", "TorporApp"],
-            path: "Tests/Integration/Conformance/swift"
+            path: "Tests/Integration/Clients/Conformance/swift"
         ),
         // For tests: writes until it is killed.
         .executableTarget(
@@ -230,36 +240,62 @@ let package = Package(
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
         ),
         .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime", "Linux"]),
+        .testTarget(
+            name: "ClientsIntegrationTests",
+            dependencies: [
+                "DaemonHarness", "Linux", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink",
+                "conformance-app", "swift-notes",
+            ],
+            path: "Tests/Integration/Clients",
+            exclude: [
+                "Conformance/README.md", "Conformance/c", "Conformance/python", "Conformance/shell",
+                "Conformance/swift",
+            ]
+        ),
         .testTarget(name: "ConfigurationTests", dependencies: ["Configuration", "Lifecycle", "Linux", "Mailbox"]),
         .testTarget(name: "EventLoopTests", dependencies: ["EventLoop", "Linux"]),
+        .testTarget(
+            name: "EventsIntegrationTests",
+            dependencies: [
+                "DaemonHarness", "KernelFiles", "Linux", "MockBlueZ", "MockDevices", "MockLogind", "TestAddresses",
+                "TorporAPI", "Varlink",
+            ],
+            path: "Tests/Integration/Events"
+        ),
         .testTarget(
             name: "GatewayTests",
             dependencies: ["Configuration", "Gateway", "Linux", "ScriptedServer", "Varlink"]
         ),
         .testTarget(name: "ImportingTests", dependencies: ["Configuration", "Importing", "Lifecycle", "Linux"]),
         .testTarget(
-            name: "Integration",
-            dependencies: [
-                "KernelFiles", "Linux", "MockBlueZ", "MockDevices", "MockLogind", "PolicyLibraries", "ScriptedServer",
-                "TorporAPI", "Varlink",
-                "conformance-app", "swift-notes", "torpor", "torpor-keeper", "torpor-policy-host", "torpor-web",
-                "torpord",
-            ],
-            exclude: [
-                "Conformance/README.md", "Conformance/c", "Conformance/python", "Conformance/shell",
-                "Conformance/swift", "Web/browser",
-            ]
-        ),
-        .testTarget(
             name: "KeeperTests",
             dependencies: ["EventLoop", "KeeperProtocol", "Linux", "Processes", "torpor-keeper"]
         ),
+        .testTarget(
+            name: "LifecycleIntegrationTests",
+            dependencies: [
+                "DaemonHarness", "KernelFiles", "Linux", "MockLogind", "TestAddresses", "TorporAPI", "Varlink",
+            ],
+            path: "Tests/Integration/Lifecycle"
+        ),
         .testTarget(name: "LifecycleTests", dependencies: ["Lifecycle"]),
-        .testTarget(name: "LinuxTests", dependencies: ["KernelFiles", "Linux"]),
+        .testTarget(name: "LinuxTests", dependencies: ["KernelFiles", "Linux", "TestAddresses"]),
         .testTarget(name: "LocationTests", dependencies: ["EventLoop", "Linux", "Location"]),
         .testTarget(name: "LoginManagerTests", dependencies: ["EventLoop", "Linux", "LoginManager", "MockLogind"]),
         .testTarget(name: "MailboxTests", dependencies: ["Mailbox", "Varlink"]),
+        .testTarget(
+            name: "MemoryIntegrationTests",
+            dependencies: [
+                "DaemonHarness", "KernelFiles", "Linux", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink",
+            ],
+            path: "Tests/Integration/Memory"
+        ),
         .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),
+        .testTarget(
+            name: "OperationsIntegrationTests",
+            dependencies: ["DaemonHarness", "Linux", "PolicyLibraries", "TestAddresses", "TorporAPI", "Varlink"],
+            path: "Tests/Integration/Operations"
+        ),
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
         .testTarget(name: "PathWatchTests", dependencies: ["EventLoop", "Linux", "PathWatch"]),
         .testTarget(
@@ -288,8 +324,7 @@ let package = Package(
             name: "SupervisorTests",
             dependencies: [
                 "CalendarTime", "Configuration", "EventLoop", "KernelFiles", "Lifecycle", "Linux", "Policies",
-                "Processes",
-                "Supervisor", "TorporAPI", "TorporPolicyABI", "Varlink",
+                "Processes", "Supervisor", "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink",
             ]
         ),
         .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),
@@ -303,6 +338,14 @@ let package = Package(
         .testTarget(
             name: "VarlinkTests",
             dependencies: ["EventLoop", "Linux", "ScriptedServer", "TorporAPI", "Varlink", "VarlinkServer"]
+        ),
+        .testTarget(
+            name: "WebIntegrationTests",
+            dependencies: [
+                "DaemonHarness", "Linux", "TestAddresses", "TorporAPI", "Varlink", "torpor-gateway", "torpor-web",
+            ],
+            path: "Tests/Integration/Web",
+            exclude: ["Dashboard/browser"]
         ),
         .testTarget(name: "WebTests", dependencies: ["TorporAPI", "Varlink", "Web"]),
     ],

@@ -1,6 +1,7 @@
 import Foundation
 import KernelFiles
 import Linux
+import TestAddresses
 import Testing
 
 /// Two sockets that are connected over loopback, and the one that listens.
@@ -11,7 +12,7 @@ struct Loopback {
     /// nil where the machine has no such address.
     init?(_ address: String, count: Int = 1) throws {
         do throws(Errno) {
-            listener = try Sockets.listenTCP(address: address, port: FreshPort.find())
+            listener = try Sockets.listenTCP(address: address, port: TestAddress.port())
         } catch {
             if error == .addressNotAvailable || error == .addressFamilyNotSupported { return nil }
             throw error

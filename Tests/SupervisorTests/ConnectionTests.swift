@@ -2,6 +2,7 @@ import Foundation
 import KernelFiles
 import Linux
 import Processes
+import TestAddresses
 import Testing
 
 @testable import Supervisor
@@ -14,7 +15,7 @@ import Testing
 
         init(cgroup: String? = nil) throws {
             program = try MeasuredProgram(cgroup: cgroup)
-            port = try FreshPort.find()
+            port = try TestAddress.port()
             try program.run("l = socket.create_server(('127.0.0.1', \(port))); kept = []")
         }
 
@@ -160,7 +161,7 @@ import Testing
         defer { program.end() }
         var measurements = Measurements()
         #expect(try connections(&measurements, program.app()).lastTraffic == nil)
-        let port = try FreshPort.find()
+        let port = try TestAddress.port()
         try program.run("l = socket.create_server(('127.0.0.1', \(port)))")
         let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
         try program.run("l.accept()[0].close()")

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/// What a decoy writes down. The reader is Tests/Integration/Chaos/Decoys.swift.
+/// What a decoy writes down. The reader is Tests/Integration/Operations/Chaos/Decoys.swift.
 struct decoy {
     char magic[8];
     uint64_t pid;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/// One voice's record, `$TPTEST/t/APP.INCARNATION.VOICE`. The reader is Tests/Integration/Chaos/TruthFile.swift.
+/// One voice's record, `$TPTEST/t/APP.INCARNATION.VOICE`. The reader is Tests/Integration/Operations/Chaos/TruthFile.swift.
 struct truth {
     char magic[8];
     uint64_t pid;

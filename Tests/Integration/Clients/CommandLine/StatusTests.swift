@@ -1,0 +1,165 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+@Suite("torpor status") struct StatusTests {
+    private static func web(_ more: String) -> String {
+        "[apps.web]\n\(Scripts.python)\"@D/web.py\"]\nbackground_time = \"none\"\nevent_time = \"400ms\"\n\(more)"
+    }
+
+    private func page(_ daemon: Daemon, _ verb: [String]) throws -> (code: Int32, output: String) {
+        try Spawn.run([Built.path("torpor"), "--socket", daemon.socket] + verb)
+    }
+
+    @Test("says of one that sleeps what wakes it, and what one may take for that", arguments: [true, false])
+    func wakers(wakes: Bool) throws {
+        let more = wakes ? "wake_on_connect = true\ntimers = [{ name = \"nightly\", calendar = \"03:00\" }]" : ""
+        try withDaemon(Self.web(more), files: ["web.py": Servers.web]) { daemon in
+            let place = "connections to 127.0.0.1:\(try daemon.port(of: "web"))"
+            try daemon.done(.suspend, "web")
+            let status = try daemon.status("web")
+            #expect(status.wokenBy == (wakes ? [place, "timer nightly"] : []))
+            #expect(status.notWokenBy == (wakes ? [] : ["\(place) (wake_on_connect is not set)"]))
+            #expect(status.suspendedBy == nil)
+            let since = try #require(status.stateSince)
+            let event = try #require(try daemon.events("web").last { $0.to == "suspended" })
+            #expect(abs(since - event.at) < 200_000)
+            let text = try page(daemon, ["status", "web"]).output
+            #expect(text.contains(wakes ? "woken by: \(place), timer nightly\n" : "woken by: nobody but you"))
+            #expect(text.contains(" not by: \(place)") == !wakes)
+            #expect(text.contains("\nlast events:\n") && text.contains("Z is suspended\n"), "\(text)")
+        }
+    }
+
+    @Test("an app has a title in the reader's language, and a picture; both change without a restart")
+    func presented() throws {
+        func toml(_ keys: String) -> String { Apps.sleeper("a") + "\n" + keys + "\n" + Apps.sleeper("b") }
+        let keys = "title = { default = \"Notebook\", de = \"Notizbuch\" }\nicon = \"@D/a.svg\""
+        let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\"/>"
+        try withDaemon(toml(keys), files: ["a.svg": svg]) { daemon in
+            func run(_ verb: [String], _ locale: String = "C.UTF-8") throws -> String {
+                let words = [Built.path("torpor"), "--socket", daemon.socket] + verb
+                return try Spawn.run(words, environment: ["LC_ALL": locale, "LANGUAGE": ""]).output
+            }
+            func icon(_ app: String) throws -> AppIcon { try AppIcon(json: daemon.call(.icon(app: app))) }
+            try daemon.waitFor("a", "active")
+            let pid = try #require(try daemon.summary("a").pid)
+            let lines = try run(["list"]).split(separator: "\n")
+            #expect(lines[0].hasSuffix("REASON  TITLE") && lines[1].hasSuffix("  Notebook"), "\(lines)")
+            #expect(lines[2].hasPrefix("b ") && !lines[2].hasSuffix(" "), "\(lines)")
+            #expect(try run(["list"], "de_AT.UTF-8").contains("  Notizbuch\n"))
+            #expect(try run(["status", "a"], "de_AT.UTF-8").contains(" title: Notizbuch\n"))
+            #expect(try icon("a") == AppIcon(content: Array(svg.utf8)) && icon("a").mediaType == "image/svg+xml")
+            #expect(try icon("b") == AppIcon(trouble: nil))
+            // What cannot be had is said, and nobody waits for it.
+            try FileManager.default.removeItem(atPath: daemon.directory + "/a.svg")
+            try File.makeFIFO(daemon.directory + "/a.svg")
+            #expect(try icon("a").trouble == "\(daemon.directory)/a.svg is not a regular file")
+            _ = try daemon.apply(toml("title = \"Jotter\""))
+            #expect(try run(["list"]).contains("  Jotter\n"))
+            #expect(try icon("a") == AppIcon(trouble: nil))
+            #expect(try daemon.summary("a").pid == pid)
+        }
+    }
+
+    @Test("says of one in the background who suspends it; the end of what woke it is an event")
+    func suspenders() throws {
+        try withDaemon(Self.web("wake_on_connect = true"), files: ["web.py": Servers.web]) { daemon in
+            let port = try daemon.port(of: "web")
+            try daemon.done(.background, "web")
+            #expect(try daemon.status("web").suspendedBy == .nobody)
+            let text = try page(daemon, ["status", "web"]).output
+            #expect(text.contains("suspended by: nobody but you") && !text.contains("background-time"), "\(text)")
+            try daemon.done(.suspend, "web")
+            let peer = try Peer(port: port)
+            _ = try peer.get()
+            // As long as it is awake for that; then the event says why it is not.
+            let status = try daemon.status("web")
+            if status.summary.state == "background", status.summary.transition == nil {
+                #expect(status.suspendedBy == .eventTime)
+            }
+            try daemon.waitForEvent("web", "is suspended again: its time for what woke it is over")
+            try daemon.waitFor("web", "suspended")
+        }
+    }
+
+    @Test("Apps that a person had suspended say after the next start that they are taken there")
+    func asLeft() throws {
+        try withDaemon(Apps.sleeper("a")) { daemon in
+            try daemon.waitFor("a", "active")
+            try daemon.done(.suspend, "a")
+            try daemon.stop()
+            try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
+            try daemon.waitFor("a", "suspended")
+            try daemon.waitForEvent("a", "is to be suspended, as a person had it before the start")
+        }
+    }
+
+    @Test("On a terminal lines are broken between words, and what is waited for is said after half a second")
+    func terminal() throws {
+        try withDaemon(Apps.sleeper("a")) { daemon in
+            try daemon.waitFor("a", "active")
+            try daemon.done(.suspend, "a")
+            let torpor = "\(Built.path("torpor")) --socket \(daemon.socket)"
+            let script = "stty cols 80 rows 24; \(torpor) status a; \(torpor) wait a --for active --timeout 3s"
+            let result = try Spawn.run(["/usr/bin/script", "-qec", script, "/dev/null"], environment: ["TERM": "dumb"])
+            let lines = result.output.replacingOccurrences(of: "\r\n", with: "\n").split(separator: "\n")
+            // A path is one word.
+            let broken = lines.prefix { !$0.hasPrefix("processes") }.filter { !$0.contains("/") }
+            #expect(broken.count > 6 && broken.allSatisfy { $0.count <= 80 }, "\(result.output)")
+            #expect(result.output.contains("a: not active yet … "), "\(result.output)")
+            // It is gone when what came of it is said.
+            let last = try #require(lines.last { $0.contains("torpor: a ") }?.split(separator: "\r").last)
+            #expect(last.hasPrefix("torpor: a is still suspended after "), "\(result.output)")
+        }
+    }
+
+    @Test("A reason is broken between words, and has a line of its own where its column has no room")
+    func narrowList() throws {
+        let toml = "[apps.bad]\nexec = [\"/bin/sh\", \"-c\", \"exit 3\"]\nrestart_backoff = { initial = \"1min\" }\n"
+        try withDaemon(toml + Apps.sleeper("a")) { daemon in
+            try daemon.eventually("it waits") { try daemon.summary("bad").nextRestartMilliseconds != nil }
+            func lines(columns: Int) throws -> [String] {
+                let script = "stty cols \(columns) rows 24; \(Built.path("torpor")) --socket \(daemon.socket) list"
+                let words = ["/usr/bin/script", "-qec", script, "/dev/null"]
+                let output = try Spawn.run(words, environment: ["TERM": "dumb"]).output
+                var lines = output.replacingOccurrences(of: "\r\n", with: "\n").split(separator: "\n").map(String.init)
+                // Who has no reason has its one line.
+                #expect(!lines.contains { $0.allSatisfy(\.isWhitespace) }, "\(lines)")
+                lines.removeAll { $0.hasPrefix("a ") }
+                return lines
+            }
+            let wide = try lines(columns: 120)
+            let column = try #require(wide.first?.range(of: "REASON")).lowerBound.utf16Offset(in: wide[0])
+            #expect(wide.count == 2 && wide[1].dropFirst(column).hasPrefix("exit-failure 3, restarts in "), "\(wide)")
+            let narrow = try lines(columns: column + 18)
+            #expect(narrow.count == 3 && narrow[1].hasSuffix("  exit-failure 3,"), "\(narrow)")
+            #expect(narrow[2].hasPrefix(String(repeating: " ", count: column) + "restarts in "), "\(narrow)")
+            let narrower = try lines(columns: column + 6)
+            #expect(narrower.count == 3 && narrower[1].hasPrefix("bad ") && narrower[1].hasSuffix("-"), "\(narrower)")
+            #expect(narrower[2].hasPrefix("    exit-failure 3, restarts in "), "\(narrower)")
+        }
+    }
+
+    @Test("doctor says each cause once, what is missing first")
+    func doctor() throws {
+        try withDaemon(Apps.sleeper("a")) { daemon in
+            let text = try page(daemon, ["doctor"]).output
+            let checks = try (daemon.call(.doctor)["checks"]?.arrayValue ?? []).map { try DoctorCheck(json: $0) }
+            let lines = text.split(separator: "\n").map(String.init)
+            let first = try #require(lines.firstIndex { $0.hasPrefix("ok ") })
+            #expect(!lines[first...].contains { $0.hasPrefix("missing ") })
+            let controllers = checks.filter { !$0.ok && $0.name.hasSuffix(" controller") }
+            for check in controllers {
+                let parts = try #require(check.message).components(separatedBy: ". Without it ")
+                #expect(lines.count { $0.hasSuffix(parts[0]) } == 1)
+                #expect(lines.contains { $0.hasPrefix("        without ") && $0.hasSuffix(parts[1]) })
+            }
+            for check in checks where !controllers.contains(check) { #expect(text.contains(check.name)) }
+        }
+    }
+}

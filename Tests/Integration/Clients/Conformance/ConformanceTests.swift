@@ -1,0 +1,162 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+/// What apps are told is the same in every language, word for word.
+@Suite("One scenario in all languages", .serialized)
+struct ConformanceTests {
+    /// All that the app records.
+    static let told = [
+        // A launch into the foreground.
+        "willFinishLaunching foreground", "didFinishLaunching", "didBecomeActive",
+        // An interruption, and its end.
+        "willResignActive", "didBecomeActive",
+        // To the background with an upload that takes for ever, and back.
+        "willResignActive", "didEnterBackground", "taskExpiring upload", "willEnterForeground", "didBecomeActive",
+        // Stopped, and continued.
+        "willResignActive", "didEnterBackground", "resumed after a gap",
+        // Evicted while it was stopped; launched into the background, with its state.
+        "willFinishLaunching background", "restoreState 2", "didFinishLaunching", "didEnterBackground",
+        "willEnterForeground", "didBecomeActive",
+        // Interrupted while torpord dies, and used again.
+        "willResignActive", "didBecomeActive",
+        // The end.
+        "willTerminate stopped",
+    ]
+
+    @Test(
+        "launches, interruption, a task that runs over, a stop, an eviction and a torpord that dies",
+        arguments: Language.allCases
+    )
+    func scenario(_ language: Language) throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let program = try language.program(in: folder)
+        let words = program.exec.map { "\"\($0)\"" }.joined(separator: ", ")
+        let variables = program.environment.map { "\($0) = \"\($1)\", " }.sorted().joined()
+        try withDaemon(
+            """
+            [apps.web]
+            exec = [\(words)]
+            environment = { \(variables)CONFORMANCE = "@D" }
+            launch = "on-demand"
+            ready = "delegate"
+            restart = "never"
+            launch_deadline = "20s"
+            transition_deadline = "20s"
+            background_deadline = "20s"
+            task_time = "4s"
+            expiry_warning = "3s"
+            """
+        ) { daemon in
+            var steps: [Step] = []
+            try Self.conduct(daemon) { title, text, walk in
+                let before = try daemon.events().last?.sequence ?? 0
+                try walk()
+                let events = try daemon.events().filter { $0.sequence > before }
+                steps.append(Step(title: title, text: text, events: events))
+            }
+            #expect(daemon.records("web") == Self.told)
+            try Self.keep(steps, told: daemon.records("web"), of: language)
+        }
+    }
+
+    /// A part of the scenario, and what happened in it.
+    private struct Step {
+        let title: String
+        let text: String
+        let events: [EventRecord]
+    }
+
+    /// Leads the app through it; each step waits until the one before is over.
+    private static func conduct(
+        _ daemon: Daemon,
+        _ step: (_ title: String, _ text: String, _ walk: () throws -> Void) throws -> Void
+    ) throws {
+        try step("A launch into the foreground", "The app is ready when it has answered didFinishLaunching.") {
+            try daemon.done(.start, "web")
+        }
+        try step("An interruption, and its end", "It is on the screen still, and gets no user's events.") {
+            try daemon.done(.interrupt, "web")
+            try daemon.done(.interrupt, "web") { $0.end = true }
+        }
+        try step(
+            "To the background with an upload that runs over, and back",
+            "The app begins a background task that would take for ever. Shortly before its time is up the app is warned, "
+                + "ends the task, and is free to be stopped; then somebody wants it back."
+        ) {
+            try mark("long", daemon)
+            try daemon.done(.background, "web")
+            try daemon.waitForRecord("web", "taskExpiring upload")
+            try daemon.waitForEvent("web", "ended the task upload")
+            try unmark("long", daemon)
+            try daemon.done(.foreground, "web")
+        }
+        try step("Stopped, and continued", "Of the stop it is not told, but of how long it was.") {
+            try daemon.done(.suspend, "web")
+            try daemon.done(.resume, "web")
+            try daemon.waitForRecord("web", "resumed after a gap")
+        }
+        try step(
+            "An eviction, and a launch with what was saved",
+            "It is ended without a word while it is stopped. The next launch, into the background, gives back its state."
+        ) {
+            try daemon.done(.suspend, "web")
+            for pid in daemon.processes(of: "web") { kill(pid, SIGKILL) }
+            try daemon.eventually("web is evicted") { try daemon.summary("web").lastExit?.reason == "evicted" }
+            try daemon.done(.start, "web") { $0.background = true }
+            try daemon.done(.foreground, "web")
+        }
+        try step(
+            "A torpord that dies while a message is in flight",
+            "The app has been told and has not answered when torpord is killed. It attaches to the next one, which does not "
+                + "tell it again, and takes the answer."
+        ) {
+            try mark("hold", daemon)
+            try daemon.done(.interrupt, "web") { $0.wait = false }
+            try daemon.eventually("web is told of it") { daemon.records("web").last == "willResignActive" }
+            try replaceTorpord(of: daemon)
+            try unmark("hold", daemon)
+            try daemon.waitFor("web", "inactive")
+            try daemon.done(.interrupt, "web") { $0.end = true }
+        }
+        try step("The end", "willTerminate is answered, then SIGTERM follows.") { try daemon.done(.stop, "web") }
+    }
+
+    private static func replaceTorpord(of daemon: Daemon) throws {
+        let before = try daemon.torpord()
+        kill(before, SIGKILL)
+        try daemon.eventually("torpord is there again") {
+            guard let now = try? daemon.torpord(), now != before else { return false }
+            return (try? daemon.list()) != nil
+        }
+    }
+
+    /// For scripts/draw-lifecycles.
+    private static func keep(_ steps: [Step], told: [String], of language: Language) throws {
+        guard let folder = ProcessInfo.processInfo.environment["TORPOR_RECORDINGS"] else { return }
+        let json: JSON = [
+            "language": .string(language.rawValue), "told": .strings(told),
+            "steps": .array(
+                steps.map { step in
+                    [
+                        "title": .string(step.title), "text": .string(step.text),
+                        "events": .array(step.events.map(\.json)),
+                    ]
+                }
+            ),
+        ]
+        try File.write("\(folder)/\(language.rawValue).json", json.serialised())
+    }
+
+    private static func mark(_ name: String, _ daemon: Daemon) throws {
+        try File.write(daemon.directory + "/" + name, "")
+    }
+
+    private static func unmark(_ name: String, _ daemon: Daemon) throws {
+        try File.remove(daemon.directory + "/" + name)
+    }
+}

@@ -1,0 +1,186 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+/// `torpor delegate`, `task` and `state`, as scripts use them.
+struct ShellDelegateTests {
+    private static let torpor = Built.path("torpor")
+
+    private static func toml(_ words: [String], _ keys: String = "") -> String {
+        """
+        [apps.web]
+        exec = [\(words.map { "'\($0)'" }.joined(separator: ", "))]
+        launch = "on-demand"
+        ready = "delegate"
+        restart_backoff = { initial = "10ms" }
+        environment = { TORPOR = "\(torpor)" }
+        \(keys)
+
+        """
+    }
+
+    /// A program that knows nothing of its lifecycle.
+    private static let program = """
+        #!/bin/sh
+        echo program >>@D/rec.web
+        trap 'echo TERM >>@D/rec.web; exit 0' TERM
+        while :; do sleep 0.02; done
+        """
+
+    @Test("a program that is not changed walks with commands for its messages")
+    func commands() throws {
+        let toml = Self.toml([Self.torpor, "delegate", "--on", "*=@D/hook.sh", "--", "@D/program.sh"])
+        let files = [
+            "hook.sh": "#!/bin/sh\necho $TORPOR_MESSAGE $TORPOR_MESSAGE_REASON >>@D/rec.web\n",
+            "program.sh": Self.program,
+        ]
+        try withDaemon(toml, files: files) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "program")
+            try daemon.done(.background, "web")
+            try daemon.done(.suspend, "web")
+            try daemon.done(.foreground, "web")
+            try daemon.done(.stop, "web")
+            let heard = daemon.records("web")
+            #expect(
+                heard.filter { $0 != "program" } == [
+                    "willFinishLaunching", "didFinishLaunching", "didBecomeActive", "willResignActive",
+                    "didEnterBackground", "resumed", "willEnterForeground", "didBecomeActive", "willTerminate stopped",
+                    "TERM",
+                ]
+            )
+            // Once: the supervisor's, which goes to all processes.
+            #expect(heard.filter { $0 == "program" }.count == 1)
+            #expect(try daemon.summary("web").lastExit?.reason == "stopped")
+        }
+    }
+
+    @Test("a command that runs while torpord is killed runs once, and answers the next one")
+    func replaced() throws {
+        let toml = Self.toml([Self.torpor, "delegate", "--on", "didEnterBackground=@D/hook.sh", "--", "@D/program.sh"])
+        let hook = """
+            #!/bin/sh
+            echo in >>@D/rec.web
+            while [ ! -e @D/go ]; do sleep 0.02; done
+            """
+        try withRecovery(toml, files: ["hook.sh": hook, "program.sh": Self.program]) { daemon in
+            try daemon.done(.start, "web")
+            _ = try daemon.verb(.background, "web") { $0.wait = false }
+            try daemon.waitForRecord("web", "in")
+            try daemon.lose(.killed)
+            try File.write(daemon.directory + "/go", "")
+            try daemon.waitFor("web", "background")
+            #expect(daemon.records("web").filter { $0 == "in" }.count == 1)
+        }
+    }
+
+    @Test("a script that reads messages and answers them is a delegate")
+    func lines() throws {
+        let script = """
+            #!/bin/bash
+            coproc DELEGATE { $TORPOR delegate --answers; }
+            while read -r id message parameters; do
+                echo "$id $message" >>@D/rec.web
+                case $message in
+                    willResignActive) echo "failed it does not want to" ;;
+                    didFinishLaunching) echo "pending 20s reading"; sleep 0.1; echo nonsense; echo done ;;
+                    *) echo done ;;
+                esac >&"${DELEGATE[1]}"
+            done <&"${DELEGATE[0]}"
+            """
+        let toml = Self.toml(["@D/script.sh"], "launch_deadline = \"10s\"")
+        try withDaemon(toml, files: ["script.sh": script]) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.done(.background, "web")
+            #expect(
+                daemon.records("web") == [
+                    "1 willFinishLaunching", "2 didFinishLaunching", "3 didBecomeActive", "4 willResignActive",
+                    "5 didEnterBackground",
+                ]
+            )
+            try daemon.done(.stop, "web")
+        }
+    }
+
+    @Test("a command that is a background task holds the app; torpor task lists it")
+    func task() throws {
+        let script = """
+            #!/bin/sh
+            $TORPOR task run --name upload -- sh -c '
+                $TORPOR task list >@D/list; $TORPOR task time >@D/time; echo begun >>@D/rec.web
+                while [ ! -e @D/go ]; do sleep 0.02; done; exit 7'
+            echo "ended $?" >>@D/rec.web
+            $TORPOR task begin sync && echo held >>@D/rec.web
+            while [ ! -e @D/on ]; do sleep 0.02; done
+            $TORPOR task end sync && echo free >>@D/rec.web
+            while :; do sleep 0.05; done
+            """
+        let toml = Self.toml([Self.torpor, "delegate", "--", "@D/script.sh"])
+        try withDaemon(toml, files: ["script.sh": script]) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "begun")
+            #expect(try File.readString(daemon.directory + "/list").contains("upload"))
+            #expect(try File.readString(daemon.directory + "/time") == "unlimited\n")
+            try daemon.done(.background, "web")
+            let refused = try daemon.verb(.suspend, "web")
+            #expect(!refused.ok && refused.message?.contains("upload") == true, "\(refused)")
+            try File.write(daemon.directory + "/go", "")
+            try daemon.waitForRecord("web", "ended 7")
+            try daemon.waitForRecord("web", "held")
+            let held = try daemon.verb(.suspend, "web")
+            #expect(!held.ok && held.message?.contains("sync") == true, "\(held)")
+            try File.write(daemon.directory + "/on", "")
+            try daemon.waitForRecord("web", "free")
+            try daemon.done(.suspend, "web")
+            try daemon.done(.stop, "web")
+        }
+    }
+
+    @Test("a command that runs over is told to end, and the app lives")
+    func overTime() throws {
+        let script = """
+            #!/bin/sh
+            echo begun >>@D/rec.web
+            $TORPOR task run -- sleep 60
+            echo "ended $?" >>@D/rec.web
+            while :; do sleep 0.05; done
+            """
+        let toml = Self.toml(
+            [Self.torpor, "delegate", "--", "@D/script.sh"],
+            "task_time = \"3s\"\nexpiry_warning = \"1s\""
+        )
+        try withDaemon(toml, files: ["script.sh": script]) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "begun")
+            try daemon.done(.background, "web")
+            try daemon.waitForRecord("web", "ended 143")
+            try daemon.done(.suspend, "web")
+            #expect(try daemon.reports("web").isEmpty)
+        }
+    }
+
+    @Test("what a hook saves is there for the next one after a crash")
+    func state() throws {
+        let hook = """
+            #!/bin/sh
+            case $TORPOR_MESSAGE in
+                didEnterBackground) echo kept | $TORPOR state save - ;;
+                restoreState) $TORPOR state restore @D/restored; echo restored >>@D/rec.web ;;
+            esac
+            """
+        let toml = Self.toml([Self.torpor, "delegate", "--on", "*=@D/hook.sh", "--", "@D/program.sh"])
+        try withDaemon(toml, files: ["hook.sh": hook, "program.sh": Self.program]) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "program")
+            try daemon.done(.background, "web")
+            for pid in daemon.processes(of: "web") { kill(pid, SIGKILL) }
+            try daemon.eventually("its program runs again") {
+                daemon.records("web").filter { $0 == "program" }.count == 2
+            }
+            #expect(daemon.records("web") == ["program", "restored", "program"])
+            #expect(try File.readString(daemon.directory + "/restored") == "kept\n")
+        }
+    }
+}

@@ -1,0 +1,73 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import Varlink
+
+@Suite("torpor import and torpor init") struct ImportTests {
+    private func torpor(_ words: [String]) throws -> (code: Int32, output: String) {
+        try Spawn.run([Built.path("torpor")] + words)
+    }
+
+    private func withFolder(_ files: [String: String] = [:], _ body: (String) throws -> Void) throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        for (name, text) in files { try File.write(folder + "/" + name, text) }
+        try body(folder)
+    }
+
+    @Test("a Procfile becomes a file that check accepts, with the count and what to do next at the end")
+    func procfile() throws {
+        try withFolder(["Procfile": "web: sleep 100\njob: sleep 1 && true\n"]) { folder in
+            let target = folder + "/torpor.toml"
+            let (code, output) = try torpor(["import", folder + "/Procfile", "--output", target])
+            let end = """
+                2 of 2 programs translated; 1 remark
+                \(target) is written. Next:
+                  torpor check \(target)
+                  torpord --config \(target)
+                  torpor list
+                Connections wake an app that sleeps if it has sockets or wake_on_connect = true.
+
+                """
+            #expect(code == 0 && output.hasSuffix(end), "\(output)")
+            #expect(try torpor(["check", target]).code == 0)
+            let again = try torpor(["import", folder + "/Procfile", "--output", target])
+            #expect(again.code == 2 && again.output.contains("--force"), "\(again.output)")
+        }
+    }
+
+    @Test("what it says is there for programs too, and bad input is a sentence")
+    func json() throws {
+        try withFolder(["compose.yaml": "services:\n  db: {image: x}\n  web: {command: run}\n", "bad.yaml": "{"]) {
+            folder in
+            let (code, output) = try torpor(["import", folder + "/compose.yaml", "--json"])
+            let json = try JSON.parse(output)
+            #expect(code == 0 && json["kind"]?.stringValue == "compose", "\(output)")
+            #expect(json["programs"]?.arrayValue?.map { $0["translated"]?.boolValue } == [false, true])
+            for words in [
+                ["--from", "compose", folder + "/bad.yaml"], [folder + "/none"], ["--from", "compse", folder],
+            ] {
+                let (code, output) = try torpor(["import"] + words)
+                #expect(
+                    code == 2 && output.hasPrefix("torpor: ") && output.split(separator: "\n").count == 1,
+                    "\(output)"
+                )
+            }
+        }
+    }
+
+    @Test("init takes what is there, or writes an example, and never over a file")
+    func first() throws {
+        try withFolder(["Procfile": "web: sleep 100\n"]) { folder in
+            let (code, output) = try torpor(["init", folder])
+            #expect(code == 0 && output.contains("from Procfile") && output.contains("torpord --config"), "\(output)")
+            #expect(try torpor(["check", folder + "/torpor.toml"]).code == 0)
+            #expect(try torpor(["init", folder, "--yes"]).code == 2)
+        }
+        try withFolder { (folder: String) throws -> Void in
+            #expect(try torpor(["init", folder, "--yes"]).code == 0)
+            #expect(try torpor(["check", folder + "/torpor.toml"]).output.contains("OK: 1 app"))
+        }
+    }
+}

@@ -1,0 +1,23 @@
+import DaemonHarness
+import Linux
+import Testing
+
+@Suite("What the programs are linked with") struct LinkageTests {
+    @Test("Neither program loads Foundation or ICU", arguments: ["torpord", "torpor", "torpor-keeper"])
+    func noFoundation(program: String) throws {
+        guard File.exists("/usr/bin/ldd") else {
+            print("skipped: there is no /usr/bin/ldd here")
+            return
+        }
+        let (_, output) = try Spawn.run(["/usr/bin/ldd", Built.path(program)])
+        for name in [
+            "libFoundation.so", "libFoundationEssentials", "libFoundationInternationalization", "_FoundationICU",
+            "libicu",
+        ] {
+            // The argument parser brings FoundationEssentials with it; the daemon must do without.
+            if program == "torpor", name == "libFoundationEssentials" { continue }
+            #expect(!output.contains(name), "\(program) loads \(name)")
+        }
+        #expect(!output.isEmpty)
+    }
+}

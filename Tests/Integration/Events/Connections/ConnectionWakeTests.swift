@@ -1,0 +1,294 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("Suspended apps that listen for themselves") struct ConnectionWakeTests {
+    private static func toml(_ more: String = "wake_on_connect = true", name: String = "web") -> String {
+        """
+        [apps.web]
+        \(Scripts.python)"@D/\(name).py"]
+        event_time = "400ms"
+        background_time = "none"
+        \(more)
+        """
+    }
+
+    @Test("A stopped HTTP server answers curl as if it had been running, and sleeps again")
+    func answers() throws {
+        try withDaemon(Self.toml(), files: ["web.py": Servers.web]) { daemon in
+            let port = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            let pid = try #require(daemon.processes(of: "web").first)
+            #expect(Truth.isStopped(pid))
+            let page = try Spawn.run(["/usr/bin/curl", "-sS", "-m", "10", "http://127.0.0.1:\(port)/"])
+            #expect(page.output == "served by \(pid)\n")
+            let event = try daemon.waitForEvent("web", "woken by a connection at 127.0.0.1:\(port) after ")
+            #expect(event.text.hasSuffix(" ms"))
+            #expect(event.reason == "connection")
+            try daemon.waitFor("web", "suspended")
+            #expect(try daemon.summary("web").incarnation == 1)
+            #expect(try daemon.wakes("web").count == 1)
+        }
+    }
+
+    @Test(
+        "With wake_on_connect = foreground it comes to the foreground, and without it sleeps on",
+        arguments: [true, false]
+    )
+    func manner(comes: Bool) throws {
+        let more = comes ? "wake_on_connect = \"foreground\"" : ""
+        try withDaemon(Self.toml(more), files: ["web.py": Servers.web]) { daemon in
+            let peer = Peer(try Sockets.connectTCP(address: "127.0.0.1", port: try daemon.port(of: "web")))
+            _ = try peer.get()
+            try daemon.done(.suspend, "web")
+            let second = try Peer(port: try daemon.port(of: "web"))
+            if comes {
+                #expect(try second.get().contains("served"))
+                try daemon.waitFor("web", "active")
+            } else {
+                try second.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                #expect(throws: Trouble.self) { try second.receive(until: "served", within: .milliseconds(300)) }
+                #expect(try daemon.summary("web").state == "suspended")
+                try daemon.done(.resume, "web")
+                #expect(try second.receive(until: "served").contains("served"))
+            }
+        }
+    }
+
+    @Test("A request on a connection that stayed open wakes it, and so does each of fifty clients that come at once")
+    func keptOpen() throws {
+        try withDaemon(Self.toml(), files: ["web.py": Servers.web]) { daemon in
+            let port = try daemon.port(of: "web")
+            let peer = try Peer(port: port)
+            #expect(try peer.get().contains("served"))
+            for _ in 0..<3 {
+                try daemon.done(.suspend, "web")
+                #expect(try peer.get().contains("served"))
+                try daemon.waitFor("web", "suspended")
+            }
+            try daemon.waitForEvent("web", "woken by data on a connection with 127.0.0.1:")
+            let before = try daemon.wakes("web").count
+            let peers = try (0..<50).map { _ in try Peer(port: port) }
+            for peer in peers { #expect(try peer.get().contains("served")) }
+            #expect(try daemon.wakes("web").count > before)
+        }
+    }
+
+    @Test("What takes longer than its time is not stopped in the middle")
+    func slow() throws {
+        try withDaemon(Self.toml(), files: ["web.py": Servers.web]) { daemon in
+            let port = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            let sleeps = try daemon.walk("web").filter { $0 == "suspended" }.count
+            let peer = try Peer(port: port)
+            let page = try peer.get("/slow")
+            #expect(page.contains("\r\n\r\n" + String(repeating: ".", count: 30) + "served"))
+            #expect(try daemon.walk("web").filter { $0 == "suspended" }.count == sleeps)
+            #expect(try daemon.wakes("web").count == 1)
+            try daemon.waitFor("web", "suspended")
+        }
+    }
+
+    @Test("A server at a Unix socket, and one that takes datagrams", arguments: ["unix", "abstract", "udp"])
+    func others(sort: String) throws {
+        let program = #"""
+            import socket, sys, tp
+            sort = sys.argv[1]
+            if sort == "udp":
+                s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                s.bind(("127.0.0.1", 0))
+                tp.record("port %d" % s.getsockname()[1])
+                while True:
+                    data, peer = s.recvfrom(4096)
+                    s.sendto(b"served", peer)
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            s.bind(("\0" if sort == "abstract" else "") + tp.HERE + "/server")
+            s.listen(5)
+            tp.record("listens")
+            while True:
+                c, _ = s.accept()
+                c.recv(10)
+                c.sendall(b"served")
+                c.close()
+            """#
+        let asker = #"""
+            import socket, sys
+            sort, place = sys.argv[1:]
+            if sort == "udp":
+                s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                s.connect(("127.0.0.1", int(place)))
+            else:
+                s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                s.connect(("\0" if sort == "abstract" else "") + place)
+            s.settimeout(10)
+            s.send(b"x")
+            print(s.recv(10).decode())
+            """#
+        let toml = Self.toml().replacingOccurrences(of: "web.py\"", with: "web.py\", \"\(sort)\"")
+        try withDaemon(toml, files: ["web.py": program, "ask.py": asker]) { daemon in
+            let place = sort == "udp" ? String(try daemon.port(of: "web")) : daemon.directory + "/server"
+            try daemon.eventually("it listens") { !daemon.records("web").isEmpty }
+            try daemon.done(.suspend, "web")
+            let answer = try Spawn.run(["/usr/bin/python3", daemon.directory + "/ask.py", sort, place])
+            #expect(answer.output == "served\n")
+            let what =
+                sort == "udp"
+                ? "a datagram at 127.0.0.1:\(place)" : "a connection at \(sort == "unix" ? "" : "@")\(place)"
+            try daemon.waitForEvent("web", "woken by \(what) after ")
+        }
+    }
+
+    @Test("Its port is free as soon as it is killed in its sleep")
+    func portIsFree() throws {
+        try withDaemon(Self.toml(), files: ["web.py": Servers.web]) { daemon in
+            let port = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            try daemon.done(.kill, "web")
+            try daemon.waitFor("web", "not-running")
+            #expect(throws: Trouble.self) { try Peer(port: port) }
+            let other = try Sockets.listenTCP(address: "127.0.0.1", port: port, backlog: 1)
+            other.close()
+        }
+    }
+
+    @Test("One that is to sleep after a restart, its own or torpord's, listens first: nobody is refused")
+    func restarted() throws {
+        let toml = Self.toml("wake_on_connect = true\nrestart = \"always\"")
+            .replacingOccurrences(of: "background_time = \"none\"", with: "background_time = \"3s\"")
+        // It needs a while until it listens, and nothing says when.
+        let slowly = "import time; time.sleep(0.3)\n" + Servers.web
+        try withDaemon(toml, files: ["web.py": slowly]) { daemon in
+            let first = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            try daemon.done(.restart, "web") { $0.wait = false }
+            try daemon.eventually("it is to sleep") { try daemon.status("web").suspendedBy == .launch }
+            #expect(try daemon.status("web").deadlines.contains { $0.name == "background-time" })
+            try daemon.done(.hold, "web")
+            #expect(try daemon.status("web").suspendedBy == .asked)
+            try daemon.done(.hold, "web") { $0.end = true }
+            try daemon.eventually("it listens again") { try daemon.port(of: "web") != first }
+            try daemon.waitFor("web", "suspended")
+            func answersFromItsSleep() throws {
+                let pid = try #require(daemon.processes(of: "web").first)
+                #expect(Truth.isStopped(pid))
+                #expect(try Peer(port: daemon.port(of: "web")).get().contains("served by \(pid)"))
+            }
+            try answersFromItsSleep()
+            try daemon.waitFor("web", "suspended")
+            let second = try daemon.port(of: "web")
+            try daemon.stop()
+            try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
+            try daemon.eventually("it listens once more") { try daemon.port(of: "web") != second }
+            try daemon.waitFor("web", "suspended")
+            try answersFromItsSleep()
+        }
+    }
+
+    @Test("A connection that came while torpord was dead wakes it all the same")
+    func afterDeath() throws {
+        try withDaemon(Self.toml(), files: ["web.py": Servers.web]) { daemon in
+            let port = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            let torpord = try daemon.torpord()
+            kill(torpord, SIGSTOP)
+            let peer = try Peer(port: port)
+            try peer.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            kill(torpord, SIGKILL)
+            #expect(try peer.receive(until: "served").contains("served"))
+            try daemon.waitForEvent("web", "woken by ")
+        }
+    }
+
+    @Test("Where copies are forbidden the kernel's tables are looked at", arguments: ["web", "unix"])
+    func withoutCopies(sort: String) throws {
+        // A filter of system calls that has pidfd_getfd (438) fail with EPERM, as a security module does.
+        let forbid = #"""
+            import ctypes, os, struct, sys
+            code = [(0x20, 0, 0, 0), (0x15, 0, 1, 438), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)]
+            filter = b"".join(struct.pack("HBBI", *one) for one in code)
+            buffer = ctypes.create_string_buffer(filter)
+            program = struct.pack("HxxxxxxP", len(code), ctypes.addressof(buffer))
+            libc = ctypes.CDLL(None)
+            libc.prctl(38, 1, 0, 0, 0)
+            if libc.prctl(22, 2, ctypes.create_string_buffer(program), 0, 0):
+                sys.exit("no filter")
+            os.execv(sys.argv[1], sys.argv[1:])
+            """#
+        let unix = #"""
+            import socket, tp
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            s.bind(tp.HERE + "/server")
+            s.listen(5)
+            tp.record("port 0")
+            while True:
+                c, _ = s.accept()
+                c.sendall(b"served")
+            """#
+        let daemon = try Daemon(
+            Self.toml(),
+            files: ["web.py": sort == "web" ? Servers.web : unix, "forbid.py": forbid],
+            wrapper: ["/usr/bin/python3", "@D/forbid.py"]
+        )
+        try daemon.waitUntilItAnswers()
+        let port = try daemon.port(of: "web")
+        try daemon.done(.suspend, "web")
+        try daemon.eventually("it says so") { daemon.log.contains("looked at twice a second") }
+        let doctor = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "doctor"]).output
+        #expect(doctor.contains("sockets that apps open themselves cannot be copied"))
+        if sort == "web" {
+            let peer = try Peer(port: port)
+            #expect(try peer.get().contains("served"))
+            try daemon.waitFor("web", "suspended")
+            #expect(try peer.get().contains("served"))
+        } else {
+            let path = daemon.directory + "/server"
+            let peer = Peer(try Sockets.connect(path: path, nonBlocking: true))
+            #expect(try peer.receive(until: "served").contains("served"))
+        }
+        try daemon.waitForEvent("web", "woken by a connection")
+        try daemon.stop()
+    }
+
+    @Test("A thousand sockets that are watched wake nobody")
+    func idle() throws {
+        let program = #"""
+            import resource, socket, tp
+            resource.setrlimit(resource.RLIMIT_NOFILE, (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+            all = []
+            for _ in range(1000):
+                s = socket.socket()
+                s.bind(("127.0.0.1", 0))
+                s.listen(5)
+                all.append(s)
+            tp.record("port %d" % s.getsockname()[1])
+            while True:
+                c, _ = s.accept()
+                c.sendall(b"served")
+                c.close()
+            """#
+        let memory = "[supervisor.memory]\nenabled = false\n"
+        try withDaemon(memory + Self.toml(), files: ["web.py": program]) { daemon in
+            let port = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            let torpord = try daemon.torpord()
+            func copies() throws -> Int {
+                try FileManager.default.contentsOfDirectory(atPath: "/proc/\(torpord)/fd").count
+            }
+            try daemon.eventually("they are copied") { try copies() > 1_000 }
+            var before = Truth.voluntarySwitches(torpord)
+            try daemon.eventually("it came to rest") {
+                usleep(600_000)
+                let now = Truth.voluntarySwitches(torpord)
+                defer { before = now }
+                return now == before
+            }
+            sleep(2)
+            #expect(before != nil && Truth.voluntarySwitches(torpord) == before)
+            #expect(try Peer(port: port).receive(until: "served") == "served")
+            try daemon.eventually("copies are given back") { try copies() < 1_000 }
+        }
+    }
+}

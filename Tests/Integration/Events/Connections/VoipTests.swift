@@ -1,0 +1,133 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("Suspended apps with connections to others") struct VoipTests {
+    /// What `[supervisor]` goes on with, and the app.
+    private static func toml(_ more: String) -> String {
+        """
+        keep_alive_minimum = "100ms"
+        [apps.phone]
+        \(Scripts.python)"@D/phone.py"]
+        event_time = "300ms"
+        background_time = "none"
+        \(more)
+        """
+    }
+
+    /// Starts the app, and gives the other end of its connection.
+    private static func withPhone(_ more: String, _ body: (Daemon, Peer) throws -> Void) throws {
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let port = try Sockets.port(listener.raw)
+        try withDaemon(toml(more), files: ["phone.py": Servers.client, "port": "\(port)"]) { daemon in
+            try daemon.waitForRecord("phone", "connected")
+            guard try Descriptor.wait(listener.raw, timeout: Daemon.bound),
+                let socket = try Sockets.accept(listener.raw)
+            else { throw Trouble("nobody connected") }
+            let peer = Peer(socket)
+            _ = try peer.receive(until: "hello\n")
+            try body(daemon, peer)
+        }
+    }
+
+    @Test("Data on a connection wakes one with the mode voip, and only such a one", arguments: [true, false])
+    func data(isVoip: Bool) throws {
+        let more = isVoip ? #"background_modes = ["voip"]"# : "wake_on_connect = true"
+        try Self.withPhone(more) { daemon, peer in
+            try daemon.done(.suspend, "phone")
+            try peer.send("ring")
+            guard isVoip else {
+                #expect(throws: Trouble.self) { try peer.receive(until: "ring", within: .milliseconds(300)) }
+                #expect(try daemon.summary("phone").state == "suspended")
+                return
+            }
+            #expect(try peer.receive(until: "ring") == "ring")
+            try daemon.waitForEvent("phone", "woken by data on a connection with 127.0.0.1:")
+            try daemon.waitFor("phone", "suspended")
+            try peer.send("again")
+            #expect(try peer.receive(until: "again") == "again")
+            try daemon.waitFor("phone", "suspended")
+            // The end is news as well.
+            peer.close()
+            try daemon.waitForRecord("phone", "ended")
+        }
+    }
+
+    @Test("Data that came just before the stop is not lost")
+    func before() throws {
+        try Self.withPhone(#"background_modes = ["voip"]"#) { daemon, peer in
+            // Stopped from outside it cannot read, and is suspended with what came.
+            let pid = try #require(daemon.processes(of: "phone").first)
+            kill(pid, SIGSTOP)
+            try daemon.eventually("it is stopped") { Truth.isStopped(pid) }
+            try peer.send("ring")
+            _ = try daemon.verb(.suspend, "phone")
+            #expect(try peer.receive(until: "ring") == "ring")
+            #expect(try daemon.walk("phone").contains("suspended"))
+        }
+    }
+
+    @Test("One that never reads what is left on a connection is not woken for it again and again")
+    func leftBehind() throws {
+        let deaf = #"""
+            import socket, tp, time
+            tp.await_file("port")
+            s = socket.create_connection(("127.0.0.1", int(open(tp.HERE + "/port").read())))
+            s.sendall(b"hello\n")
+            tp.record("connected")
+            time.sleep(1000)
+            """#
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let files = ["phone.py": deaf, "port": "\(try Sockets.port(listener.raw))"]
+        try withDaemon(Self.toml(#"background_modes = ["voip"]"#), files: files) { daemon in
+            try daemon.waitForRecord("phone", "connected")
+            let peer = Peer(try #require(try Sockets.accept(listener.raw)))
+            try daemon.done(.suspend, "phone")
+            try peer.send("x")
+            // For the data, for what is left of it at the next sleep, and from then on ever more seldom.
+            try daemon.eventually("it was woken three times") { try daemon.wakes("phone").count == 3 }
+            let wakes = try daemon.events("phone").filter { $0.text.hasPrefix("woken by ") }
+            #expect(wakes[2].at - wakes[1].at >= 1_000_000)
+            // What comes meanwhile wakes it at once: sooner than what is left would, which has to wait for twice as long at
+            // each sleep. Where this machine was slower than one of these delays, the next one is looked at.
+            var isAtOnce = false
+            for delay in [2, 4, 8] as [Int64] where !isAtOnce {
+                try daemon.waitFor("phone", "suspended")
+                let asleep = try #require(try daemon.events("phone").last { $0.to == "suspended" })
+                try peer.send("y")
+                var woken: EventRecord?
+                try daemon.eventually("it was woken again") {
+                    woken = try daemon.events("phone").first {
+                        $0.sequence > asleep.sequence && $0.text.hasPrefix("woken by ")
+                    }
+                    return woken != nil
+                }
+                isAtOnce = try #require(woken).at - asleep.at < delay * 1_000_000
+            }
+            #expect(isAtOnce)
+        }
+    }
+
+    @Test("keep_alive wakes it from time to time, and it is told why")
+    func keepAlive() throws {
+        let more = """
+            background_modes = ["voip"]
+            keep_alive = "500ms"
+            signals = { didReceiveEvent = "SIGUSR1" }
+            """
+        let program = "import tp\ntp.on('SIGUSR1')\ntp.record('ready')\ntp.wait()\n"
+        try withDaemon(Self.toml(more), files: ["phone.py": program]) { daemon in
+            try daemon.waitForRecord("phone", "ready")
+            try daemon.done(.suspend, "phone")
+            let asleep = try #require(try daemon.events("phone").last { $0.to == "suspended" })
+            let event = try daemon.waitForEvent("phone", "woken by its keep_alive of 500ms after ")
+            #expect(event.at - asleep.at >= 490_000)
+            try daemon.waitForRecord("phone", "SIGUSR1")
+            // It has ten seconds, not its event_time.
+            usleep(600_000)
+            #expect(try daemon.summary("phone").state == "background")
+        }
+    }
+}

@@ -1,0 +1,163 @@
+import DaemonHarness
+import Foundation
+import Linux
+import TestAddresses
+import Testing
+import TorporAPI
+
+@Suite("Sockets that cannot be bound") struct SocketTroubleTests {
+    private static func app(_ address: String, _ more: String = "") -> String {
+        """
+        [apps.web]
+        \(SocketServer.exec)
+        launch = "on-demand"
+        \(more)
+        sockets = [{ stream = "\(address)" }]
+        """
+    }
+
+    @Test("an address in use is said, the app is not launched without it, and both mend themselves")
+    func inUse() throws {
+        let port = try TestAddress.port()
+        let other = try Sockets.listenTCP(address: "127.0.0.1", port: port)
+        try withDaemon(Self.app("127.0.0.1:\(port)", "restart = \"on-failure\""), files: SocketServer.files) { daemon in
+            try daemon.waitForEvent("web", "cannot listen at 127.0.0.1:\(port): the address is in use")
+            let result = try daemon.verb(.start, "web") { $0.wait = false }
+            #expect(result.ok)
+            try daemon.eventually("its launch was refused") {
+                try daemon.events("web").contains { $0.kind == "exit" && $0.text.contains("the address is in use") }
+            }
+            other.close()
+            try daemon.waitForEvent("web", "listens at 127.0.0.1:\(port) now")
+            try daemon.waitFor("web", "active")
+            #expect(try daemon.answer(daemon.connection(port, sending: "x"))?.text == "x")
+        }
+    }
+
+    @Test("it is bound and wakes an app that nobody launches, as soon as the address is free")
+    func becomesFree() throws {
+        let port = try TestAddress.port()
+        let other = try Sockets.listenTCP(address: "127.0.0.1", port: port)
+        try withDaemon(Self.app("127.0.0.1:\(port)"), files: SocketServer.files) { daemon in
+            try daemon.waitForEvent("web", "the address is in use")
+            other.close()
+            try daemon.waitForEvent("web", "listens at")
+            #expect(try daemon.answer(daemon.connection(port, sending: "x"))?.text == "x")
+        }
+    }
+
+    @Test("a socket that an app shuts down when it ends is bound anew for the next one", arguments: ["tcp", "unix"])
+    func shutDown(kind: String) throws {
+        let program = """
+            import os, socket
+            listener = socket.socket(fileno=3)
+            peer, _ = listener.accept()
+            text = peer.recv(100).decode()
+            peer.send(("%d web %s" % (os.getpid(), text)).encode())
+            peer.close()
+            listener.shutdown(socket.SHUT_RDWR)
+            """
+        let port = try TestAddress.port()
+        let address = kind == "tcp" ? "127.0.0.1:\(port)" : "@D/web.sock"
+        let files = SocketServer.files.merging(["server.py": program]) { $1 }
+        try withDaemon(Self.app(address, "restart = \"never\""), files: files) { daemon in
+            var pids: Set<Int32> = []
+            for round in 1...4 {
+                let place = kind == "tcp" ? address : daemon.directory + "/web.sock"
+                pids.insert(try daemon.ask("stream", place).pid)
+                #expect(pids.count == round)
+                try daemon.eventually("it has ended, and somebody listens") {
+                    let isOver = try daemon.summary("web").pid == nil
+                    let status = try daemon.status("web")
+                    return isOver && status.sockets.allSatisfy { $0.trouble == nil }
+                }
+            }
+            // Nobody was launched but for a connection.
+            #expect(try daemon.events("web").filter { $0.text.contains("launched as process") }.count == 4)
+        }
+    }
+
+    @Test("who suspends an app for which something waits is told so, not that it could not be stopped")
+    func suspendedAndWoken() throws {
+        let port = try TestAddress.port()
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "background"
+            wake_storm = { limit = 0 }
+            sockets = [{ stream = "127.0.0.1:\(port)" }]
+            """
+        try withDaemon(toml) { daemon in
+            try daemon.waitFor("web", "background")
+            let waiting = try daemon.connection(port, sending: "x")
+            for _ in 0..<10 {
+                let result = try daemon.verb(.suspend, "web")
+                #expect(result.ok || result.error == "overtaken", "\(result)")
+                try daemon.waitFor("web", "background")
+            }
+            withExtendedLifetime(waiting) {}
+        }
+    }
+
+    @Test("what an earlier program left at a path is replaced, what somebody uses is not")
+    func paths() throws {
+        let toml =
+            Self.app("@D/a.sock") + """
+
+                [apps.used]
+                \(SocketServer.exec)
+                launch = "on-demand"
+                sockets = [{ stream = "@D/used.sock" }]
+                [apps.file]
+                \(SocketServer.exec)
+                launch = "on-demand"
+                sockets = [{ stream = "@D/file.sock" }]
+                """
+        let daemon = try Daemon(
+            "[apps.none]\nexec = [\"/bin/true\"]\nlaunch = \"on-demand\"",
+            files: SocketServer.files
+        )
+        try daemon.waitUntilItAnswers()
+        _ = try Sockets.listen(path: daemon.directory + "/a.sock").withRaw { $0 }
+        let used = try Sockets.listen(path: daemon.directory + "/used.sock")
+        try File.write(daemon.directory + "/file.sock", "mine")
+        _ = try daemon.apply(toml)
+        try daemon.waitForEvent("used", "another program listens there")
+        try daemon.waitForEvent("file", "something that is no socket is there: remove it")
+        #expect(try daemon.ask("stream", daemon.directory + "/a.sock").text == "hello")
+        #expect(try File.readString(daemon.directory + "/file.sock") == "mine")
+        withExtendedLifetime(used) {}
+        try daemon.stop()
+    }
+
+    @Test("a change leaves a socket open whose address stays, and one that leaves is closed")
+    func apply() throws {
+        let (kept, leaving) = (try TestAddress.port(), try TestAddress.port())
+        func toml(_ backlog: Int, _ others: String) -> String {
+            """
+            [apps.web]
+            \(SocketServer.exec)
+            launch = "on-demand"
+            sockets = [{ stream = "127.0.0.1:\(kept)", backlog = \(backlog), wake = "none" }\(others)]
+            """
+        }
+        let more = ", { stream = \"127.0.0.1:\(leaving)\" }, { stream = \"@D/x.sock\" }"
+        try withDaemon(toml(5, more), files: SocketServer.files) { daemon in
+            let waiting = try daemon.connection(kept, sending: "kept")
+            _ = try daemon.connection(leaving, sending: "x")
+            try daemon.waitFor("web", "background")
+            try daemon.done(.stop, "web")
+            let second = try daemon.connection(kept, sending: "second")
+            _ = try daemon.apply(toml(9, ""))
+            // The keeper closes its own a moment later.
+            try daemon.eventually("it is closed") { (try? daemon.connection(leaving, sending: "x")) == nil }
+            #expect(!File.exists(daemon.directory + "/x.sock"))
+            try daemon.done(.start, "web")
+            #expect(try daemon.answer(waiting)?.text == "kept")
+            #expect(try daemon.answer(second)?.text == "second")
+            // With the app its sockets go.
+            _ = try daemon.apply("[apps.other]\nexec = [\"/bin/true\"]\nlaunch = \"on-demand\"")
+            try daemon.eventually("the socket is closed") { (try? daemon.connection(kept, sending: "x")) == nil }
+        }
+    }
+}

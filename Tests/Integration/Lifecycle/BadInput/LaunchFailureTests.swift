@@ -1,0 +1,131 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("Launches that cannot be") struct LaunchFailureTests {
+    private func failing(
+        _ keys: String,
+        files: [String: String] = [:],
+        prepare: (String) throws -> Void = { _ in },
+        expecting words: [String],
+        at location: SourceLocation = #_sourceLocation
+    ) throws {
+        let toml = """
+            [apps.bad]
+            launch = "on-demand"
+            restart = "never"
+            \(keys)
+            [apps.good]
+            exec = ["/bin/sleep", "1000"]
+            """
+        try withDaemon(toml, files: files) { daemon throws in
+            try prepare(daemon.directory)
+            let result = try daemon.verb(.start, "bad")
+            #expect(!result.ok, sourceLocation: location)
+            #expect(result.error == "launch-failed", sourceLocation: location)
+            let message = result.message ?? ""
+            for word in words {
+                #expect(message.contains(word), "\(message)", sourceLocation: location)
+            }
+            #expect(try daemon.summary("bad").lastExit?.reason == "launch-failed", sourceLocation: location)
+            let reports = try daemon.reports("bad")
+            #expect(reports.count == 1, "\(reports)", sourceLocation: location)
+            #expect(daemon.processes(of: "bad").isEmpty, sourceLocation: location)
+            try daemon.waitFor("good", "active", at: location)
+        }
+    }
+
+    @Test("A program that does not exist")
+    func missing() throws {
+        try failing(#"exec = ["/nonexistent/program"]"#, expecting: ["/nonexistent/program", "No such file"])
+    }
+
+    @Test("A program that is not on the PATH")
+    func notOnPath() throws {
+        try failing(#"exec = ["no-such-program-anywhere"]"#, expecting: ["no-such-program-anywhere", "PATH"])
+    }
+
+    @Test("A file that is not executable")
+    func notExecutable() throws {
+        try failing(
+            #"exec = ["@D/data"]"#,
+            prepare: { try File.write($0 + "/data", "hello", mode: 0o644) },
+            expecting: ["/data", "Permission denied"]
+        )
+    }
+
+    @Test("A script whose interpreter does not exist")
+    func badInterpreter() throws {
+        try failing(
+            #"exec = ["@D/script"]"#,
+            files: ["script": "#!/nonexistent/interpreter\n"],
+            expecting: ["/script", "No such file"]
+        )
+    }
+
+    @Test("A working directory that does not exist")
+    func directory() throws {
+        try failing(
+            "exec = [\"/bin/sleep\", \"1000\"]\ndirectory = \"/nonexistent/place\"",
+            expecting: ["directory", "No such file"]
+        )
+    }
+
+    @Test("A working directory that may not be entered")
+    func forbiddenDirectory() throws {
+        guard ThisProcessIs.root else {
+            print("skipped: entering a forbidden folder as another user needs root")
+            return
+        }
+        try failing(
+            "exec = [\"/bin/sleep\", \"1000\"]\nuser = \"nobody\"\ndirectory = \"@D/closed\"",
+            prepare: { try File.makeDirectory($0 + "/closed", mode: 0o700) },
+            expecting: ["directory", "Permission denied"]
+        )
+    }
+
+    @Test("A user that may have no more processes")
+    func processLimit() throws {
+        guard ThisProcessIs.root else {
+            print("skipped: running as another user needs root")
+            return
+        }
+        let toml = """
+            [apps.bad]
+            exec = ["/bin/sh", "-c", "sleep 0.01 & sleep 0.01 & wait; sleep 1000 | sleep 1000"]
+            launch = "on-demand"
+            restart = "never"
+            user = "nobody"
+            limits = { nproc = 1 }
+            """
+        try withDaemon(toml) { daemon throws in
+            _ = try daemon.verb(.start, "bad")
+            // sh cannot fork: it ends, and says why in the log.
+            try daemon.waitFor("bad", "not-running")
+            let reason = try daemon.summary("bad").lastExit?.reason
+            #expect(reason == "exit-failure" || reason == "launch-failed")
+        }
+    }
+
+    @Test("An unknown user is an error of the configuration, with its place")
+    func unknownUser() throws {
+        let (code, output) = try Self.check("[apps.bad]\nexec = [\"/bin/true\"]\nuser = \"nobody-of-that-name\"\n")
+        #expect(code == 2)
+        #expect(output.contains("nobody-of-that-name"))
+        #expect(output.contains("apps.bad.user") && output.contains("torpor.toml:"), "\(output)")
+    }
+
+    /// Starts torpord on a configuration that it must refuse.
+    static func check(_ toml: String) throws -> (code: Int32, output: String) {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = try Daemon.writeConfiguration(toml, in: folder)
+        return try Spawn.run([Built.path("torpord"), "--config", path])
+    }
+}
+
+enum ThisProcessIs {
+    static var root: Bool { geteuid() == 0 }
+}

@@ -1,0 +1,268 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("Restarts and dependencies") struct RestartTests {
+    static func exiting(_ code: Int, _ keys: String) -> String {
+        """
+        [apps.job]
+        exec = ["/bin/sh", "-c", "date +%s.%N >> @D/times; exit \(code)"]
+        launch = "on-demand"
+        log = "null"
+        \(keys)
+        """
+    }
+
+    private func times(_ daemon: Daemon) -> [Double] {
+        let text = (try? String(contentsOfFile: daemon.directory + "/times", encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").compactMap { Double($0) }
+    }
+
+    @Test("on-failure leaves a clean exit alone")
+    func cleanExit() throws {
+        try withDaemon(Self.exiting(0, #"restart = "on-failure""#)) { daemon throws in
+            _ = try daemon.verb(.start, "job")
+            try daemon.waitFor("job", "not-running")
+            let summary = try daemon.summary("job")
+            #expect(summary.lastExit?.reason == "exit-success")
+            #expect(summary.lastExit?.code == 0)
+            #expect(summary.restarts == 0)
+            #expect(summary.incarnation == 1)
+        }
+    }
+
+    @Test("never means never")
+    func never() throws {
+        try withDaemon(Self.exiting(3, #"restart = "never""#)) { daemon throws in
+            _ = try daemon.verb(.start, "job")
+            try daemon.waitFor("job", "not-running")
+            #expect(try daemon.summary("job").lastExit?.code == 3)
+            #expect(try daemon.summary("job").incarnation == 1)
+            #expect(try daemon.reports("job").first?.reason == "exit-failure")
+        }
+    }
+
+    @Test("always restarts a clean exit too, but not what a person stopped")
+    func always() throws {
+        let toml = """
+            [apps.job]
+            exec = ["/bin/sh", "-c", "test $TORPOR_INCARNATION = 3 && exec sleep 1000; exit 0"]
+            launch = "on-demand"
+            restart = "always"
+            restart_backoff = { initial = "10ms" }
+            """
+        try withDaemon(toml) { daemon throws in
+            _ = try daemon.verb(.start, "job") { $0.wait = false }
+            try daemon.eventually("the third incarnation runs") {
+                let summary = try daemon.summary("job")
+                return summary.incarnation == 3 && summary.state == "active"
+            }
+            #expect(try daemon.summary("job").restarts == 2)
+            try daemon.done(.stop, "job")
+            #expect(try daemon.summary("job").state == "not-running")
+        }
+    }
+
+    @Test("Delays grow, and past the limit the app is marked failed, until reset and start clear it")
+    func limit() throws {
+        let keys = #"restart_backoff = { initial = "50ms", factor = 2, limit = 3, window = "5min" }"#
+        try withDaemon(Self.exiting(1, keys)) { daemon throws in
+            _ = try daemon.verb(.start, "job")
+            try daemon.eventually("it is given up") { try daemon.summary("job").failed }
+            #expect(try daemon.summary("job").state == "not-running")
+            let times = times(daemon)
+            try #require(times.count == 4, "\(times)")
+            let delays = zip(times.dropFirst(), times).map { $0 - $1 }
+            // Lower bounds only, less the jitter of a tenth.
+            for (delay, least) in zip(delays, [0.045, 0.09, 0.18]) { #expect(delay >= least) }
+            try daemon.done(.reset, "job")
+            #expect(try daemon.summary("job").failed == false)
+            #expect(try daemon.summary("job").restarts == 0)
+            _ = try daemon.verb(.start, "job") { $0.wait = false }
+            try daemon.eventually("it was tried again") { self.times(daemon).count > 4 }
+        }
+    }
+
+    @Test("A oneshot app that has done its work satisfies those that require it, and comes first")
+    func oneshot() throws {
+        let toml = """
+            [apps.prepare]
+            type = "oneshot"
+            exec = ["/bin/sh", "-c", "sleep 0.2; echo prepared >> @D/order"]
+            [apps.web]
+            exec = ["/bin/sh", "-c", "echo web >> @D/order; exec sleep 1000"]
+            requires = ["prepare"]
+            """
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            try daemon.eventually("both wrote") {
+                (try? String(contentsOfFile: daemon.directory + "/order", encoding: .utf8)) == "prepared\nweb\n"
+            }
+            #expect(try daemon.summary("prepare").lastExit?.reason == "exit-success")
+        }
+    }
+
+    @Test("Nothing is launched before what it requires is ready")
+    func requiresWaits() throws {
+        let toml = """
+            [apps.db]
+            exec = ["/bin/sleep", "1000"]
+            ready = { file = "@D/go", interval = "10ms" }
+            launch_deadline = "1min"
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            requires = ["db"]
+            """
+        try withDaemon(toml) { daemon throws in
+            try daemon.eventually("db is launched") { daemon.processes(of: "db").count == 1 }
+            #expect(daemon.processes(of: "web").isEmpty)
+            #expect(try daemon.summary("web").state == "not-running")
+            #expect(try daemon.summary("db").transition == "launching")
+            try "".write(toFile: daemon.directory + "/go", atomically: true, encoding: .utf8)
+            try daemon.waitFor("web", "active")
+        }
+    }
+
+    @Test("A requirement that fails ends the launch with dependency-failed, and its recovery launches it after all")
+    func dependencyFailed() throws {
+        let toml = """
+            [apps.db]
+            exec = ["/bin/sh", "-c", "test -e @D/go && exec sleep 1000; exit 1"]
+            ready = { file = "@D/go", interval = "10ms" }
+            launch = "on-demand"
+            restart = "never"
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            requires = ["db"]
+            """
+        try withDaemon(toml) { daemon throws in
+            let result = try daemon.verb(.start, "web")
+            #expect(!result.ok)
+            #expect(try daemon.summary("web").lastExit?.reason == "dependency-failed")
+            try "".write(toFile: daemon.directory + "/go", atomically: true, encoding: .utf8)
+            try daemon.done(.start, "db")
+            try daemon.waitFor("web", "active")
+        }
+    }
+
+    @Test("Stopping an app stops what requires it first")
+    func stopDependents() throws {
+        let toml = """
+            [defaults]
+            exec = ["/bin/sh", "-c", "trap 'sleep 0.1; echo $TORPOR_APP >> @D/order; exit 0' TERM; echo x > @D/up.$TORPOR_APP; while :; do sleep 0.02; done"]
+            [apps.db]
+            [apps.web]
+            requires = ["db"]
+            """
+        try withDaemon(toml) { daemon throws in
+            for app in ["db", "web"] {
+                try daemon.waitFor(app, "active")
+                try daemon.eventually("\(app) has its handler") { File.exists(daemon.directory + "/up.\(app)") }
+            }
+            try daemon.done(.stop, "db")
+            #expect(try daemon.summary("web").state == "not-running")
+            let order = try String(contentsOfFile: daemon.directory + "/order", encoding: .utf8)
+            #expect(order == "web\ndb\n")
+        }
+    }
+
+    @Test("The crash of a requirement leaves its dependents running")
+    func crashLeaves() throws {
+        let toml = """
+            [defaults]
+            exec = ["/bin/sleep", "1000"]
+            restart_backoff = { initial = "10ms" }
+            [apps.db]
+            [apps.web]
+            requires = ["db"]
+            """
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let web = try daemon.summary("web").pid
+            if let pid = try daemon.summary("db").pid { kill(pid, SIGKILL) }
+            try daemon.eventually("db is back") {
+                let db = try daemon.summary("db")
+                return db.incarnation == 2 && db.state == "active"
+            }
+            #expect(try daemon.summary("web").pid == web)
+            #expect(try daemon.summary("db").lastExit?.signal == "SIGKILL")
+        }
+    }
+
+    // MARK: Hooks
+
+    @Test("Commands run before the start and after the stop, in order")
+    func hooks() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sh", "-c", "echo main >> @D/order; exec sleep 1000"]
+            launch = "on-demand"
+            before_start = [["/bin/sh", "-c", "echo one >> @D/order"], ["/bin/sh", "-c", "echo two >> @D/order"]]
+            after_stop = [["/bin/sh", "-c", "echo after >> @D/order"]]
+            """
+        try withDaemon(toml) { daemon throws in
+            func order() -> String {
+                (try? String(contentsOfFile: daemon.directory + "/order", encoding: .utf8)) ?? ""
+            }
+            try daemon.done(.start, "web")
+            try daemon.eventually("the app wrote") { order() == "one\ntwo\nmain\n" }
+            try daemon.done(.stop, "web")
+            #expect(order() == "one\ntwo\nmain\nafter\n")
+        }
+    }
+
+    @Test("A command that fails before the start keeps the app from being launched, and says so")
+    func failingHook() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sh", "-c", "echo main >> @D/order; exec sleep 1000"]
+            launch = "on-demand"
+            restart = "never"
+            before_start = [["/bin/sh", "-c", "exit 7"]]
+            """
+        try withDaemon(toml) { daemon throws in
+            let result = try daemon.verb(.start, "web")
+            #expect(!result.ok)
+            #expect(result.message?.contains("before_start") == true, "\(result.message ?? "")")
+            #expect(result.message?.contains("7") == true)
+            #expect(!File.exists(daemon.directory + "/order"))
+            #expect(try daemon.summary("web").lastExit?.reason == "launch-failed")
+        }
+    }
+
+    @Test("A command that hangs before the start is ended at its deadline")
+    func hangingHook() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            restart = "never"
+            before_start = [{ command = ["/bin/sleep", "1000"], deadline = "200ms" }]
+            """
+        try withDaemon(toml) { daemon throws in
+            #expect(try daemon.verb(.start, "web").ok == false)
+            #expect(daemon.processes(of: "web").isEmpty)
+        }
+    }
+
+    @Test("A stop overtakes a command that hangs before the start")
+    func stopDuringHook() throws {
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            launch_deadline = "none"
+            before_start = [{ command = ["/bin/sleep", "999"], deadline = "none" }]
+            """
+        try withDaemon(toml) { daemon throws in
+            _ = try daemon.verb(.start, "web") { $0.wait = false }
+            try daemon.eventually("the hook runs") { daemon.processes(of: "web").count == 1 }
+            try daemon.done(.stop, "web")
+            #expect(daemon.processes(of: "web").isEmpty)
+            #expect(try daemon.summary("web").state == "not-running")
+        }
+    }
+}

@@ -1,0 +1,208 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("Apps of several processes") struct TreeTests {
+    static func toml(_ keys: String = "") -> String {
+        """
+        [apps.web]
+        exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+        launch = "on-demand"
+        restart = "never"
+        \(keys)
+
+        """
+    }
+
+    static let family = """
+        import tp
+        tp.fork(tp.wait)
+        tp.fork(tp.wait, session=True)
+        tp.fork(tp.wait, session=True, double=True)
+        tp.record("up")
+        tp.wait()
+        """
+
+    @Test("Children in sessions of their own and double-forked ones are stopped, continued and ended with it")
+    func escapees() throws {
+        try withDaemon(Self.toml(), files: ["app.py": Self.family]) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "up")
+            let pids = daemon.processes(of: "web")
+            #expect(pids.count == 4)
+            try daemon.done(.suspend, "web")
+            #expect(pids.allSatisfy(Truth.isStopped), "\(pids.map(Truth.states))")
+            #expect(try daemon.status("web").processes.count == 4)
+            try daemon.done(.resume, "web")
+            #expect(pids.allSatisfy { !Truth.isStopped($0) }, "\(pids.map(Truth.states))")
+            try daemon.done(.stop, "web")
+            #expect(pids.allSatisfy { !Truth.isAlive($0) })
+        }
+    }
+
+    @Test("A tree that forks as fast as it can is stopped whole and ended whole")
+    func forking() throws {
+        let program = """
+            import tp
+            tp.signal.signal(tp.signal.SIGCHLD, tp.signal.SIG_IGN)
+            tp.record("up")
+            while True:
+                if tp.os.fork() == 0:
+                    tp.time.sleep(0.05)
+                    tp.os._exit(0)
+                tp.time.sleep(0.002)
+            """
+        try withDaemon(Self.toml("suspend_deadline = \"8s\""), files: ["app.py": program]) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "up")
+            try daemon.done(.suspend, "web")
+            let pids = daemon.processes(of: "web")
+            #expect(!pids.isEmpty)
+            #expect(pids.allSatisfy(Truth.isStopped), "\(pids.map(Truth.states))")
+            try daemon.done(.kill, "web")
+            #expect(daemon.processes(of: "web").isEmpty)
+        }
+    }
+
+    @Test("Who ignores SIGTERM is killed after the grace, with its children")
+    func ignores() throws {
+        let program = """
+            import tp
+            tp.signal.signal(tp.signal.SIGTERM, tp.signal.SIG_IGN)
+            tp.fork(tp.wait, session=True)
+            tp.record("up")
+            tp.wait()
+            """
+        try withDaemon(Self.toml(#"grace = "300ms""#), files: ["app.py": program]) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "up")
+            try daemon.done(.stop, "web")
+            #expect(daemon.processes(of: "web").isEmpty)
+            let exit = try daemon.summary("web").lastExit
+            #expect(exit?.reason == "stopped")
+            #expect(exit?.signal == "SIGKILL")
+            #expect(try daemon.events("web").contains { $0.text.contains("did not end within its grace") })
+        }
+    }
+
+    @Test("The SIGTERM handler of a suspended app runs when it is stopped")
+    func handlerOfSuspended() throws {
+        let program = """
+            import tp
+            def end():
+                tp.record("saved")
+                tp.os._exit(0)
+            tp.on("SIGTERM", end)
+            tp.record("up")
+            tp.wait()
+            """
+        try withDaemon(Self.toml(), files: ["app.py": program]) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "up")
+            try daemon.done(.suspend, "web")
+            try daemon.done(.stop, "web")
+            #expect(daemon.records("web") == ["up", "SIGTERM", "saved"])
+            #expect(try daemon.summary("web").lastExit?.code == 0)
+        }
+    }
+
+    @Test("What the main process leaves behind is ended before the restart: never two incarnations at once")
+    func leftBehind() throws {
+        let program = """
+            import fcntl, tp
+            lock = open(tp.HERE + "/lock", "w")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                tp.record("two at once")
+            tp.fork(tp.wait, session=True)
+            tp.record("up")
+            if tp.os.environ["TORPOR_INCARNATION"] == "1":
+                tp.os._exit(1)
+            tp.wait()
+            """
+        let toml = Self.toml(#"restart_backoff = { initial = "10ms" }"#)
+            .replacingOccurrences(of: #"restart = "never""#, with: #"restart = "on-failure""#)
+        try withDaemon(toml, files: ["app.py": program]) { daemon throws in
+            _ = try daemon.verb(.start, "web") { $0.wait = false }
+            try daemon.eventually("the second incarnation is up") { daemon.records("web").count == 2 }
+            #expect(daemon.records("web") == ["up", "up"])
+            #expect(daemon.processes(of: "web").count == 2)
+        }
+    }
+
+    @Test("An app that stops itself keeps its state and is shown as stopped")
+    func stopsItself() throws {
+        let program = """
+            import tp
+            tp.record("up")
+            tp.os.kill(tp.os.getpid(), tp.signal.SIGSTOP)
+            tp.record("goes on")
+            tp.wait()
+            """
+        try withDaemon(Self.toml(), files: ["app.py": program]) { daemon throws in
+            let pid = try #require(try daemon.done(.start, "web").pid)
+            try daemon.eventually("it has stopped itself") { Truth.isStopped(pid) }
+            let status = try daemon.status("web")
+            #expect(status.stopped)
+            #expect(status.summary.state == "active")
+            // A suspend and a resume leave it as it was: it is not ours to continue. A stop ends it nevertheless.
+            try daemon.done(.stop, "web")
+            #expect(daemon.processes(of: "web").isEmpty)
+        }
+    }
+
+    @Test("Somebody else's SIGCONT to a suspended app is undone, three times, then it is left running")
+    func somebodyContinues() throws {
+        try withDaemon(Self.toml(), files: ["app.py": Self.family]) { daemon throws in
+            let pid = try #require(try daemon.done(.start, "web").pid)
+            try daemon.waitForRecord("web", "up")
+            try daemon.done(.suspend, "web")
+            for time in 1...3 {
+                kill(pid, SIGCONT)
+                try daemon.eventually("it was stopped again, time \(time)") {
+                    _ = try daemon.status("web")
+                    return try daemon.events("web").filter { $0.text.contains("stopped again") }.count == time
+                        && Truth.isStopped(pid)
+                }
+                #expect(try daemon.summary("web").state == "suspended")
+            }
+            kill(pid, SIGCONT)
+            try daemon.eventually("it is left running") { try daemon.status("web").summary.state == "background" }
+            #expect(daemon.processes(of: "web").allSatisfy { !Truth.isStopped($0) })
+        }
+    }
+
+    @Test("kill_mode = main sends SIGTERM to the main process only, and still leaves nobody")
+    func killModeMain() throws {
+        let program = """
+            import tp
+            def child():
+                tp.on("SIGTERM")
+                tp.record("child up")
+                while True:
+                    tp.wait()
+            tp.fork(child)
+            def end():
+                tp.time.sleep(0.2)
+                tp.record("main ends")
+                tp.os._exit(0)
+            tp.on("SIGTERM", end)
+            tp.record("up")
+            tp.wait()
+            """
+        try withDaemon(Self.toml("kill_mode = \"main\"\ngrace = \"3s\""), files: ["app.py": program]) {
+            daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "up")
+            try daemon.waitForRecord("web", "child up")
+            try daemon.done(.stop, "web")
+            #expect(daemon.processes(of: "web").isEmpty)
+            // The child heard of it only after the main process had ended.
+            let records = daemon.records("web").filter { !$0.contains("up") }
+            #expect(records.prefix(2) == ["SIGTERM", "main ends"])
+        }
+    }
+}

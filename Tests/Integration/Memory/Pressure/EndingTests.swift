@@ -1,0 +1,123 @@
+import DaemonHarness
+import Foundation
+import KernelFiles
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("Short memory: how apps go") struct MemoryEndingTests {
+    @Test("evict = \"kill\" goes without notice; an unaware app is asked, continued for it, and ends by itself")
+    func notice() throws {
+        let apps =
+            ShortMemory.app("blunt", 24, "evict = \"kill\"") + ShortMemory.app("asked", 4)
+            + ShortMemory.app("running", 4)
+        try ShortMemory.with(apps) { daemon, kernel throws in
+            try daemon.bring(["blunt": "suspended", "asked": "suspended", "running": "background"])
+            kernel.setAvailable(ShortMemory.critical)
+            try daemon.waitForNews("nothing is left that may be done")
+            #expect(try daemon.endings() == ["evict blunt", "evict asked", "end-background running"])
+            for app in ["blunt", "asked", "running"] { #expect(try daemon.isEvicted(app), "\(app)") }
+            #expect(daemon.records("blunt") == ["up"])
+            #expect(daemon.records("asked") == ["up", "SIGTERM"])
+            #expect(daemon.records("running") == ["up", "SIGTERM"])
+            #expect(try daemon.summary("blunt").lastExit?.signal == "SIGKILL")
+            #expect(try daemon.summary("asked").lastExit?.code == 0)
+        }
+    }
+
+    @Test("One that ignores SIGTERM has two seconds whatever its grace, and keeps nobody else's turn waiting")
+    func stubborn() throws {
+        let apps =
+            ShortMemory.app("stubborn", 24, "grace = \"1min\"", program: "stubborn.py") + ShortMemory.app("next", 4)
+        try ShortMemory.with(apps) { daemon, kernel throws in
+            try daemon.bring(["stubborn": "suspended", "next": "suspended"])
+            kernel.setAvailable(ShortMemory.critical)
+            let asked = try daemon.waitForStep("evict", "stubborn")
+            let next = try daemon.waitForStep("evict", "next")
+            try daemon.eventually("the stubborn one is gone") { try daemon.isEvicted("stubborn") }
+            let end = try #require(try daemon.events("stubborn").last { $0.to == "not-running" })
+            #expect(daemon.records("stubborn") == ["up", "SIGTERM"])
+            #expect(try daemon.summary("stubborn").lastExit?.signal == "SIGKILL")
+            #expect(end.at - asked.at >= 1_900_000 && end.at - asked.at < 20_000_000, "\(end.at - asked.at)")
+            #expect(next.at < end.at, "the next one's turn came before")
+        }
+    }
+
+    @Test("An evicted app rests, even one that is always restarted, and comes back when somebody wants it")
+    func comesBack() throws {
+        try ShortMemory.with(ShortMemory.app("web", 4, "restart = \"always\"")) { daemon, kernel throws in
+            try daemon.bring(["web": "suspended"])
+            kernel.setAvailable(ShortMemory.critical)
+            try daemon.eventually("it is evicted") { try daemon.isEvicted("web") }
+            #expect(try daemon.reports("web").isEmpty, "nothing went wrong with it")
+            kernel.setAvailable(ShortMemory.enough)
+            try daemon.waitUntilEnough()
+            #expect(try daemon.isEvicted("web"))
+            try daemon.done(.foreground, "web")
+            #expect(try daemon.summary("web").state == "active" && daemon.summary("web").incarnation == 2)
+        }
+    }
+
+    @Test("torpord is killed in the middle of an eviction: the next one ends it, and goes on where memory is short")
+    func replaced() throws {
+        let apps =
+            ShortMemory.app("stubborn", 24, "restart = \"always\"", program: "stubborn.py")
+            + ShortMemory.app("next", 4) + ShortMemory.app("web", 4)
+        try ShortMemory.with(apps) { daemon, kernel throws in
+            try daemon.bring(["web": "active", "stubborn": "suspended", "next": "suspended"])
+            let web = try daemon.summary("web").pid
+            kernel.setAvailable(ShortMemory.critical)
+            try daemon.waitForRecord("stubborn", "SIGTERM")
+            let torpord = try daemon.torpord()
+            kill(torpord, SIGKILL)
+            try daemon.eventually("another torpord answers") {
+                (try? daemon.torpord()) != torpord && (try? daemon.list()) != nil
+            }
+            try daemon.eventually("both are evicted", within: .seconds(20)) {
+                try daemon.isEvicted("stubborn") && daemon.isEvicted("next")
+            }
+            #expect(try daemon.summary("web").pid == web && daemon.summary("web").state == "active")
+            #expect(daemon.processes(of: "stubborn").isEmpty)
+        }
+    }
+
+    @Test("An app that is being debugged is left alone", .enabled(if: geteuid() == 0)) func traced() throws {
+        let apps = ShortMemory.app("seen", 40) + ShortMemory.app("other", 4)
+        let tracer = """
+            import ctypes, sys, time
+            libc = ctypes.CDLL(None, use_errno=True)
+            libc.ptrace.argtypes = [ctypes.c_long] * 4
+            seized = libc.ptrace(0x4206, int(sys.argv[1]), 0, 0)  # PTRACE_SEIZE
+            open(sys.argv[2], "w").write(str(seized))
+            time.sleep(100)
+            """
+        try ShortMemory.with(apps, files: ["tracer.py": tracer]) { daemon, kernel throws in
+            try daemon.bring(["seen": "background", "other": "background"])
+            let (pid, answer) = (try #require(try daemon.summary("seen").pid), daemon.directory + "/seized")
+            let debugger = try Spawn.start(
+                ["/usr/bin/python3", daemon.directory + "/tracer.py", "\(pid)", answer],
+                environment: ["TPTEST": daemon.directory],
+                output: daemon.directory + "/tracer.log"
+            )
+            defer {
+                kill(debugger, SIGKILL)
+                waitpid(debugger, nil, 0)
+            }
+            try daemon.eventually("it is traced") { (try? String(contentsOfFile: answer, encoding: .utf8)) == "0" }
+            kernel.setAvailable(ShortMemory.critical)
+            let end = try daemon.waitForNews("nothing is left that may be done")
+            #expect(try daemon.endings() == ["end-background other"])
+            #expect(end.text.contains("seen") && end.text.contains("it is being debugged"), "\(end.text)")
+            #expect(try daemon.summary("seen").state == "background")
+        }
+    }
+
+    @Test("torpord is stopped in the middle of an eviction: nothing is left") func shutdown() throws {
+        let apps = ShortMemory.app("web") + ShortMemory.app("old", 4, program: "stubborn.py")
+        try ShortMemory.with(apps) { daemon, kernel throws in
+            try daemon.bring(["web": "active", "old": "suspended"])
+            kernel.setAvailable(ShortMemory.critical)
+            try daemon.waitForRecord("old", "SIGTERM")
+        }
+    }
+}

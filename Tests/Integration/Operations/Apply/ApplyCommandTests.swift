@@ -1,0 +1,90 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("torpor apply") struct ApplyCommandTests {
+    private func torpor(_ daemon: Daemon, _ words: String...) throws -> (code: Int32, output: String) {
+        try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
+    }
+
+    @Test("One line an app, and exit statuses that tell done, failed, invalid and unknown apart")
+    func lines() throws {
+        try withDaemon(Apps.sleeper("web") + Apps.sleeper("db") + Apps.sleeper("old")) { daemon throws in
+            for app in ["web", "db", "old"] { try daemon.waitFor(app, "active") }
+            try daemon.configure(
+                Apps.sleeper("web", "grace = \"10s\"") + Apps.sleeper("db", seconds: 5) + Apps.sleeper("new")
+            )
+            var (code, output) = try torpor(daemon, "apply", "--diff")
+            #expect(code == 0)
+            #expect(
+                output == """
+                    db: would be changed
+                      exec ["/bin/sleep", "1000"] → ["/bin/sleep", "5"] (at the next launch, or now with --restart)
+                    new: would be added and launched
+                    web: would be changed
+                      grace 5s → 10s (live)
+                    old: would be removed and terminated
+
+                    """
+            )
+            (code, output) = try torpor(daemon, "apply")
+            #expect(code == 0)
+            #expect(
+                output == """
+                    db: exec changed: takes effect at the next launch, or now with --restart
+                    new: added, launched
+                    web: changed grace 5s → 10s (live)
+                    old: removed, terminated
+
+                    """
+            )
+            (code, output) = try torpor(daemon, "apply", "--restart", "--json", "db")
+            #expect(code == 0)
+            let json = try #require(
+                JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: [[String: Any]]]
+            )
+            #expect(json["apps"]?.first?["app"] as? String == "db")
+            #expect(json["apps"]?.first?["message"] as? String == "exec changed: restarted")
+            (code, output) = try torpor(daemon, "apply")
+            #expect(code == 0 && output == "nothing changed\n")
+            (code, output) = try torpor(daemon, "apply", "--diff")
+            #expect(code == 0 && output == "nothing would change\n")
+
+            #expect(try torpor(daemon, "apply", "web").code == 2)
+            (code, output) = try torpor(daemon, "apply", "--restart", "wbe")
+            #expect(code == 4 && output.contains("did you mean web?"))
+
+            try daemon.configure("[apps.web]\nexec = [\"x\"]\ngrase = \"1s\"\ngrace = 5")
+            (code, output) = try torpor(daemon, "apply")
+            #expect(code == 2)
+            #expect(output.contains("torpor.toml:") && output.contains("did you mean \"grace\"?"), "\(output)")
+            #expect(output.contains("2 errors, nothing was changed"))
+            (code, output) = try torpor(daemon, "apply", "--json")
+            #expect(code == 2 && output.contains("\"ok\": false"), "\(output)")
+
+            try daemon.configure("[apps.bad]\nexec = [\"/nowhere\"]\nrestart = \"never\"")
+            (code, output) = try torpor(daemon, "apply")
+            #expect(code == 1)
+            #expect(output.contains("bad: added, is being launched, but it "), "\(output)")
+        }
+    }
+
+    @Test("--no-wait returns at once, --timeout in time, and what was begun goes on")
+    func waiting() throws {
+        try withDaemon(RemovalTests.app("one"), files: RemovalTests.files) { daemon throws in
+            try daemon.waitForRecord("app", "up one")
+            try daemon.configure("")
+            var (code, output) = try torpor(daemon, "apply", "--timeout", "50ms")
+            #expect(code == 1)
+            #expect(output.contains("app: removed, is being terminated, but it is still terminating"), "\(output)")
+            try daemon.configure(Apps.sleeper("slow", "ready = { file = \"@D/go\" }\nlaunch_deadline = \"1min\""))
+            (code, output) = try torpor(daemon, "apply", "--no-wait")
+            #expect(code == 0 && output == "slow: added, is being launched\n", "\(output)")
+            try Daemon.write(["go": ""], in: daemon.directory)
+            try daemon.waitFor("slow", "active")
+            try daemon.eventually("the other is gone") { try daemon.list().map(\.name) == ["slow"] }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("Applies and torpords that die") struct ApplyRecoveryTests {
+    @Test("The configuration in force outlives torpord, and so does what runs with old values")
+    func outdated() throws {
+        try withDaemon(Apps.sleeper("a") + Apps.sleeper("b") + Apps.sleeper("gone")) { daemon throws in
+            for app in ["a", "b", "gone"] { try daemon.waitFor(app, "active") }
+            let pids = try ["a", "b"].map { try daemon.process(of: $0) }
+            let new = Apps.sleeper("a", seconds: 2000) + Apps.sleeper("b", "grace = \"9s\"") + Apps.sleeper("new")
+            try daemon.apply(new)
+            #expect(try daemon.status("a").outdated)
+            // Whatever is on disk by then is nobody's business.
+            try daemon.configure("wrong")
+            try daemon.killTorpord()
+            try daemon.waitUntilItAnswers()
+            #expect(try daemon.list().map(\.name) == ["a", "b", "new"])
+            #expect(try ["a", "b"].map { try daemon.process(of: $0) } == pids)
+            #expect(try daemon.status("a").outdated)
+            #expect(try !daemon.status("b").outdated)
+
+            let line = "changed before torpord was replaced: takes effect at the next launch, or now with --restart"
+            #expect(try daemon.apply(new).lines == ["a: \(line)"])
+            #expect(try daemon.process(of: "a") == pids[0])
+            #expect(
+                try daemon.apply { $0.restart = true }.lines == ["a: changed before torpord was replaced: restarted"]
+            )
+            #expect(try daemon.words(of: "a") == ["/bin/sleep", "2000"])
+            #expect(try !daemon.status("a").outdated)
+            #expect(try daemon.process(of: "b") == pids[1])
+            #expect(try daemon.apply().apps.isEmpty)
+        }
+    }
+
+    @Test("An app that is removed and ends slowly is gone all the same when torpord dies meanwhile")
+    func removed() throws {
+        try withDaemon(RemovalTests.app("one") + Apps.sleeper("stays"), files: RemovalTests.files) { daemon throws in
+            try daemon.waitForRecord("app", "up one")
+            try daemon.waitFor("stays", "active")
+            let pid = try daemon.process(of: "stays")
+            try daemon.apply(Apps.sleeper("stays")) { $0.wait = false }
+            try daemon.waitForRecord("app", "SIGTERM")
+            try daemon.killTorpord()
+            try daemon.waitUntilItAnswers()
+            #expect(try daemon.list().map(\.name) == ["stays"])
+            try Daemon.write(["go": ""], in: daemon.directory)
+            try daemon.eventually("its process is gone") { daemon.processes(of: "app").isEmpty }
+            #expect(try daemon.process(of: "stays") == pid)
+            // Its name is free for another.
+            try daemon.apply(Apps.sleeper("stays") + Apps.sleeper("app"))
+            try daemon.waitFor("app", "active")
+        }
+    }
+
+    @Test("That an app was removed counts, also when torpord and its keeper die before the disk has taken it")
+    func removalNotStored() throws {
+        let disk = try HangingDisk()
+        defer { disk.remove() }
+        let daemon = try Daemon(
+            RemovalTests.app("one") + Apps.sleeper("stays"),
+            files: RemovalTests.files,
+            environment: disk.environment,
+            nested: true
+        )
+        try daemon.waitUntilItAnswers()
+        try daemon.waitForRecord("app", "up one")
+        let log = daemon.directory + "/s/torpor.db-wal"
+        let began = Clock.realtimeMicroseconds()
+        try daemon.apply(Apps.sleeper("stays")) { $0.wait = false }
+        try daemon.waitForRecord("app", "SIGTERM")
+        // Stored by then: that it is stopped. Not stored will be: that it is gone.
+        try daemon.eventually("the disk has what happened") {
+            let date = try FileManager.default.attributesOfItem(atPath: log)[.modificationDate] as? Date
+            return date.map { $0.timeIntervalSince1970 * 1_000_000 > Double(began) } ?? false
+        }
+        try disk.hang()
+        try Daemon.write(["go": ""], in: daemon.directory)
+        try daemon.eventually("it is forgotten") { try daemon.list().map(\.name) == ["stays"] }
+        try daemon.configure(Apps.sleeper("stays") + Apps.sleeper("app"))
+        try daemon.lose(.both) { try disk.answer() }
+        try daemon.waitFor("app", "active")
+        try daemon.endEverything()
+    }
+
+    @Test("torpord may die at any moment of an apply: afterwards all is as the one before or the one after says")
+    func anyMoment() throws {
+        func toml(_ round: Int) -> String {
+            var text = Apps.sleeper("steady")
+            for number in 0..<20 { text += Apps.sleeper("r\(round % 2)-\(number)") }
+            return text
+        }
+        try withDaemon(toml(0), environment: ["TORPOR_RESTART_DELAY_CAP_MS": "10"]) { daemon throws in
+            try daemon.waitFor("steady", "active")
+            let pid = try daemon.process(of: "steady")
+            for round in 1...8 {
+                try daemon.configure(toml(round))
+                let torpord = try daemon.torpord()
+                kill(daemon.pid, SIGHUP)
+                usleep(useconds_t(round) * 1_500)
+                kill(torpord, SIGKILL)
+                try daemon.waitUntilItAnswers()
+                try daemon.apply()
+                try daemon.eventually("round \(round) is what is", within: .seconds(20)) {
+                    let list = try daemon.list()
+                    return Set(list.map(\.name)) == Set((0..<20).map { "r\(round % 2)-\($0)" } + ["steady"])
+                        && list.allSatisfy { $0.state == "active" }
+                        && Truth.processes(marked: daemon.directory).count {
+                            (try? ProcFS.cmdline($0).first) == "/bin/sleep"
+                        } == 21
+                }
+                #expect(try daemon.process(of: "steady") == pid)
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+@Suite("Apps that leave the configuration") struct RemovalTests {
+    static let files = [
+        "app.py": """
+        import tp
+        def end():
+            tp.await_file("go")
+            tp.os._exit(0)
+        tp.on("SIGTERM", end)
+        tp.record("up " + tp.sys.argv[1])
+        print("up", flush=True)
+        tp.wait()
+        """
+    ]
+
+    static func app(_ argument: String, _ keys: String = "") -> String {
+        "[apps.app]\n\(Scripts.python)\"@D/app.py\", \"\(argument)\"]\ngrace = \"1min\"\n\(keys)\n"
+    }
+
+    private func open(_ daemon: Daemon) throws { try Daemon.write(["go": ""], in: daemon.directory) }
+
+    @Test("A suspended app gets its SIGTERM as from a person; its log stays, everything else of it goes")
+    func suspended() throws {
+        try withDaemon(Self.app("one") + Apps.sleeper("other"), files: Self.files) { daemon throws in
+            try daemon.waitForRecord("app", "up one")
+            try daemon.done(.suspend, "app")
+            try self.open(daemon)
+            let reply = try daemon.apply(Apps.sleeper("other"))
+            #expect(reply.lines == ["app: removed, terminated"])
+            #expect(daemon.records("app") == ["up one", "SIGTERM"])
+            #expect(daemon.processes(of: "app").isEmpty)
+            try daemon.eventually("it is forgotten") { try daemon.list().map(\.name) == ["other"] }
+            #expect(!FileManager.default.fileExists(atPath: daemon.runtime + "/apps/app"))
+            #expect(FileManager.default.fileExists(atPath: daemon.directory + "/l/app.log"))
+            #expect(FileManager.default.fileExists(atPath: daemon.directory + "/s/apps/app"))
+            #expect(try daemon.events("other").allSatisfy { $0.kind != "exit" })
+            #expect(throws: (any Error).self) { try daemon.status("app") }
+            // Who is new under an old name begins anew.
+            try daemon.apply(Self.app("two") + Apps.sleeper("other"))
+            try daemon.waitForRecord("app", "up two")
+            #expect(try daemon.summary("app").incarnation == 1)
+        }
+    }
+
+    @Test("While it ends it is listed and can be killed, but nothing brings it back")
+    func ending() throws {
+        try withDaemon(Self.app("one"), files: Self.files) { daemon throws in
+            try daemon.waitForRecord("app", "up one")
+            let reply = try daemon.apply("") { $0.wait = false }
+            #expect(reply.lines == ["app: removed, is being terminated"])
+            try daemon.waitForRecord("app", "SIGTERM")
+            #expect(try daemon.summary("app").transition == "terminating")
+            for verb in [Verb.start, .restart, .foreground, .suspend] {
+                let result = try daemon.verb(verb, "app")
+                #expect(!result.ok && result.message?.contains("removed from the configuration") == true, "\(verb)")
+            }
+            var late = ApplyRequest()
+            late.timeoutMilliseconds = 50
+            #expect(try ApplyReply(json: daemon.call(.apply(late))).apps.isEmpty)
+            try daemon.done(.kill, "app")
+            try daemon.eventually("it is forgotten") { try daemon.list().isEmpty }
+        }
+    }
+
+    @Test("One that comes back while it is ending is launched again, as it is said then, and never twice")
+    func back() throws {
+        try withDaemon(Self.app("one"), files: Self.files) { daemon throws in
+            try daemon.waitForRecord("app", "up one")
+            try daemon.apply("") { $0.wait = false }
+            try daemon.waitForRecord("app", "SIGTERM")
+            let reply = try daemon.apply(Self.app("two", "tags = [\"again\"]")) { $0.wait = false }
+            #expect(reply.lines == ["app: added, is being launched"])
+            #expect(daemon.processes(of: "app").count == 1)
+            try self.open(daemon)
+            try daemon.waitForRecord("app", "up two")
+            #expect(daemon.records("app") == ["up one", "SIGTERM", "up two"])
+            #expect(daemon.processes(of: "app").count == 1)
+            #expect(try daemon.summary("app").incarnation == 2)
+            #expect(try daemon.status("app").tags == ["again"])
+        }
+    }
+
+    @Test("Apps that are removed together end in order of dependency, and new ones come in it")
+    func order() throws {
+        let tower =
+            Apps.sleeper("db") + Apps.sleeper("api", "requires = [\"db\"]")
+            + Apps.sleeper("web", "requires = [\"api\"]")
+        try withDaemon(Apps.sleeper("stays")) { daemon throws in
+            let apps = ["db", "api", "web"]
+            var last = try daemon.lastEvent()
+            let added = try daemon.apply(tower + Apps.sleeper("stays"))
+            #expect(added.lines.sorted() == apps.sorted().map { "\($0): added, launched" })
+            #expect(try daemon.story(apps, after: last) == ["db launch", "api launch", "web launch"])
+            last = try daemon.lastEvent()
+            try daemon.apply(Apps.sleeper("stays"))
+            #expect(
+                try daemon.story(apps, after: last) == ["web exit stopped", "api exit stopped", "db exit stopped"]
+            )
+        }
+    }
+
+    @Test("Fewer instances end the last ones, more add to them, another name is another app")
+    func instances() throws {
+        try withDaemon(Apps.sleeper("w", "instances = 3")) { daemon throws in
+            for number in 1...3 { try daemon.waitFor("w@\(number)", "active") }
+            let first = try daemon.process(of: "w@1")
+            #expect(
+                try daemon.apply(Apps.sleeper("w", "instances = 1")).lines.map { $0.prefix(4) } == ["w@2:", "w@3:"]
+            )
+            try daemon.apply(Apps.sleeper("w", "instances = 2"))
+            #expect(try daemon.list().map(\.name) == ["w@1", "w@2"])
+            #expect(try daemon.process(of: "w@1") == first)
+            let renamed = try daemon.apply(Apps.sleeper("v", "instances = 2"))
+            #expect(renamed.apps.map(\.kind) == ["added", "added", "removed", "removed"])
+            try daemon.eventually("the old ones are gone") { try daemon.list().map(\.name) == ["v@1", "v@2"] }
+        }
+    }
+
+    @Test("Who waits for a removed app, and who follows its log, is told that it is no more")
+    func followers() throws {
+        try withDaemon(Self.app("one"), files: Self.files) { daemon throws in
+            try daemon.waitForRecord("app", "up one")
+            try self.open(daemon)
+            let waiting = try Client(daemon, "wait", "app", "--for", "background", "--json")
+            let following = try Client(daemon, "logs", "-f", "app")
+            try daemon.eventually("the log is followed") { following.output.contains("up") }
+            try daemon.eventually("the other waits") { waiting.waitsForReply }
+            try daemon.apply("")
+            #expect(try waiting.finish(daemon) == 1)
+            #expect(waiting.output.contains("removed from the configuration"), "\(waiting.output)")
+            #expect(try following.finish(daemon) == 0)
+        }
+    }
+}

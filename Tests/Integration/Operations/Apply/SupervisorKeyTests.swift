@@ -1,0 +1,131 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+@Suite("Keys of the supervisor that change") struct SupervisorKeyTests {
+    /// The configuration as the harness writes it, with other words in it.
+    private func rewrite(_ daemon: Daemon, _ changes: [(String, String)]) throws {
+        let path = daemon.directory + "/torpor.toml"
+        var text = try String(contentsOfFile: path, encoding: .utf8)
+        for (old, new) in changes {
+            #expect(text.contains(old))
+            text = text.replacing(old, with: new)
+        }
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+    }
+
+    @Test("The log level and on_exit change at once")
+    func live() throws {
+        try withDaemon(Apps.sleeper("a")) { daemon throws in
+            try daemon.waitFor("a", "active")
+            try self.rewrite(daemon, [("log_level = \"debug\"", "log_level = \"error\"\non_exit = \"terminate\"")])
+            let reply = try daemon.apply()
+            #expect(
+                reply.supervisor.map { "\($0.key) \($0.old ?? "") \($0.new ?? "") \($0.effect)" } == [
+                    "supervisor.log_level debug error live"
+                ]
+            )
+            #expect(reply.apps.isEmpty)
+            let before = daemon.log
+            try daemon.done(.restart, "a")
+            #expect(daemon.log == before)
+        }
+    }
+
+    @Test("Directories stay where they are, which is said each time, and everything else is applied")
+    func directories() throws {
+        try withDaemon(Apps.sleeper("a")) { daemon throws in
+            try self.rewrite(
+                daemon,
+                [
+                    ("log_directory = \"\(daemon.directory)/l\"", "log_directory = \"\(daemon.directory)/other\""),
+                    ("runtime_directory = \"\(daemon.directory)/r\"", "runtime_directory = \"\(daemon.directory)/r2\""),
+                    ("[apps.a]", Apps.sleeper("b") + "[apps.a]"),
+                ]
+            )
+            for round in 1...2 {
+                let reply = try daemon.apply()
+                #expect(reply.supervisor.map(\.key) == ["supervisor.log_directory", "supervisor.runtime_directory"])
+                #expect(reply.supervisor.allSatisfy { $0.effect == "supervisor-start" })
+                #expect(reply.apps.count == (round == 1 ? 1 : 0))
+            }
+            try daemon.waitFor("b", "active")
+            #expect(!FileManager.default.fileExists(atPath: daemon.directory + "/other"))
+            #expect(!FileManager.default.fileExists(atPath: daemon.directory + "/r2"))
+            #expect(daemon.log.contains("supervisor.log_directory"))
+        }
+    }
+
+    @Test("Nothing is applied while the supervisor ends")
+    func shuttingDown() throws {
+        let toml = RemovalTests.app("one")
+        try withDaemon(toml, files: RemovalTests.files) { daemon throws in
+            try daemon.waitForRecord("app", "up one")
+            kill(daemon.pid, SIGTERM)
+            try daemon.waitForRecord("app", "SIGTERM")
+            try daemon.configure(toml + Apps.sleeper("late"))
+            #expect(throws: VarlinkClientError.self) { try daemon.apply() }
+            kill(daemon.pid, SIGHUP)
+            try daemon.eventually("it is said") {
+                daemon.log.components(separatedBy: "is not read again: torpord is shutting down").count >= 3
+            }
+            #expect(try daemon.list().map(\.name) == ["app"])
+            try Daemon.write(["go": ""], in: daemon.directory)
+        }
+    }
+
+    @Test("A reader may not apply, nor ask what would be")
+    func authority() throws {
+        guard geteuid() == 0 else { return }
+        try withDaemon(Apps.sleeper("a")) { daemon throws in
+            try self.rewrite(daemon, [("log_level = \"debug\"", "readers = [\"\(Self.nobodysGroup)\"]")])
+            try daemon.apply()
+            func torpor(_ words: [String]) throws -> (code: Int32, output: String) {
+                let command = [
+                    "/usr/bin/setpriv", "--reuid=65534", "--regid=\(Self.nobodysGroup)", "--clear-groups", "--",
+                ]
+                return try Spawn.run(command + [Built.path("torpor")] + words + ["--socket", daemon.socket])
+            }
+            #expect(try torpor(["list"]).code == 0)
+            for words in [["apply"], ["apply", "--diff"]] {
+                let (code, output) = try torpor(words)
+                #expect(code == 1)
+                #expect(output.contains("operators"), "\(output)")
+            }
+        }
+    }
+
+    private static let nobodysGroup = 65534
+
+    @Test("An app that gets another user keeps its sockets")
+    func user() throws {
+        guard geteuid() == 0 else { return }
+        let files = [
+            "app.py": """
+            import tp
+            tp.notify("READY=1")
+            print("I am", tp.os.getuid(), flush=True)
+            with open("/dev/stdout", "w") as again: print("again", file=again)
+            tp.wait()
+            """
+        ]
+        func toml(_ keys: String) -> String {
+            "[apps.app]\n\(Scripts.python)\"@D/app.py\"]\nready = \"notify\"\n\(keys)\n"
+        }
+        try withDaemon(toml(""), files: files) { daemon throws in
+            try daemon.waitFor("app", "active")
+            for (keys, uid) in [("user = \"nobody\"", "65534"), ("", "0")] {
+                let reply = try daemon.apply(toml(keys)) { $0.restart = true }
+                #expect(reply.apps.allSatisfy { $0.ok }, "\(reply.lines)")
+                try daemon.eventually("it said who it is, twice") {
+                    let log = (try? String(contentsOfFile: daemon.directory + "/l/app.log", encoding: .utf8)) ?? ""
+                    let lines = log.split(separator: "\n").suffix(2)
+                    return lines.first?.hasSuffix("I am \(uid)") == true && lines.last?.hasSuffix("again") == true
+                }
+            }
+        }
+    }
+}

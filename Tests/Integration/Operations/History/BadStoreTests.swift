@@ -1,0 +1,75 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+import Varlink
+
+@Suite("A store that cannot be used") struct BadStoreTests {
+    static let toml = """
+        [apps.web]
+        exec = ["/bin/sleep", "1000"]
+        """
+
+    /// Starts torpord with a state folder that was spoiled, walks an app, and gives what torpord said of its store.
+    private func told(_ spoil: (String) throws -> Void, stored: Bool) throws -> String {
+        let daemon = try Daemon(Self.toml)
+        try daemon.waitUntilItAnswers()
+        try daemon.waitFor("web", "active")
+        try daemon.stop()
+        try spoil(daemon.directory + "/s")
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try daemon.waitFor("web", "active")
+        try daemon.done(.suspend, "web")
+        try daemon.done(.resume, "web")
+        #expect(try daemon.walk("web").suffix(2) == ["suspended", "background"])
+        let events = try daemon.events().filter { $0.kind == "store" }
+        #expect(events.count == 1, "\(events)")
+        let checks = try (daemon.call(.doctor)["checks"]?.arrayValue ?? []).map { try DoctorCheck(json: $0) }
+        #expect(checks.first { $0.name == "store" }?.ok == stored)
+        try daemon.stop()
+        if stored { #expect(try Sqlite.ask(daemon, "SELECT goal FROM apps WHERE name = 'web'") == "background") }
+        return events.first?.text ?? ""
+    }
+
+    @Test("damaged, of a later version, or another program's: it is set aside, and said")
+    func setAside() throws {
+        let garbage = try told(
+            { try File.write($0 + "/torpor.db", [UInt8](repeating: 7, count: 9_000)) },
+            stored: true
+        )
+        #expect(garbage.contains("damaged") && garbage.contains("torpor.db.corrupt-"))
+        let newer = try told({ try Self.run("PRAGMA user_version = 1000", in: $0) }, stored: true)
+        #expect(newer.contains("later torpord") && newer.contains("1000") && newer.contains("torpor.db.newer-1000-"))
+        let foreign = try told({ try Self.run("PRAGMA application_id = 99", in: $0) }, stored: true)
+        #expect(foreign.contains("another program") && foreign.contains("torpor.db.foreign-"))
+    }
+
+    @Test("where nothing can be stored apps live on, and it is said")
+    func nowhere() throws {
+        // A folder in its place, and no folder at all: both stop root too.
+        let folder = try told(
+            {
+                try File.remove($0 + "/torpor.db")
+                try File.makeDirectories($0 + "/torpor.db/x")
+            },
+            stored: false
+        )
+        #expect(folder.contains("cannot be written") && folder.contains("kept in memory"))
+        let nothing = try told(
+            {
+                try File.removeTree($0)
+                try File.write($0, "")
+            },
+            stored: false
+        )
+        #expect(nothing.contains("cannot be written"))
+    }
+
+    private static func run(_ sql: String, in state: String) throws {
+        let script = "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); d.execute(sys.argv[2]); d.commit()"
+        let (code, output) = try Spawn.run(["/usr/bin/python3", "-c", script, state + "/torpor.db", sql])
+        #expect(code == 0, "\(output)")
+    }
+}

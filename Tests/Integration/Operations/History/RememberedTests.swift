@@ -1,0 +1,189 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+@Suite("What outlives the supervisor and the boot") struct RememberedTests {
+    static let sleepers = """
+        [defaults]
+        exec = ["/bin/sleep", "1000"]
+        restart_backoff = { initial = "10ms", cap = "10ms", limit = 3, window = "1h" }
+        [apps.stopped]
+        [apps.dependent]
+        requires = ["stopped"]
+        [apps.killed]
+        [apps.suspended]
+        [apps.back]
+        [apps.wanted]
+        launch = "on-demand"
+        [apps.unwanted]
+        launch = "on-demand"
+        [apps.untouched]
+        [apps.done]
+        launch = "on-demand"
+        exec = ["/bin/true"]
+        [apps.failing]
+        exec = ["/bin/false"]
+        """
+
+    /// What a person wants of these apps.
+    private func ask(_ daemon: Daemon) throws {
+        for app in ["stopped", "killed", "dependent", "suspended", "back", "untouched"] {
+            try daemon.waitFor(app, "active")
+        }
+        try daemon.done(.stop, "stopped")
+        try daemon.done(.kill, "killed")
+        try daemon.done(.suspend, "suspended")
+        try daemon.done(.background, "back")
+        try daemon.done(.start, "wanted")
+        _ = try daemon.verb(.start, "done")
+        try daemon.eventually("it gives up") { try daemon.summary("failing").failed }
+    }
+
+    private func expectAsAsked(_ daemon: Daemon, at location: SourceLocation = #_sourceLocation) throws {
+        for (app, state) in [("suspended", "suspended"), ("back", "background"), ("wanted", "active")] {
+            try daemon.waitFor(app, state, at: location)
+        }
+        try daemon.waitFor("untouched", "active", at: location)
+        for app in ["stopped", "dependent", "killed", "unwanted", "done", "failing"] {
+            #expect(try daemon.summary(app).state == "not-running", "\(app)", sourceLocation: location)
+        }
+        #expect(try daemon.summary("failing").failed, sourceLocation: location)
+        #expect(try daemon.summary("stopped").lastExit?.reason == "stopped", sourceLocation: location)
+    }
+
+    @Test("what a person asked for holds after a stop and a start of torpord, and after a crash")
+    func goals() throws {
+        let daemon = try Daemon(Self.sleepers)
+        try daemon.waitUntilItAnswers()
+        try ask(daemon)
+        try daemon.stop()
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try expectAsAsked(daemon)
+        let incarnation = try daemon.summary("wanted").incarnation
+        #expect(incarnation == 2, "runs are counted on")
+
+        // A crash: the next torpord has what the last one knew, and writes it down when it ends.
+        try daemon.done(.background, "wanted")
+        let old = try daemon.torpord()
+        kill(old, SIGKILL)
+        try daemon.eventually("another torpord answers") {
+            (try? daemon.torpord()).map { $0 != old } ?? false && (try? daemon.list()) != nil
+        }
+        #expect(try daemon.summary("wanted").incarnation == incarnation)
+        try daemon.stop()
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try daemon.waitFor("wanted", "background")
+        try daemon.done(.start, "stopped")
+        try daemon.done(.start, "dependent")
+        try daemon.stop()
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try daemon.waitFor("stopped", "active")
+        try daemon.waitFor("dependent", "active")
+        try daemon.stop()
+    }
+
+    @Test("after a boot what was force-quit stays down, and its mark is gone; a failed one stays failed until reset")
+    func boot() throws {
+        let daemon = try Daemon(Self.sleepers)
+        try daemon.waitUntilItAnswers()
+        try ask(daemon)
+        try daemon.stop()
+        #expect(try Sqlite.ask(daemon, "SELECT force_quit FROM apps WHERE name = 'killed'") == "1")
+        // As if it had been written in another boot.
+        _ = try Sqlite.ask(daemon, "UPDATE meta SET value = 'another' WHERE key = 'boot'")
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try expectAsAsked(daemon)
+        try daemon.done(.reset, "failing")
+        try daemon.stop()
+        #expect(try Sqlite.ask(daemon, "SELECT force_quit, goal FROM apps WHERE name = 'killed'") == "0 not-running")
+        #expect(try Sqlite.ask(daemon, "SELECT failed FROM apps WHERE name = 'failing'") == "0")
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try daemon.eventually("it is tried again") { try daemon.summary("failing").failed }
+        #expect(try daemon.summary("killed").state == "not-running")
+        try daemon.stop()
+    }
+
+    @Test("the restart ledger goes on where it was")
+    func ledger() throws {
+        let daemon = try Daemon(
+            """
+            [apps.job]
+            exec = ["/bin/sh", "-c", "test -e @D/now || exec sleep 1000; exit 1"]
+            restart_backoff = { initial = "1ms", cap = "1ms", limit = 4, window = "1h", jitter = 0 }
+            """
+        )
+        try daemon.waitUntilItAnswers()
+        try daemon.waitFor("job", "active")
+        // Two of the four restarts, then it runs again.
+        for _ in 0..<2 {
+            let before = try daemon.summary("job")
+            kill(try #require(before.pid), SIGKILL)
+            try daemon.eventually("it is restarted") {
+                let now = try daemon.summary("job")
+                return now.incarnation != before.incarnation && now.state == "active"
+            }
+        }
+        try daemon.stop()
+        try File.write(daemon.directory + "/now", "")
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try daemon.eventually("it gives up") { try daemon.summary("job").failed }
+        let summary = try daemon.summary("job")
+        #expect(summary.restarts == 4 && summary.incarnation == 6, "two more, not four: \(summary)")
+        try daemon.stop()
+    }
+
+    @Test("reports and history are there after a restart of torpord")
+    func reports() throws {
+        let daemon = try Daemon(
+            """
+            [apps.job]
+            exec = ["/bin/sh", "-c", "echo last words; exit 3"]
+            launch = "on-demand"
+            restart = "never"
+            """
+        )
+        try daemon.waitUntilItAnswers()
+        _ = try daemon.verb(.start, "job")
+        try daemon.eventually("it has ended") { try daemon.reports("job").count == 1 }
+        let report = try #require(try daemon.reports("job").first)
+        let before = try daemon.events("job")
+        #expect(report.exitCode == 3 && before.contains { $0.reason == "exit-failure" })
+        try daemon.stop()
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try daemon.eventually("the report is there") { try daemon.reports("job") == [report] }
+        #expect(try daemon.summary("job").lastExit?.code == 3)
+        #expect(Array(try daemon.events("job").prefix(before.count)) == before)
+        _ = try daemon.verb(.start, "job")
+        try daemon.eventually("there are two") { try daemon.reports("job").count == 2 }
+        #expect(try daemon.reports("job").map(\.incarnation) == [2, 1])
+        try daemon.stop()
+    }
+}
+
+/// The database of a daemon that does not run.
+enum Sqlite {
+    /// Runs one statement, and gives the values of the first row, a space between them.
+    static func ask(_ daemon: Daemon, _ sql: String) throws -> String {
+        let script = """
+            import sqlite3, sys
+            db = sqlite3.connect(sys.argv[1])
+            row = db.execute(sys.argv[2]).fetchone()
+            db.commit()
+            print(*(row or []))
+            """
+        let (code, output) = try Spawn.run(
+            ["/usr/bin/python3", "-c", script, daemon.directory + "/s/torpor.db", sql]
+        )
+        guard code == 0 else { throw Trouble("sqlite: \(output)") }
+        return output.trimmingCharacters(in: .newlines)
+    }
+}

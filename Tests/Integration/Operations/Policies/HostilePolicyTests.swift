@@ -1,0 +1,95 @@
+import DaemonHarness
+import Foundation
+import Linux
+import PolicyLibraries
+import Testing
+import TorporAPI
+import Varlink
+
+@Suite("Policies that do harm, in the daemon") struct HostilePolicyTests {
+    /// What the policy does, and what a person reads of it.
+    static let harms: [(harm: String, sentence: String)] = [
+        ("segfault", "was ended by SIGSEGV"), ("abort", "it cannot go on"), ("exit", "exited with status 0"),
+        ("loop", "no answer within"), ("sleep", "no answer within"), ("close", "the policy's process"),
+        ("garbage", "makes no sense"), ("flood", "pieces of advice"), ("stop", "no answer within"),
+        ("allocate", "the policy"),
+    ]
+
+    @Test("whatever a policy does, apps are managed without it at once, and it is tried again", arguments: harms)
+    func harm(_ harm: String, _ sentence: String) throws {
+        let toml = Governed.toml(
+            [("bad", try Governed.hostile(harm))],
+            apps: Governed.sleeper("a") + Governed.sleeper("b", "launch = \"on-demand\"")
+        )
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitFor("a", "active")
+            let torpord = try daemon.torpord()
+            try daemon.waitForPolicy("bad", "fails") { $0.failures >= 1 }
+            let told = try daemon.policyEvents()
+            #expect(told.contains { $0.contains(sentence) }, "\(told)")
+            try daemon.done(.start, "b")
+            try daemon.done(.suspend, "b")
+            let b = try #require(daemon.processes(of: "b").first)
+            #expect(try ProcFS.stat(b).state == "T")
+            try daemon.waitForPolicy("bad", "is loaded again") { $0.restarts >= 1 }
+            #expect(try daemon.torpord() == torpord)
+        }
+    }
+
+    @Test("one that fails again and again is quarantined and said so, until somebody loads it again")
+    func quarantine() throws {
+        let toml = Governed.toml([("bad", try Governed.hostile("segfault"))], apps: Governed.sleeper("a"))
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitForPolicy("bad", "is quarantined") { $0.state == "quarantined" }
+            #expect(try daemon.policy("bad").failures == 6)
+            #expect(try daemon.hosts().isEmpty)
+            let checks = try (daemon.call(.doctor)["checks"]?.arrayValue ?? []).map { try DoctorCheck(json: $0) }
+            let check = try #require(checks.first { $0.name == "policy bad" })
+            #expect(!check.ok && check.message?.contains("torpor policy reload bad") == true)
+            #expect(try daemon.call(.reloadPolicy(name: "bad"))["policy"]?["state"]?.stringValue == "ready")
+            try daemon.waitForPolicy("bad", "fails again") { $0.failures == 7 && $0.state != "quarantined" }
+        }
+    }
+
+    @Test("a library that is none, or none for here, is refused with a sentence and not tried again")
+    func refused() throws {
+        let folder = try Libraries.makeFolder("refused")
+        let open = folder + "/open"
+        try File.write(folder + "/libtext.so", "no library")
+        try File.makeDirectory(open)
+        try File.write(open + "/liba.so", "no library")
+        try File.setMode(open, 0o777)
+        let cases = [
+            ("text", "path = \"\(folder)/libtext.so\"", "not a library"),
+            ("gone", "path = \"\(folder)/libgone.so\"", "libgone.so"),
+            ("open", "path = \"\(open)/liba.so\"", "can be written to by everybody"),
+            ("wrong", "path = \"\(try Libraries.path("hostile.c"))\"", "it does not know what to do"),
+        ]
+        let toml = Governed.toml(cases.map { ($0.0, $0.1) }, apps: Governed.sleeper("a"))
+        try withDaemon(toml) { daemon throws in
+            for (name, _, sentence) in cases {
+                try daemon.waitForPolicy(name, "is refused") { $0.state == "refused" }
+                let failure = try daemon.policy(name).lastFailure ?? ""
+                #expect(failure.contains(sentence), "\(name): \(failure)")
+            }
+            try daemon.waitFor("a", "active")
+            #expect(try daemon.hosts().isEmpty)
+        }
+    }
+
+    @Test("a policy in torpord's own process that kills it is left out after the third time, and no app notices")
+    func inProcess() throws {
+        let toml = Governed.toml(
+            [("bad", try Governed.hostile("segfault", at: "decide", "isolation = \"none\""))],
+            apps: Governed.sleeper("a")
+        )
+        try withDaemon(toml) { daemon throws in
+            try daemon.eventually("the policy is quarantined") {
+                (try? daemon.policy("bad").state) == "quarantined"
+            }
+            #expect(try daemon.policy("bad").lastFailure?.contains("torpord has died 3 times") == true)
+            try daemon.waitFor("a", "active")
+            #expect(try daemon.summary("a").incarnation == 1)
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import DaemonHarness
+import Foundation
+import Linux
+import PolicyLibraries
+import TestAddresses
+import Testing
+import TorporAPI
+
+@Suite("The policies that ship, in the daemon") struct ShippedPoliciesTests {
+    /// A configuration that uses one of them, from a folder that nobody else can write to.
+    private func toml(_ name: String, _ lines: String, apps: String) throws -> String {
+        let folder = try Libraries.makeFolder("shipped")
+        let library = "lib\(name.capitalized)Policy.so"
+        try copyProgram(Built.path(library), to: folder + "/" + library)
+        return Governed.toml([(name, "path = \"\(folder)/\(library)\"\ndeadline = \"5s\"\n" + lines)], apps: apps)
+    }
+
+    private static let apps =
+        Governed.sleeper("a", "background_time = \"100ms\"")
+        + Governed.sleeper("b", "background_time = \"100ms\"\nlaunch = \"on-demand\"")
+
+    @Test(
+        "Mobile keeps one app in front and suspends the other, in a process of its own and in torpord's",
+        arguments: ["process", "none"]
+    )
+    func mobile(_ isolation: String) throws {
+        try withDaemon(toml("mobile", "isolation = \"\(isolation)\"", apps: Self.apps)) { daemon throws in
+            try daemon.waitForPolicy("mobile", "is there") { $0.state == "ready" }
+            try daemon.waitFor("a", "active")
+            try daemon.done(.start, "b")
+            try daemon.waitFor("a", "suspended")
+            let a = try #require(daemon.processes(of: "a").first)
+            #expect(try ProcFS.stat(a).state == "T")
+            let told = try daemon.policyEvents("a")
+            #expect(
+                told == [
+                    "is sent to background: 1 app may be in the foreground, and b came after it (mobile)",
+                    "is sent to suspended: its time in the background is used up (mobile)",
+                ]
+            )
+            try daemon.done(.foreground, "a")
+            try daemon.waitFor("b", "suspended")
+            #expect(try daemon.summary("a").state == "active")
+            let policy = try daemon.policy("mobile")
+            #expect(policy.refused == 0 && policy.failures == 0 && policy.taken == 4)
+        }
+    }
+
+    @Test("Mobile suspends what was overdue before its advice was taken")
+    func overdue() throws {
+        try withDaemon(toml("mobile", "mode = \"advise\"", apps: Self.apps)) { daemon throws in
+            try daemon.waitForPolicy("mobile", "is there") { $0.state == "ready" }
+            try daemon.waitFor("a", "active")
+            try daemon.done(.background, "a")
+            try daemon.waitForEvent("a", "would say that a is sent to suspended")
+            #expect(try daemon.summary("a").state == "background")
+            try daemon.apply(toml("mobile", "", apps: Self.apps))
+            try daemon.waitFor("a", "suspended")
+        }
+    }
+
+    @Test("Server sees a web server in use by connections that are all shorter than the time between two looks")
+    func shortConnections() throws {
+        let port = try TestAddress.port()
+        let folder = try Libraries.makeFolder("served")
+        let web = """
+            [apps.web]
+            exec = ["/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1", "--directory", "\(folder)", "\(port)"]
+            ready = { tcp = "127.0.0.1:\(port)" }
+            background_time = "500ms"
+            wake_on_connect = "foreground"
+            log = "null"
+
+            """
+        let rules = "options = { idle_after = \"2s\", idle_cpu = \"50%\" }"
+        try withDaemon(toml("server", rules, apps: web)) { daemon throws in
+            try daemon.waitForPolicy("server", "is there") { $0.state == "ready" }
+            try daemon.waitFor("web", "active")
+            let end = Clock.monotonic() + .seconds(8)
+            while Clock.monotonic() < end {
+                try request(port)
+                #expect(try daemon.summary("web").state == "active")
+                usleep(500_000)
+            }
+            #expect(try daemon.policyEvents("web") == [])
+            try daemon.waitFor("web", "suspended")
+            // Who comes now is answered as well, and then it is idle again.
+            try request(port)
+            try daemon.waitFor("web", "active")
+            try daemon.waitFor("web", "suspended")
+        }
+    }
+
+    /// One request over a connection that the server closes.
+    private func request(_ port: UInt16) throws {
+        let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+        try #require(try Descriptor.wait(client.raw, writable: true, timeout: .seconds(10)))
+        _ = try Sockets.send(client.raw, Array("GET / HTTP/1.0\r\n\r\n".utf8))
+        repeat {
+            try #require(try Descriptor.wait(client.raw, timeout: .seconds(10)))
+        } while try Descriptor.read(client.raw, maximum: 65_536)?.isEmpty != true
+    }
+}

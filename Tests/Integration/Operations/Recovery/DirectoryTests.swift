@@ -1,0 +1,83 @@
+import DaemonHarness
+import Foundation
+import Linux
+import SystemPackage
+import Testing
+import TorporAPI
+
+/// What is in the runtime directory is used by names; the daemon itself must not need the names.
+@Suite("Recovery: a runtime directory that is removed") struct DirectoryTests {
+    private static let toml = """
+        [apps.web]
+        exec = ["@B/torpor-test-app", "--ready", "0", "--beat", "50", "--period", "3000"]
+        ready = "notify"
+        watchdog = "2s"
+        [apps.later]
+        exec = ["@B/torpor-test-app", "--ready", "0", "--period", "3000"]
+        ready = "notify"
+        launch = "on-demand"
+        """
+
+    /// Removes what is there; torpord may be quicker to make it again than this is to come to the end.
+    private func remove(_ directory: String) throws {
+        do { try File.removeTree(directory) } catch Errno.directoryNotEmpty {}
+    }
+
+    @Test("Under a running daemon: sockets and FIFOs come back, apps run on, and nothing they write is lost")
+    func removed() throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let pid = try daemon.summary("web").pid
+            try remove(daemon.runtime)
+            try daemon.eventually("it answers again") { (try? daemon.list()) != nil }
+            #expect(try daemon.summary("web").pid == pid)
+            // Its notifications arrive: it is known by a later number.
+            let said = try daemon.truth("web").statusNumber
+            try daemon.eventually("what it says is heard") {
+                (try daemon.summary("web").status).flatMap { UInt64($0) } ?? 0 > said
+            }
+            try daemon.done(.start, "later")
+            try daemon.eventually("it writes") { (try? daemon.truth("later").accepted) ?? 0 > 3 }
+            try daemon.expectWholeLog("later")
+            try daemon.expectWholeLog("web")
+            try daemon.done(.restart, "web")
+            try daemon.eventually("it writes") { (try? daemon.truth("web", 2).accepted) ?? 0 > 3 }
+            try daemon.expectWholeLog("web", 2)
+        }
+    }
+
+    @Test("And torpord dies then: everything is found in the keeper", arguments: [Loss.killed, .keeper, .upgraded])
+    func removedAndLost(loss: Loss) throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            try daemon.done(.start, "later")
+            try daemon.done(.suspend, "later")
+            let pids = try daemon.list().map(\.pid)
+            try remove(daemon.runtime)
+            try daemon.lose(loss)
+            #expect(try daemon.list().map(\.pid) == pids)
+            try daemon.waitFor("later", "suspended")
+            try daemon.done(.resume, "later")
+            try daemon.done(.stop, "later")
+            try daemon.expectWholeLog("later")
+            try daemon.expectWholeLog("web")
+            #expect(try daemon.summary("web").incarnation == 1)
+        }
+    }
+
+    @Test("Again and again, with deaths in between")
+    func often() throws {
+        try withRecovery(Self.toml, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"]) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let pid = try daemon.summary("web").pid
+            for _ in 0..<3 {
+                try remove(daemon.runtime)
+                try daemon.lose(.killed)
+                try remove(daemon.runtime)
+                try daemon.eventually("it answers again") { (try? daemon.list()) != nil }
+            }
+            #expect(try daemon.summary("web").pid == pid)
+            try daemon.expectWholeLog("web")
+        }
+    }
+}

@@ -1,0 +1,145 @@
+import DaemonHarness
+import Foundation
+import Linux
+import TestAddresses
+import Testing
+import Varlink
+
+@Suite("torpor-gateway's endpoint for HTTP") struct HTTPTests {
+    let fixture: GatewayFixture
+    let port: UInt16
+    let pid: Int32
+    var url: String { "http://127.0.0.1:\(port)" }
+
+    init() throws {
+        fixture = try GatewayFixture()
+        port = try TestAddress.port()
+        pid = try fixture.gateway(Self.configuration(port))
+    }
+
+    static func configuration(_ port: UInt16) -> String {
+        """
+        max_payload = "10KiB"
+        [gateway.http]
+        listen = "127.0.0.1:\(port)"
+        [[gateway.http.tokens]]
+        name = "ci"
+        secret = "ci"
+        """
+    }
+
+    @Test("posts what it is sent with a token, and says what became of it")
+    func post() throws {
+        let plain = try fixture.curl(["-d", "{\"a\": 1}", url + "/apps/web/news"])
+        #expect(plain.status == 202)
+        #expect(try JSON.parse(plain.body)["change"] == "added")
+        let post = try #require(fixture.supervisor.posts("web").first)
+        #expect(post["topic"] == "news" && post["payload"] == ["a": 1] && post["sender"] == "http:ci")
+        #expect(post["remote"] == true && post["urgent"] == false)
+        let wake = "{\"aps\": {\"content-available\": 1}}"
+        #expect(try fixture.curl(["-d", wake, url + "/apps/aps/news"]).status == 202)
+        #expect(fixture.supervisor.posts("aps").first?["urgent"] == true)
+        let headers = ["-H", "Content-Available: 1", "-H", "Torpor-Coalesce: latest", "-H", "Torpor-Key: k"]
+        #expect(try fixture.curl(headers + ["-d", "", url + "/apps/headers/a/b"]).status == 202)
+        let other = try #require(fixture.supervisor.posts("headers").first)
+        #expect(other["urgent"] == true && other["coalesce"] == "latest" && other["key"] == "k")
+        #expect(other["topic"] == "a/b" && other["payload"] == nil)
+    }
+
+    @Test("turns away who has no token, and what is no message, before it reads it")
+    func refusals() throws {
+        let target = url + "/apps/web/news"
+        #expect(try fixture.curl(["-d", "x", target], token: nil).status == 401)
+        #expect(try fixture.curl(["-d", "x", target], token: GatewayFixture.token + "0").status == 401)
+        #expect(try fixture.curl([target]).status == 405)
+        #expect(try fixture.curl(["-d", "x", url + "/apps/web"]).status == 404)
+        #expect(try fixture.curl(["-H", "Content-Type: application/json", "-d", "{", target]).status == 400)
+        #expect(try fixture.curl(["-H", "Torpor-Coalesce: some", "-d", "x", target]).status == 400)
+        let large = fixture.directory + "/large"
+        try File.write(large, [UInt8](repeating: 65, count: 10 << 10 + 1))
+        #expect(try fixture.curl(["--data-binary", "@" + large, target]).status == 413)
+        let chunked = ["-H", "Transfer-Encoding: chunked", "--data-binary", "@" + large, target]
+        #expect(try fixture.curl(chunked).status == 413)
+        #expect(fixture.supervisor.posts("web").isEmpty)
+        #expect(try fixture.curl([url + "/health"], token: nil).status == 200)
+    }
+
+    @Test("says whether it is worth to try again")
+    func outcomes() throws {
+        fixture.supervisor.answer("full", .error("MailboxFull"))
+        fixture.supervisor.answer("nobody", .error("UnknownApp"))
+        fixture.supervisor.answer("deaf", .error("NotSubscribed"))
+        fixture.supervisor.answer("ill", .error("Failed"))
+        for (app, status) in [("full", 429), ("nobody", 404), ("deaf", 422), ("ill", 503)] {
+            let answer = try fixture.curl(["-i", "-d", "x", url + "/apps/\(app)/t"])
+            #expect(answer.status == status)
+            #expect(answer.body.contains("Retry-After: ") == (status == 429 || status == 503), "\(answer.body)")
+        }
+        fixture.supervisor.end()
+        #expect(try fixture.curl(["-d", "x", url + "/apps/web/t"]).status == 503)
+        try fixture.supervisor.listen()
+        #expect(try fixture.curl(["-d", "x", url + "/apps/web/t"]).status == 202)
+    }
+
+    @Test("posts once what was lost with a supervisor that is replaced")
+    func replaced() throws {
+        #expect(try fixture.curl(["-d", "1", url + "/apps/web/t"]).status == 202)
+        fixture.supervisor.answer("lost", .silence)
+        let supervisor = fixture.supervisor
+        Thread.detachNewThread {
+            while supervisor.posts("lost").isEmpty { usleep(1_000) }
+            supervisor.answer("lost", .taken)
+        }
+        #expect(try fixture.curl(["-d", "2", url + "/apps/lost/t"]).status == 202)
+        let tokens = Set(fixture.supervisor.posts("lost").map { $0["token"] })
+        #expect(fixture.supervisor.posts("lost").count >= 2 && tokens.count == 1)
+    }
+
+    @Test("takes hundreds at once, each of them once")
+    func many() throws {
+        fixture.supervisor.take(.milliseconds(2))
+        let (code, output) = try Spawn.run([
+            "/usr/bin/curl", "--no-progress-meter", "-Z", "--parallel-max", "100", "-o", "/dev/null", "-w",
+            "%{http_code}\n",
+            "-H", "Authorization: Bearer \(GatewayFixture.token)", "-d", "x", url + "/apps/web/[1-400]",
+        ])
+        let codes = output.split(separator: "\n")
+        #expect(code == 0 && codes.count == 400 && Set(codes) == ["202"], "\(output.suffix(300))")
+        let topics = fixture.supervisor.posts("web").compactMap { $0["topic"]?.stringValue }
+        #expect(topics.count == 400 && Set(topics).count == 400)
+    }
+
+    @Test("answers what it has begun before it ends")
+    func ends() throws {
+        fixture.supervisor.take(.milliseconds(300))
+        let supervisor = fixture.supervisor
+        let pid = pid
+        Thread.detachNewThread {
+            while supervisor.posts("web").isEmpty { usleep(1_000) }
+            kill(pid, SIGTERM)
+        }
+        #expect(try fixture.curl(["-d", "x", url + "/apps/web/t"]).status == 202)
+        #expect(try fixture.end(pid) == 0)
+    }
+
+    @Test("listens at a Unix socket, and is quiet when nobody asks")
+    func unix() throws {
+        try fixture.end(pid)
+        let path = fixture.directory + "/http"
+        let text = Self.configuration(port).replacingOccurrences(of: "127.0.0.1:\(port)", with: path)
+        let other = try fixture.gateway(text)
+        #expect(try fixture.curl(["--unix-socket", path, "-d", "x", "http://x/apps/web/t"]).status == 202)
+        let before = Self.switches(other)
+        usleep(1_000_000)
+        #expect(Self.switches(other) - before <= 2)
+    }
+
+    /// How often the threads of a process have waited.
+    static func switches(_ pid: Int32) -> Int64 {
+        ((try? ProcFS.tasks(pid)) ?? []).reduce(0) { sum, task in
+            let text = (try? String(contentsOfFile: "/proc/\(pid)/task/\(task)/status", encoding: .utf8)) ?? ""
+            let line = text.split(separator: "\n").first { $0.hasPrefix("voluntary_ctxt_switches:") }
+            return sum + (line.flatMap { Int64($0.split(separator: "\t").last ?? "") } ?? 0)
+        }
+    }
+}

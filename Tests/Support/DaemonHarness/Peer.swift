@@ -1,0 +1,107 @@
+import Foundation
+package import Linux
+import Testing
+import TorporAPI
+
+/// One end of a connection, in the test.
+package final class Peer {
+    package let socket: Descriptor
+
+    package init(_ socket: Descriptor) { self.socket = socket }
+
+    /// Connects; the kernel does so whether anybody accepts or not.
+    package convenience init(port: UInt16) throws {
+        self.init(try Sockets.connectTCP(address: "127.0.0.1", port: port))
+        guard try Descriptor.wait(socket.raw, writable: true, timeout: Daemon.bound),
+            Sockets.pendingError(socket.raw) == nil
+        else { throw Trouble("no connection to port \(port)") }
+    }
+
+    package func send(_ text: String) throws { try Descriptor.writeAll(socket.raw, Array(text.utf8)) }
+
+    /// Reads until the text has come, or the end; what came by then.
+    package func receive(until text: String, within bound: Duration = Daemon.bound) throws -> String {
+        var all = ""
+        let end = Clock.monotonic() + bound
+        while !all.contains(text) {
+            guard try Descriptor.wait(socket.raw, timeout: max(.zero, end - Clock.monotonic())) else {
+                throw Trouble("waited in vain for \(text), there is only \(all)")
+            }
+            guard let bytes = try Descriptor.read(socket.raw, maximum: 65_536) else { continue }
+            if bytes.isEmpty { break }
+            all += String(decoding: bytes, as: UTF8.self)
+        }
+        return all
+    }
+
+    /// A request on this connection, and its answer.
+    package func get(_ path: String = "/") throws -> String {
+        try send("GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n")
+        return try receive(until: "served")
+    }
+
+    package func close() { socket.close() }
+}
+
+/// Programs that listen for themselves.
+package enum Servers {
+    /// Python's own server of HTTP, which keeps connections open and answers `served by PID`; `/slow` piece by piece, for 3 s.
+    package static let web = #"""
+        import http.server, os, tp, time
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            def do_GET(self):
+                body = b"served by %d\n" % os.getpid()
+                self.send_response(200)
+                if self.path == "/slow":
+                    self.send_header("Content-Length", str(30 + len(body)))
+                    self.end_headers()
+                    for _ in range(30):
+                        self.wfile.write(b".")
+                        self.wfile.flush()
+                        time.sleep(0.1)
+                else:
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                self.wfile.write(body)
+            def log_message(self, *args):
+                pass
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        tp.record("port %d" % server.server_address[1])
+        server.serve_forever()
+        """#
+
+    /// Connects to the port in the file `port`, says hello and echoes what comes; where `keeps`, it never closes.
+    package static let client = #"""
+        import socket, tp, time
+        tp.await_file("port")
+        s = socket.create_connection(("127.0.0.1", int(open(tp.HERE + "/port").read())))
+        s.sendall(b"hello\n")
+        tp.record("connected")
+        while True:
+            data = s.recv(4096)
+            if not data:
+                break
+            s.sendall(data)
+        tp.record("ended")
+        time.sleep(1000)
+        """#
+}
+
+extension Daemon {
+    /// The port that an app recorded.
+    package func port(of app: String) throws -> UInt16 {
+        var port: UInt16?
+        try eventually("\(app) has a port") {
+            port = records(app).last { $0.hasPrefix("port ") }.flatMap { UInt16($0.dropFirst(5)) }
+            return port != nil
+        }
+        return try #require(port)
+    }
+
+    /// How often it was woken, as events tell.
+    package func wakes(_ app: String) throws -> [String] {
+        try events(app).map(\.text).filter { $0.hasPrefix("woken by ") }
+    }
+}
