@@ -1,0 +1,1 @@
+"""Runs Swift Testing's bundle in many processes, and judges what they say (scripts/run-tests)."""

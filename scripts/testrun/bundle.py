@@ -1,0 +1,100 @@
+"""What tests there are, and how they are cut into shards."""
+
+import dataclasses
+import os
+import re
+import subprocess
+
+# So many tests at most in one process: enough that starting it costs nothing, few enough that the last one to end is
+# not waited for long.
+SHARD_SIZE = 24
+
+# Its tests measure what a busy machine hides: they run last, and alone.
+MEASURED = "MeasurementTests"
+
+
+@dataclasses.dataclass
+class Shard:
+    """Tests of one target that run in one process, one after the other."""
+
+    name: str
+    tests: list[str]
+    alone: bool = False
+
+    @property
+    def target(self) -> str:
+        return target_of(self.tests[0])
+
+    def filter(self) -> str:
+        suites = sorted({suite_of(test) for test in self.tests})
+        return "^(" + "|".join(re.escape(suite) for suite in suites) + ")(/|$)"
+
+
+def target_of(test: str) -> str:
+    """The module of `Module.Suite/function()`."""
+    return test.partition(".")[0]
+
+
+def suite_of(test: str) -> str:
+    """`Module.Suite` of `Module.Suite/function()`; a function outside of suites is its own."""
+    return test.partition("/")[0]
+
+
+def short(test_id: str) -> str:
+    """`Module.Suite/function()` of an ID, which may have the place in the source behind it."""
+    head, _, tail = test_id.rpartition("/")
+    return head if head and ".swift:" in tail else test_id
+
+
+class Bundle:
+    """The program that SwiftPM links of all test targets."""
+
+    def __init__(self, program: str):
+        self.program = program
+
+    def command(self, events: str, filter: str) -> list[str]:
+        """One process that runs what fits the filter, and writes what happens to `events` as lines of JSON."""
+        return [
+            self.program, "--testing-library", "swift-testing", "--no-parallel", "--filter", filter,
+            "--event-stream-output-path", events, "--event-stream-version", "0",
+        ]  # fmt: skip
+
+    def tests(self) -> list[str]:
+        """Every test, as `Module.Suite/function()`."""
+        run = subprocess.run(
+            [self.program, "--testing-library", "swift-testing", "--list-tests"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        # Functions that share a name are listed with their place.
+        names = list(dict.fromkeys(short(line) for line in run.stdout.splitlines() if re.match(r"\w+\.\S", line)))
+        if run.returncode != 0 or not names:
+            raise RuntimeError(f"{self.program} does not list its tests (exit {run.returncode}): {run.stderr[-2000:]}")
+        return names
+
+
+def shards(tests: list[str], times: dict[str, float]) -> list[Shard]:
+    """Cut by target and suite, the longest first as far as an earlier run tells, else whole daemons first."""
+    found: list[Shard] = []
+    by_target: dict[str, dict[str, list[str]]] = {}
+    for test in tests:
+        by_target.setdefault(target_of(test), {}).setdefault(suite_of(test), []).append(test)
+    for target, suites in by_target.items():
+        parts: list[list[str]] = [[]]
+        for suite in suites.values():
+            if parts[-1] and len(parts[-1]) + len(suite) > SHARD_SIZE:
+                parts.append([])
+            parts[-1] += suite
+        for number, part in enumerate(parts, 1):
+            name = target if len(parts) == 1 else f"{target}-{number}"
+            found.append(Shard(name, part, alone=target == MEASURED))
+
+    def expected(shard: Shard) -> float:
+        guess = 1.0 if shard.target.endswith("IntegrationTests") else 0.1
+        return sum(times.get(test, guess) for test in shard.tests)
+
+    return sorted(found, key=lambda shard: (shard.alone, -expected(shard)))
+
+
+def find_bundle(root: str) -> Bundle:
+    """The bundle of the debug build in `root`."""
+    return Bundle(os.path.join(root, ".build/debug/torporPackageTests.xctest"))

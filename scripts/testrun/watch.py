@@ -1,0 +1,247 @@
+"""One process of tests: started, listened to, and ended when it hangs."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from .bundle import Bundle, short
+
+# A test from which nothing was heard for so long hangs. The longest takes a quarter of it on a machine with nothing else
+# to do.
+HANG_SECONDS = 240
+# What a shard started may take so long to go.
+GONE_SECONDS = 10
+
+
+class Result:
+    """What became of one test."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.seconds = 0.0
+        self.issues: list[str] = []
+        self.skipped: str | None = None
+        self.ended = False
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.issues)
+
+
+class Run:
+    """Tests that run in a process of their own, with a temporary folder of their own."""
+
+    def __init__(self, bundle: Bundle, name: str, filter: str, temporary: str, logs: str):
+        self.name = name
+        self.results: dict[str, Result] = {}
+        # What is no single test's: how the process died, what it left behind.
+        self.faults: list[str] = []
+        self.folder = temporary
+        self.log_path = os.path.join(logs, name + ".txt")
+        self.events_path = os.path.join(logs, name + ".json")
+        self.current: str | None = None
+        self.titles: dict[str, str] = {}
+        self._rest = b""
+        os.mkdir(self.folder)
+        os.chmod(self.folder, 0o755)
+        with open(self.events_path, "wb"):
+            pass
+        self._events = open(self.events_path, "rb")
+        self._heard = time.monotonic()
+        self._began: dict[str, float] = {}
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                bundle.command(self.events_path, filter),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+                env={**os.environ, "TMPDIR": self.folder, "NO_COLOR": "1"},
+            )  # fmt: skip
+
+    def poll(self) -> bool:
+        """Takes what was said meanwhile; true when the process has ended and everything is judged."""
+        code = self.process.poll()
+        self._read()
+        if code is None:
+            if time.monotonic() - self._heard < HANG_SECONDS:
+                return False
+            self._hung()
+            code = self.process.wait()
+        self._events.close()
+        self._judge_end(code)
+        self._judge_rest()
+        return True
+
+    def end(self) -> None:
+        """Ends it and all that it has started, whatever they do."""
+        for pid in [self.process.pid, *self._own_processes()]:
+            kill(pid)
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def skip_lines(self) -> list[str]:
+        """The reasons for which parts were left out, as tests print them."""
+        with open(self.log_path, encoding="utf-8", errors="replace") as log:
+            return [line.strip() for line in log if line.startswith("skipped: ")]
+
+    # --- what the process says
+
+    def _read(self) -> None:
+        data = self._rest + self._events.read()
+        *lines, self._rest = data.split(b"\n")
+        for line in lines:
+            self._heard = time.monotonic()
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            payload = record.get("payload", {})
+            if record.get("kind") == "test":
+                self.titles[short(payload["id"])] = payload.get("displayName") or payload["name"]
+            elif record.get("kind") == "event":
+                self._take(payload)
+
+    def _take(self, event: dict) -> None:
+        kind, name = event["kind"], short(event.get("testID", ""))
+        at = event["instant"]["absolute"]
+        is_function = name.endswith(")")
+        if kind == "issueRecorded":
+            self._take_issue(event, name)
+        elif not is_function:
+            if kind == "testSkipped":
+                self.result(name).skipped = text_of(event)
+        elif kind == "testStarted":
+            self.result(name)
+            self.current = name
+            self._began[name] = at
+        elif kind == "testSkipped":
+            self.result(name).skipped = text_of(event)
+        elif kind == "testEnded":
+            result = self.result(name)
+            result.seconds = at - self._began.get(name, at)
+            result.ended = True
+            self.current = None
+
+    def _take_issue(self, event: dict, name: str) -> None:
+        issue = event.get("issue", {})
+        if issue.get("isKnown") or issue.get("isFailure") is False or issue.get("severity") == "warning":
+            return
+        place = issue.get("sourceLocation") or {}
+        where = f"{place.get('fileID', '')}:{place.get('line', '')}: " if place else ""
+        text = where + " ".join(message["text"] for message in event.get("messages", []))
+        if name:
+            self.result(name).issues.append(text)
+        else:
+            self.faults.append(text)
+
+    def result(self, name: str) -> Result:
+        return self.results.setdefault(name, Result(name))
+
+    # --- how it ended
+
+    def _judge_end(self, code: int) -> None:
+        failed = any(result.failed for result in self.results.values())
+        where = f" in {self.titles.get(self.current, self.current)}" if self.current else ""
+        if code < 0:
+            name = signal.Signals(-code).name
+            self._fault(f"the process died of {name}{where}{self._last_words()}")
+        elif code != 0 and not failed and not self.faults:
+            self._fault(f"the process ended with {code}{where}, though no test failed{self._last_words()}")
+
+    def _fault(self, text: str) -> None:
+        if self.current:
+            self.result(self.current).issues.append(text)
+        self.faults.append(text)
+
+    def _last_words(self) -> str:
+        with open(self.log_path, encoding="utf-8", errors="replace") as log:
+            lines = [line.rstrip() for line in log if not line.startswith(("◇", "✔", "➜", "↳"))]
+        return "".join("\n      " + line for line in lines[-12:])
+
+    def _judge_rest(self) -> None:
+        """Nothing of it may be left: no process, no file."""
+        end = time.monotonic() + GONE_SECONDS
+        while (left := self._own_processes()) and time.monotonic() < end:
+            time.sleep(0.02)
+        for pid in left:
+            self.faults.append(f"a process was left behind: {pid} {command_of(pid)}")
+            kill(pid)
+        names = [name for name in os.listdir(self.folder) if not name.startswith("TemporaryDirectory.")]
+        names = [name for name in names if not name.endswith(".lock")]
+        if names:
+            self.faults.append("left behind in the temporary folder: " + " ".join(sorted(names)[:8]))
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _own_processes(self) -> list[int]:
+        """Every living process that has its temporary folder there, whoever its parent is now."""
+        needle = b"TMPDIR=" + os.fsencode(self.folder)
+        found = []
+        for name in os.listdir("/proc"):
+            if not name.isdigit() or int(name) == os.getpid():
+                continue
+            try:
+                with open(f"/proc/{name}/environ", "rb") as file:
+                    if any(word == needle for word in file.read().split(b"\0")):
+                        found.append(int(name))
+            except OSError:
+                continue
+        return found
+
+    def _hung(self) -> None:
+        """Says where every process of the shard is, then ends them."""
+        path = self.log_path.removesuffix(".txt") + "-stacks.txt"
+        with open(path, "w", encoding="utf-8") as file:
+            for pid in self._own_processes():
+                file.write(f"== {pid} {command_of(pid)}\n{stack_of(pid)}\n")
+        name = self.titles.get(self.current or "", self.current or "no test")
+        self._fault(f"nothing was heard for {HANG_SECONDS} s in {name}: ended; the stacks of all its processes:\n" + head(path))
+        for pid in [self.process.pid, *self._own_processes()]:
+            kill(pid)
+
+
+def text_of(event: dict) -> str:
+    return " ".join(message["text"] for message in event.get("messages", []))
+
+
+def kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def command_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read().replace(b"\0", b" ").decode(errors="replace").strip()[:200]
+    except OSError:
+        return "(gone)"
+
+
+def stack_of(pid: int) -> str:
+    """Where its threads are: by eu-stack, else what the kernel says of each."""
+    if shutil.which("eu-stack"):
+        try:
+            run = subprocess.run(
+                ["eu-stack", "-p", str(pid)], capture_output=True, text=True, errors="replace", timeout=60, check=False
+            )
+            if run.stdout:
+                return run.stdout
+        except subprocess.TimeoutExpired:
+            pass
+    lines = []
+    for task in sorted(os.listdir(f"/proc/{pid}/task")) if os.path.exists(f"/proc/{pid}/task") else []:
+        try:
+            with open(f"/proc/{pid}/task/{task}/wchan", encoding="utf-8") as file:
+                lines.append(f"thread {task} waits in {file.read() or 'nothing'}")
+        except OSError:
+            continue
+    return "\n".join(lines)
+
+
+def head(path: str, lines: int = 120) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.readlines()
+    more = f"      … {len(text) - lines} more lines in {path}\n" if len(text) > lines else ""
+    return "".join("      " + line for line in text[:lines]) + more
