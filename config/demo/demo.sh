@@ -56,11 +56,11 @@ end() {
         wait "$supervisor" 2>/dev/null
     fi
     local left
-    left=$(ours)
-    if [ -n "$left" ]; then
-        echo "demo: these processes are left, which must not be:" $left >&2
-        ps -o pid,stat,args -p "$(echo "$left" | paste -sd,)" >&2
-        kill -KILL $left 2>/dev/null
+    mapfile -t left < <(ours)
+    if [ ${#left[@]} -ne 0 ]; then
+        echo "demo: these processes are left, which must not be: ${left[*]}" >&2
+        ps -o pid,stat,args -p "${left[*]}" >&2
+        kill -KILL "${left[@]}" 2>/dev/null
         rm -rf "$work"
         exit 1
     fi
@@ -97,18 +97,20 @@ run() {
 # State letter (field 3) and processor time (fields 14 and 15, in clock ticks) of /proc/PID/stat; the name in field
 # 2 may have spaces, so what counts is behind the last parenthesis.
 kernel() {
-    local stat
+    local stat fields
     stat=$(cat "/proc/$1/stat" 2>/dev/null) || {
         echo "- -"
         return
     }
-    set -- ${stat##*) }
-    echo "$1 $((${12} + ${13}))"
+    read -ra fields <<<"${stat##*) }"
+    echo "${fields[0]} $((fields[11] + fields[12]))"
 }
 
 descendants() {
-    local child
-    for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+    local child children
+    # Each file is a line without an end.
+    read -ra children < <(cat /proc/"$1"/task/*/children 2>/dev/null)
+    for child in "${children[@]}"; do
         echo "$child"
         descendants "$child"
     done

@@ -1,4 +1,5 @@
 #!/bin/bash
+# shellcheck disable=SC2064,SC2207 # written by swift-argument-parser
 
 __torpor_cursor_index_in_current_word() {
     local remaining="${COMP_LINE}"

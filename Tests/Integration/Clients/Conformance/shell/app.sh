@@ -24,6 +24,7 @@ didEnterBackground)
     echo $(($(cat "$visits") + 1)) >"$visits"
     printf %s "$(cat "$visits")" | "$TORPOR" state save - || exit 1
     if [ -e "$CONFORMANCE/long" ]; then
+        # shellcheck disable=SC2016 # the inner sh expands it: CONFORMANCE is exported
         "$TORPOR" task run --name upload --stop-before none -- \
             sh -c 'until [ -e "$CONFORMANCE/expired" ]; do sleep 0.01; done' >/dev/null 2>&1 3>&- &
         until "$TORPOR" task list | grep -q upload; do sleep 0.01; done

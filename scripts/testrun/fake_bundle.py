@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Stands in for a bundle of tests: each does what its name says. For test_runner.py."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+NAMES = os.environ["FAKE_TESTS"].split()
+STATE = os.environ["FAKE_STATE"]
+
+
+def option(name: str) -> str | None:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else None
+
+
+def main() -> int:
+    if "--list-tests" in sys.argv:
+        print("\n".join(NAMES))
+        return 0
+    pattern = re.compile(option("--filter") or "")
+    chosen = [name for name in NAMES if pattern.search(f"{name}/File.swift:1:1")]
+    failed = False
+    with open(option("--event-stream-output-path") or "", "w", encoding="utf-8", buffering=1) as events:
+
+        def tell(kind: str, name: str, **more: object) -> None:
+            payload = {"kind": kind, "testID": f"{name}/File.swift:1:1", "instant": {"absolute": time.monotonic()}, **more}
+            events.write(json.dumps({"kind": "event", "payload": payload}) + "\n")
+
+        for name in chosen:
+            tell("testStarted", name)
+            with open(os.path.join(STATE, "tries." + re.sub(r"\W", "-", name)), "a+", encoding="utf-8") as file:
+                file.seek(0)
+                tries = len(file.read())
+                file.write("x")
+            if "fails" in name or "once" in name and tries == 0:
+                failed = True
+                tell("issueRecorded", name, issue={}, messages=[{"text": "it is not so"}])
+            elif "hangs" in name:
+                time.sleep(1000)
+            elif "dies" in name:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            elif "leavesProcess" in name:
+                subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
+            elif "leavesFile" in name:
+                open(os.path.join(os.environ["TMPDIR"], "rest"), "w", encoding="utf-8").close()
+            tell("testEnded", name)
+    return 1 if failed else 0 if chosen else 69
+
+
+if __name__ == "__main__":
+    sys.exit(main())
