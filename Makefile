@@ -18,6 +18,12 @@ SERVERS := nats-server mosquitto mosquitto-clients gpsd gpsd-clients
 # The browser in which the dashboard is tested, and which takes its pictures.
 BROWSER := chromium chromium-driver fonts-inter
 
+# What looks at sources without building them.
+CHECKS := shellcheck gcc g++ libtomlplusplus-dev python3
+
+# Modules in which more than one thread works.
+THREADED := ^(StoreTests|PathWatchTests|SupervisorTests|VarlinkTests|LinuxTests|TorporAppTests|GatewayTests)\.
+
 # What makes the Debian package and looks at it.
 DEB := dpkg-dev binutils chrpath lintian man-db python3 shellcheck
 
@@ -30,7 +36,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release test test-parts test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint completions deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize test-parts test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint completions deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -38,30 +44,34 @@ help: ## List the targets
 deps: ## Install the packages that are missing (apt)
 	@scripts/install-packages $(PACKAGES)
 
-build: deps ## Debug build
-	$(SWIFT) build
+build: deps ## Debug build, in .build/debug
+	@scripts/run-tests --only-build
 
 release: deps ## Release build, in .build/release
-	$(SWIFT) build -c release --product torpord
-	$(SWIFT) build -c release --product torpor
-	$(SWIFT) build -c release --product torpor-keeper
-	$(SWIFT) build -c release --product torpor-policy-host
-	$(SWIFT) build -c release --product torpor-gateway
-	$(SWIFT) build -c release --product torpor-web
-	@for policy in Jetsam Mobile Schedule Server; do $(SWIFT) build -c release --product $${policy}Policy || exit 1; done
+	$(SWIFT) build -c release
+
+check: ## Check sources, commits and documents, without a build (under a minute)
+	@scripts/install-packages $(CHECKS)
+	@scripts/check-sources
 
 test: deps ## Build with warnings as errors and run every test (FILTER=… for some)
 	@scripts/install-packages $(SERVERS) $(BROWSER)
-	@scripts/run-tests $(FILTER)
+	@scripts/run-tests $(if $(FILTER),'$(FILTER)')
+
+test-stress: deps ## Run every test three times beside stress-ng, which wants all processors, disks and memory
+	@scripts/install-packages $(SERVERS) $(BROWSER) stress-ng
+	@scripts/run-tests --stress --times 3 $(if $(FILTER),'$(FILTER)')
+
+test-sanitize: deps ## Run the modules that have threads under the thread sanitizer
+	@scripts/run-tests --sanitize thread $(if $(FILTER),'$(FILTER)','$(THREADED)')
 
 screenshots-web: deps ## Take the pictures of docs/web.md and docs/top.md of a fleet of apps (six minutes)
 	@scripts/install-packages $(BROWSER)
 	@for product in torpord torpor-keeper torpor torpor-web; do $(SWIFT) build --product $$product || exit 1; done
 	scripts/screenshots-web
 
-test-parts: release ## Make the trees in which test-deb, test-demonstrations, test-systemd and test-vm run (root)
+test-parts: ## Make the trees in which test-deb, test-demonstrations, test-systemd and test-vm run (root)
 	@scripts/install-packages $(DEB) $(DENSITY) $(MACHINES) qemu-system-x86 cpio
-	@packaging/deb/test --tree
 	@mkdir -p .build/bench .build/machines
 	@scripts/systemd-container make density .build/bench/density-root
 	@scripts/systemd-container make test .build/machines/root
@@ -75,14 +85,12 @@ test-vm: release ## The package on Debian's own kernel with every cgroup control
 	@scripts/run-machine-tests vm $(FILTER)
 
 recordings: deps ## Record real apps in every language and draw what they went through (docs/lifecycles.md)
-	$(SWIFT) build --build-tests
 	@rm -rf .build/recordings && mkdir -p .build/recordings
-	TORPOR_RECORDINGS=$(CURDIR)/.build/recordings $(SWIFT) test --skip-build --filter ConformanceTests
+	TORPOR_RECORDINGS=$(CURDIR)/.build/recordings scripts/run-tests '\.ConformanceTests/'
 	scripts/draw-lifecycles .build/recordings >docs/lifecycles.md
 
 chaos: deps ## Take torpord and its keeper away again and again (ROUNDS=300, SEED=… repeats a run)
-	$(SWIFT) build --build-tests
-	TORPOR_CHAOS_ROUNDS=$(ROUNDS) TORPOR_CHAOS_SEED=$(SEED) $(SWIFT) test --skip-build --filter ChaosTests
+	TORPOR_CHAOS_ROUNDS=$(ROUNDS) TORPOR_CHAOS_SEED=$(SEED) scripts/run-tests --hang 3600 '\.ChaosTests/'
 
 deb: release ## Make the Debian packages torpor, torpor-gateway and torpor-web in .build/deb
 	@scripts/install-packages $(DEB)
@@ -129,7 +137,6 @@ recordings-demonstrations: release ## Record the demonstrations and draw their m
 
 bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; ARGS="--only scale --peers floor,torpor")
 	@scripts/install-packages $(PEERS)
-	$(SWIFT) build -c release --product MobilePolicy
 	$(SWIFT) build -c release --package-path Benchmarks --product bench
 	$(SWIFT) build -c release --package-path Benchmarks --product hello
 	@mkdir -p .build/bench
@@ -139,8 +146,6 @@ bench: release ## Measure Torpor beside its peers (QUICK=1: under two minutes; A
 
 bench-density: release ## Measure how many apps fit into little memory (QUICK=1: three minutes; ARGS="--peers torpor,systemd")
 	@scripts/install-packages $(DENSITY)
-	$(SWIFT) build -c release --product MobilePolicy
-	$(SWIFT) build -c release --product JetsamPolicy
 	$(SWIFT) build -c release --package-path Benchmarks --product bench
 	@mkdir -p .build/bench
 	@scripts/systemd-container make density .build/bench/density-root

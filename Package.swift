@@ -284,6 +284,11 @@ let package = Package(
         .testTarget(name: "LoginManagerTests", dependencies: ["EventLoop", "Linux", "LoginManager", "MockLogind"]),
         .testTarget(name: "MailboxTests", dependencies: ["Mailbox", "Varlink"]),
         .testTarget(
+            name: "MeasurementTests",
+            dependencies: ["DaemonHarness", "KernelFiles", "Linux", "TestAddresses", "TorporAPI", "Varlink"],
+            path: "Tests/Integration/Measurements"
+        ),
+        .testTarget(
             name: "MemoryIntegrationTests",
             dependencies: [
                 "DaemonHarness", "KernelFiles", "Linux", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink",

@@ -1,7 +1,6 @@
 """What tests there are, and how they are cut into shards."""
 
 import dataclasses
-import os
 import re
 import subprocess
 
@@ -20,14 +19,16 @@ class Shard:
     name: str
     tests: list[str]
     alone: bool = False
+    # Whether these are all tests of their suites.
+    whole: bool = True
 
     @property
     def target(self) -> str:
         return target_of(self.tests[0])
 
     def filter(self) -> str:
-        suites = sorted({suite_of(test) for test in self.tests})
-        return "^(" + "|".join(re.escape(suite) for suite in suites) + ")(/|$)"
+        names = sorted({suite_of(test) if self.whole else test for test in self.tests})
+        return "^(" + "|".join(re.escape(name) for name in names) + ")(/|$)"
 
 
 def target_of(test: str) -> str:
@@ -72,7 +73,7 @@ class Bundle:
         return names
 
 
-def shards(tests: list[str], times: dict[str, float]) -> list[Shard]:
+def shards(tests: list[str], times: dict[str, float], whole: bool = True) -> list[Shard]:
     """Cut by target and suite, the longest first as far as an earlier run tells, else whole daemons first."""
     found: list[Shard] = []
     by_target: dict[str, dict[str, list[str]]] = {}
@@ -86,15 +87,10 @@ def shards(tests: list[str], times: dict[str, float]) -> list[Shard]:
             parts[-1] += suite
         for number, part in enumerate(parts, 1):
             name = target if len(parts) == 1 else f"{target}-{number}"
-            found.append(Shard(name, part, alone=target == MEASURED))
+            found.append(Shard(name, part, alone=target == MEASURED, whole=whole))
 
     def expected(shard: Shard) -> float:
         guess = 1.0 if shard.target.endswith("IntegrationTests") else 0.1
         return sum(times.get(test, guess) for test in shard.tests)
 
     return sorted(found, key=lambda shard: (shard.alone, -expected(shard)))
-
-
-def find_bundle(root: str) -> Bundle:
-    """The bundle of the debug build in `root`."""
-    return Bundle(os.path.join(root, ".build/debug/torporPackageTests.xctest"))

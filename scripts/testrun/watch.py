@@ -9,9 +9,6 @@ import time
 
 from .bundle import Bundle, short
 
-# A test from which nothing was heard for so long hangs. The longest takes a quarter of it on a machine with nothing else
-# to do.
-HANG_SECONDS = 240
 # What a shard started may take so long to go.
 GONE_SECONDS = 10
 
@@ -34,12 +31,14 @@ class Result:
 class Run:
     """Tests that run in a process of their own, with a temporary folder of their own."""
 
-    def __init__(self, bundle: Bundle, name: str, filter: str, temporary: str, logs: str):
+    def __init__(self, bundle: Bundle, name: str, filter: str, temporary: str, logs: str, hang: float):
         self.name = name
         self.results: dict[str, Result] = {}
         # What is no single test's: how the process died, what it left behind.
         self.faults: list[str] = []
         self.folder = temporary
+        # Seconds without a word after which it hangs.
+        self.hang = hang
         self.log_path = os.path.join(logs, name + ".txt")
         self.events_path = os.path.join(logs, name + ".json")
         self.current: str | None = None
@@ -64,7 +63,7 @@ class Run:
         code = self.process.poll()
         self._read()
         if code is None:
-            if time.monotonic() - self._heard < HANG_SECONDS:
+            if time.monotonic() - self._heard < self.hang:
                 return False
             self._hung()
             code = self.process.wait()
@@ -195,7 +194,7 @@ class Run:
             for pid in self._own_processes():
                 file.write(f"== {pid} {command_of(pid)}\n{stack_of(pid)}\n")
         name = self.titles.get(self.current or "", self.current or "no test")
-        self._fault(f"nothing was heard for {HANG_SECONDS} s in {name}: ended; the stacks of all its processes:\n" + head(path))
+        self._fault(f"nothing was heard for {self.hang:.0f} s in {name}: ended; where its processes were:\n{head(path)}")
         for pid in [self.process.pid, *self._own_processes()]:
             kill(pid)
 
