@@ -141,6 +141,8 @@ extension Supervisor {
     func checkStillSuspended(_ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.tree else { return }
+        // On a busy machine a process stops a while after its signal: what is being stopped again was counted.
+        guard !app.isStopping else { return }
         // Frozen it is not stopped by a signal, whatever the configuration says by now.
         let mayBeFrozen = app.specification.suspendWith == .freezer
         let isStill =
