@@ -13,8 +13,8 @@ public enum Libraries {
 
     /// A folder that nobody else can write to, removed at the end of the run.
     public static let folder: String = {
-        var template = Array("/tmp/torpor-policies-XXXXXX".utf8CString)
-        precondition(mkdtemp(&template) != nil, "no folder in /tmp")
+        var template = Array((NSTemporaryDirectory() + "policies-XXXXXX").utf8CString)
+        precondition(mkdtemp(&template) != nil, "no folder in \(NSTemporaryDirectory())")
         // Whoever policies run as may look into it.
         chmod(template, 0o755)
         atexit { try? File.removeTree(Libraries.folder) }

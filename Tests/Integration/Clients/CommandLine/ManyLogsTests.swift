@@ -8,10 +8,10 @@ import Varlink
 @Suite("torpor logs of several apps") struct ManyLogsTests {
     private static let toml = """
         [apps.web]
-        exec = ["/bin/sh", "-c", "echo one; sleep 0.05; echo three; touch @D/web; \(Self.wait)"]
+        exec = ["/bin/sh", "-c", "\(Self.wait)"]
         tags = ["shop"]
         [apps.database]
-        exec = ["/bin/sh", "-c", "sleep 0.02; echo two; touch @D/database; \(Self.wait)"]
+        exec = ["/bin/sh", "-c", "\(Self.wait)"]
         tags = ["shop"]
         [apps.quiet]
         exec = ["/bin/sleep", "1000"]
@@ -24,12 +24,12 @@ import Varlink
 
     private static func withApps(_ body: (Daemon) throws -> Void) throws {
         try withDaemon(toml) { daemon in
-            for app in ["web", "database"] {
-                mkfifo(daemon.directory + "/\(app).fifo", 0o600)
-                try daemon.eventually("\(app) has written") { File.exists(daemon.directory + "/\(app)") }
-                try daemon.eventually("its output is in the log") {
-                    try Spawn.run([Built.path("torpor"), "logs", app, "--socket", daemon.socket]).output.isEmpty
-                        == false
+            for app in ["web", "database"] { mkfifo(daemon.directory + "/\(app).fifo", 0o600) }
+            // A line's time is when it was read: the next one is written when it stands in the log.
+            for (app, text) in [("web", "one"), ("database", "two"), ("web", "three")] {
+                try say(text, app, daemon)
+                try daemon.eventually("\(text) is in the log of \(app)") {
+                    try logs(daemon, app).output.hasSuffix(text + "\n")
                 }
             }
             try body(daemon)
@@ -50,9 +50,6 @@ import Varlink
     @Test("Lines stand in the order of their times, each with its app")
     func past() throws {
         try Self.withApps { daemon in
-            try daemon.eventually("all has been written") {
-                try Self.logs(daemon, "web").output == "one\nthree\n"
-            }
             let all = try Self.logs(daemon, "tag:shop")
             #expect(all.code == 0)
             #expect(all.output == "web      | one\ndatabase | two\nweb      | three\n")

@@ -13,8 +13,8 @@ import Varlink
             tp.await_file("go")
             tp.os._exit(0)
         tp.on("SIGTERM", end)
-        tp.record("up " + tp.sys.argv[1])
         print("up", flush=True)
+        tp.record("up " + tp.sys.argv[1])
         tp.wait()
         """
     ]
