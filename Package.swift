@@ -285,7 +285,9 @@ let package = Package(
         .testTarget(name: "MailboxTests", dependencies: ["Mailbox", "Varlink"]),
         .testTarget(
             name: "MeasurementTests",
-            dependencies: ["DaemonHarness", "KernelFiles", "Linux", "TestAddresses", "TorporAPI", "Varlink"],
+            dependencies: [
+                "DaemonHarness", "KernelFiles", "Linux", "TestAddresses", "TorporAPI", "Varlink", "torpor-gateway",
+            ],
             path: "Tests/Integration/Measurements"
         ),
         .testTarget(

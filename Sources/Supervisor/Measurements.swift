@@ -51,11 +51,16 @@ struct Measurements {
     private(set) var system: SystemMeasurement?
     /// How long what was seen of an app's processes is good while it does something, and is in a cgroup.
     private let busyLook: Duration
+    private let clock: () -> Duration
     private var entries: [AppID: Entry] = [:]
     private var ledger = ConnectionLedger()
     private var round: Round?
 
-    init(busyLook: Duration = .seconds(5)) { self.busyLook = busyLook }
+    /// - Parameter clock: the time of a measurement, as CLOCK_MONOTONIC has it.
+    init(busyLook: Duration = .seconds(5), clock: @escaping () -> Duration = Clock.monotonic) {
+        self.busyLook = busyLook
+        self.clock = clock
+    }
 
     /// What was last measured of an app; nil before there is anything of this incarnation.
     func measurement(of id: AppID, _ tree: ProcessTree) -> AppMeasurement? {
@@ -183,7 +188,7 @@ struct Measurements {
 
     private mutating func measure(_ app: MeasuredApp, _ round: inout Round) {
         let tree = app.tree
-        let now = Clock.monotonic()
+        let now = clock()
         var entry = entries[app.id].flatMap { $0.leader == tree.leader ? $0 : nil }
         let standsStill = app.suspendedSince.flatMap { since in entry.map { $0.readAt >= since } } ?? false
         let time = standsStill ? entry?.rawTime : tree.processorTime()

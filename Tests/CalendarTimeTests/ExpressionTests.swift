@@ -1,6 +1,14 @@
+import Glibc
 import Testing
 
 @testable import CalendarTime
+
+/// What the calling thread has had of a processor.
+private func threadTime() -> Duration {
+    var time = timespec()
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+}
 
 @Suite("Calendar expressions")
 struct ExpressionTests {
@@ -71,12 +79,11 @@ struct ExpressionTests {
     )
     func never(text: String) throws {
         let expression = try CalendarExpression(text)
-        let clock = ContinuousClock()
-        let start = clock.now
+        let start = threadTime()
         // 2025-01-01.
         #expect(expression.next(after: 1_735_689_600_000_000) == nil)
         // No search runs from second to second or from day to day: that would take minutes.
-        #expect(clock.now - start < .seconds(2))
+        #expect(threadTime() - start < .seconds(2))
     }
 
     @Test("Nothing comes before 1970 or after 2199, whatever moment is asked about")

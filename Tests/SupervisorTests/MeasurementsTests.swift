@@ -10,11 +10,19 @@ extension Measurements {
     fileprivate subscript(program: MeasuredProgram) -> AppMeasurement? { measurement(of: 0, program.tree) }
 }
 
+/// Time that goes by only when a test says so.
+private final class TestClock {
+    private(set) var now = Duration.seconds(1_000)
+
+    func advance(by time: Duration) { now += time }
+}
+
 @Suite("What is measured of apps", .serialized) struct MeasurementsTests {
     @Test("Memory, processes, processor time and the share of it since the last time")
     func usage() throws {
         let program = try MeasuredProgram()
-        var measurements = Measurements()
+        let clock = TestClock()
+        var measurements = Measurements(clock: { clock.now })
         #expect(measurements[program] == nil)
         measurements.measure([program.app()], [.memory, .processor])
         let first = try #require(measurements[program])
@@ -23,6 +31,7 @@ extension Measurements {
 
         try program.run("a = bytearray(64 << 20); a[::4096] = b'x' * len(a[::4096]); os.fork() or time.sleep(1000)")
         try program.run("spin(0.3)")
+        clock.advance(by: .milliseconds(400))
         measurements.measure([program.app()], [.memory, .processor])
         let second = try #require(measurements[program])
         #expect(second.usage.memoryBytes > first.usage.memoryBytes + 60 << 20 && second.usage.processes == 2)
@@ -33,7 +42,7 @@ extension Measurements {
         let expected = Int((second.processorTime - first.processorTime).inSeconds / span * 1000)
         #expect(permille > 0 && abs(permille - expected) <= 1)
 
-        usleep(210_000)
+        clock.advance(by: .milliseconds(400))
         measurements.measure([program.app()], [.memory, .processor])
         #expect(try #require(measurements[program]?.processorPermille) < 200, "it rests")
     }
@@ -41,14 +50,13 @@ extension Measurements {
     @Test("A share is not reckoned from two readings that are close together")
     func close() throws {
         let program = try MeasuredProgram()
-        var measurements = Measurements()
+        let clock = TestClock()
+        var measurements = Measurements(clock: { clock.now })
         measurements.measure([program.app()], .processor)
-        let start = Clock.monotonic()
+        clock.advance(by: .milliseconds(199))
         measurements.measure([program.app()], .processor)
-        if Clock.monotonic() - start < .milliseconds(150) {
-            #expect(try #require(measurements[program]).processorPermille == nil)
-        }
-        usleep(210_000)
+        #expect(try #require(measurements[program]).processorPermille == nil)
+        clock.advance(by: .milliseconds(1))
         measurements.measure([program.app()], .processor)
         #expect(try #require(measurements[program]).processorPermille != nil)
     }
@@ -77,10 +85,11 @@ extension Measurements {
     @Test("Another incarnation in the same place begins anew, and an app without processes is forgotten")
     func incarnations() throws {
         let (one, two) = (try MeasuredProgram(), try MeasuredProgram())
-        var measurements = Measurements()
+        let clock = TestClock()
+        var measurements = Measurements(clock: { clock.now })
         measurements.measure([one.app()], .memory)
         #expect(measurements[one] != nil && measurements[two] == nil)
-        usleep(210_000)
+        clock.advance(by: .milliseconds(400))
         measurements.measure([two.app()], .memory)
         #expect(measurements[one] == nil)
         #expect(try #require(measurements[two]).processorPermille == nil)
@@ -130,23 +139,25 @@ extension Measurements {
     @Test("What a suspended app has is not looked at again, and it uses no processor")
     func suspended() throws {
         let program = try MeasuredProgram()
-        var measurements = Measurements()
+        let clock = TestClock()
+        var measurements = Measurements(clock: { clock.now })
         measurements.measure([program.app()], [.memory, .processor])
         try eventually("it stops") { program.tree.stopPass() == .stopped }
-        let since = Clock.monotonic()
-        usleep(210_000)
+        clock.advance(by: .milliseconds(1))
+        let since = clock.now
+        clock.advance(by: .milliseconds(400))
         measurements.measure([program.app(suspendedSince: since)], [.memory, .processor])
         let first = try #require(measurements[program])
         #expect(first.usage.processes == 1)
         // That nothing is read shows when there is nothing left to read.
         program.end()
-        usleep(210_000)
+        clock.advance(by: .milliseconds(400))
         measurements.measure([program.app(suspendedSince: since)], [.memory, .processor])
         let second = try #require(measurements[program])
         #expect(second.usage == first.usage && second.processorTime == first.processorTime)
         #expect(second.processorPermille == 0 && second.measuredAt > first.measuredAt)
         // Suspended again since: it ran in between, so it is looked at.
-        measurements.measure([program.app(suspendedSince: Clock.monotonic())], [.memory, .processor])
+        measurements.measure([program.app(suspendedSince: clock.now)], [.memory, .processor])
         #expect(try #require(measurements[program]).usage.processes == 0)
     }
 
@@ -166,8 +177,10 @@ extension Measurements {
         let stranger = try MeasuredProgram()
         defer { stranger.end() }
         for one in [program, stranger] { try eventually("it sleeps") { try one.sleeps() } }
-        var measurements = Measurements(busyLook: .zero)
-        var patient = Measurements()
+        // It stands still: on a busy machine a look might be old before the next.
+        let clock = TestClock()
+        var measurements = Measurements(busyLook: .zero, clock: { clock.now })
+        var patient = Measurements(clock: { clock.now })
         func measure() throws -> [Int] {
             measurements.measure([program.app()], [.memory, .processor])
             patient.measure([program.app()], [.memory, .processor])

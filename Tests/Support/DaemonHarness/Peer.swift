@@ -45,7 +45,8 @@ package final class Peer {
 
 /// Programs that listen for themselves.
 package enum Servers {
-    /// Python's own server of HTTP, which keeps connections open and answers `served by PID`; `/slow` piece by piece, for 3 s.
+    /// Python's own server of HTTP, which keeps connections open and answers `served by PID`; `/slow` piece by piece, until
+    /// there is a file `enough`.
     package static let web = #"""
         import http.server, os, tp, time
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -54,12 +55,12 @@ package enum Servers {
                 body = b"served by %d\n" % os.getpid()
                 self.send_response(200)
                 if self.path == "/slow":
-                    self.send_header("Content-Length", str(30 + len(body)))
+                    self.send_header("Connection", "close")
                     self.end_headers()
-                    for _ in range(30):
+                    while not os.path.exists(tp.HERE + "/enough"):
                         self.wfile.write(b".")
                         self.wfile.flush()
-                        time.sleep(0.1)
+                        time.sleep(0.02)
                 else:
                     self.send_header("Content-Length", str(len(body)))
                     self.end_headers()

@@ -36,6 +36,17 @@ package enum Truth {
         (try? ProcFS.statusField(pid, "voluntary_ctxt_switches")).flatMap { $0 }.flatMap { Int64($0) }
     }
 
+    /// The same of all threads together; nil when the process is gone.
+    package static func voluntarySwitchesOfThreads(_ pid: Int32) -> Int64? {
+        guard let tasks = try? ProcFS.tasks(pid), !tasks.isEmpty else { return nil }
+        var sum: Int64 = 0
+        for task in tasks {
+            guard let text = try? ProcFS.statusField(pid, "voluntary_ctxt_switches", task: task) else { continue }
+            sum += Int64(text) ?? 0
+        }
+        return sum
+    }
+
     /// cgroups whose path carries the name that torpord makes of its runtime directory.
     package static func cgroups(of runtime: String) -> [String] {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325

@@ -45,6 +45,10 @@ public final class KernelFiles {
         stalls = (stalls.some + UInt64(some.microseconds), stalls.full + UInt64(full.microseconds))
     }
 
+    /// Counts from now on how often a file of `/proc` is read: `vmstat` once at each look of torpord's at memory. Looks
+    /// come every 100 ms while memory is short.
+    public func readings(of name: String = "vmstat") throws -> Readings { try Readings(of: name, in: root + "/proc") }
+
     /// A kernel that keeps no pressure.
     public func removePressure() { try? File.removeTree(root + "/proc/pressure") }
 

@@ -49,6 +49,8 @@ package final class ScriptedServer: @unchecked Sendable {
         /// Listens again.
         case listen
         case rest(Duration)
+        /// Waits, as a rule for something that the client does.
+        case wait(@Sendable () throws -> Void)
     }
 
     package let folder: String
@@ -98,6 +100,7 @@ package final class ScriptedServer: @unchecked Sendable {
             if removesSocket { try File.remove(path) }
         case .listen: listener = try Sockets.listen(path: path)
         case .rest(let time): ThisProcess.sleep(time)
+        case .wait(let body): try body()
         }
     }
 }

@@ -20,7 +20,7 @@ import Varlink
 
     /// Writes each line of a FIFO.
     private static let wait =
-        "until [ -p @D/$TORPOR_APP.fifo ]; do sleep 0.01; done; while read -r line <@D/$TORPOR_APP.fifo; do echo $line; done"
+        "until [ -p @D/$TORPOR_APP.fifo ]; do sleep 0.01; done; exec 3<>@D/$TORPOR_APP.fifo; while read -r line <&3; do echo $line; done"
 
     private static func withApps(_ body: (Daemon) throws -> Void) throws {
         try withDaemon(toml) { daemon in

@@ -92,32 +92,4 @@ import Testing
         #expect(code == 0, "\(output)")
         #expect(try File.readLink("/etc/localtime") == before)
     }
-
-    @Test("A link leads to a page and a heading that are there") func links() throws {
-        let docs = Self.folder + "/docs"
-        let pages = FileManager.default.enumerator(atPath: docs)?.compactMap { $0 as? String } ?? []
-        var dead: [String] = []
-        for name in pages where name.hasSuffix(".md") {
-            let path = docs + "/" + name
-            for match in try String(contentsOfFile: path, encoding: .utf8).matches(of: /\]\(([^)\s]+)\)/) {
-                let parts = match.1.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false)
-                if match.1.contains("://") { continue }
-                let base = (path as NSString).deletingLastPathComponent
-                let target = parts[0].isEmpty ? path : ((base + "/" + parts[0]) as NSString).standardizingPath
-                let isThere = FileManager.default.fileExists(atPath: target)
-                let heads = parts.count == 2 ? try Self.anchors(target) : []
-                if !isThere || (parts.count == 2 && !heads.contains(String(parts[1]))) {
-                    dead.append("\(name): \(match.1)")
-                }
-            }
-        }
-        #expect(pages.count > 20 && dead.isEmpty, "\(dead.joined(separator: "\n"))")
-    }
-
-    private static func anchors(_ path: String) throws -> [String] {
-        try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").filter { $0.hasPrefix("#") }.map {
-            $0.drop { $0 == "#" }.trimmingCharacters(in: .whitespaces).lowercased()
-                .filter { $0.isLetter || $0.isNumber || "-_ ".contains($0) }.replacingOccurrences(of: " ", with: "-")
-        }
-    }
 }

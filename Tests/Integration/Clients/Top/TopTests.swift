@@ -37,23 +37,6 @@ import TorporAPI
         }
     }
 
-    @Test("a change that others make is on the screen well within a tenth of a second of its event")
-    func latency() throws {
-        // The next reading comes in an hour: only the events can bring it.
-        try Self.withScreen(options: "--delay 1h") { daemon, screen in
-            try screen.waitFor("● active", of: "web")
-            var best = Duration.seconds(10)
-            for (verb, sign) in [(Verb.suspend, "☾"), (.foreground, "●"), (.suspend, "☾"), (.foreground, "●")] {
-                try daemon.done(verb, "web")
-                let began = Clock.monotonic()
-                try screen.waitFor(sign, of: "web")
-                best = min(best, Clock.monotonic() - began)
-            }
-            // With all that tmux takes to be asked, on a machine that does other things too.
-            #expect(best < .milliseconds(100))
-        }
-    }
-
     @Test("it is right at every size that the window gets")
     func resize() throws {
         try Self.withScreen { daemon, screen in

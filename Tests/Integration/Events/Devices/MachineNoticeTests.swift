@@ -62,12 +62,15 @@ struct MachineNoticeTests {
         let scene = try DeviceScene(Self.toml(#"["power", "battery"]"#), Self.supplies, files: Delegates.files())
         try scene.daemon.done(.start, "web")
         try scene.daemon.done(.suspend, "web")
-        for charge in [90, 80, 70] {
+        for charge in [90, 80, 70] as [Int64] {
             let (online, status) = charge == 70 ? (1, "Charging") : (0, "Discharging")
             try scene.mock.run("bed.set_attribute(battery, 'status', '\(status)')\nset(mains, online='\(online)')")
             try scene.mock.run("set(battery, capacity='\(charge)')")
-            // Supplies are read beside the loop, so long that several news may be seen as one.
-            usleep(100_000)
+            // Supplies are read beside the loop: without this several news might be seen as one.
+            try scene.daemon.eventually("\(charge) % was seen") {
+                let battery = try scene.daemon.mailbox().mail.first { $0.topic == "battery" }
+                return battery?.payload["percent"]?.intValue == charge
+            }
         }
         #expect(try scene.daemon.summary("web").state == "suspended")
         try scene.daemon.done(.resume, "web")
@@ -195,8 +198,9 @@ struct BusNoticeTests {
         try daemon.eventually("it is told") { try told(daemon, "low-power").count == 1 }
         try daemon.done(.suspend, "web")
         try mock.run("profile('balanced')")
+        try daemon.eventually("the end is seen") { try daemon.mailbox().mail.map(\.topic) == ["low-power"] }
         try mock.run("profile('power-saver')")
-        usleep(200_000)
+        try daemon.eventually("all is as before") { try daemon.mailbox().mail.isEmpty }
         try daemon.done(.foreground, "web")
         #expect(try told(daemon, "low-power").count == 1)
         try daemon.stop()

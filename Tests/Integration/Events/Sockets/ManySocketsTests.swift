@@ -6,37 +6,6 @@ import Testing
 import TorporAPI
 
 @Suite("Many sockets") struct ManySocketsTests {
-    @Test("a thousand sockets of apps that sleep or do not run cost no wake-up")
-    func rest() throws {
-        let port = try TestAddress.port()
-        let sockets = (0..<50).map { "{ stream = \"@torpor-many-\(port)-%i-\($0)\" }" }.joined(separator: ", ")
-        // Without swap memory available would be looked at now and then.
-        let toml = """
-            [supervisor.memory]
-            warning_available = "0%"
-            critical_available = "0%"
-            [apps.many]
-            exec = ["/bin/sleep", "1000"]
-            instances = 20
-            launch = "on-demand"
-            sockets = [\(sockets)]
-            """
-        try withDaemon(toml, files: SocketServer.files) { daemon in
-            let half = (1...10).map { "many@\($0)" }
-            #expect(try daemon.verbs(.start, half).allSatisfy(\.ok))
-            #expect(try daemon.verbs(.suspend, half).allSatisfy(\.ok))
-            #expect(try daemon.status("many@3").sockets.count == 50)
-            try daemon.expectRest()
-            // And all of them are watched.
-            for name in ["@torpor-many-\(port)-1-0", "@torpor-many-\(port)-20-49"] {
-                let connection = try Sockets.connect(path: name)
-                let app = name.contains("-1-0") ? "many@1" : "many@20"
-                try daemon.waitFor(app, "background")
-                withExtendedLifetime(connection) {}
-            }
-        }
-    }
-
     /// `crowd.py PORT APPS EACH`: so many connections to each app at once; what became of them, as a line of numbers:
     /// answered, answered wrongly, refused, lost.
     private static let crowd = #"""

@@ -96,9 +96,10 @@ import TorporAPI
         try withDaemon(toml, files: SocketServer.files.merging(["late.py": late]) { $1 }) { daemon in
             try daemon.done(.start, "web") { $0.wait = false }
             try daemon.waitForRecord("web", "up")
-            let other = try daemon.connection(others, sending: "o")
             let person = try Sockets.connectTCP(address: "127.0.0.1", port: people)
-            #expect(try !Descriptor.wait(person.raw, writable: true, timeout: .milliseconds(300)))
+            // One that begins later has its connection.
+            let other = try daemon.connection(others, sending: "o")
+            #expect(try !Descriptor.wait(person.raw, writable: true, timeout: .zero))
             try File.write(daemon.directory + "/go", "")
             try daemon.waitFor("web", "active")
             #expect(try daemon.answer(other)?.text == "o")
@@ -110,7 +111,9 @@ import TorporAPI
             // While it is interrupted they wait again.
             try daemon.done(.interrupt, "web")
             let second = try Sockets.connectTCP(address: "127.0.0.1", port: people)
-            #expect(try !Descriptor.wait(second.raw, writable: true, timeout: .milliseconds(300)))
+            let third = try daemon.connection(others, sending: "t")
+            #expect(try !Descriptor.wait(second.raw, writable: true, timeout: .zero))
+            #expect(try daemon.answer(third)?.text == "t")
             try daemon.done(.interrupt, "web") { $0.end = true }
             #expect(try Descriptor.wait(second.raw, writable: true, timeout: .seconds(8)))
         }

@@ -27,8 +27,7 @@ import TorporAPI
 
     /// Each ends after what requires it, and says so.
     static let order =
-        app("db", "app.py") + "[apps.cache]\n\(Scripts.python)\"@D/app.py\", \"slow\"]\n"
-        + "ready = \"notify\"\nrequires = [\"db\"]\n"
+        app("db", "app.py", "grace = \"1min\"") + app("cache", "app.py", "grace = \"1min\"\nrequires = [\"db\"]")
 
     static func app(_ name: String, _ file: String, _ keys: String = "") -> String {
         "[apps.\(name)]\n\(Scripts.python)\"@D/\(file)\"]\nready = \"notify\"\n\(keys)\n"
@@ -43,6 +42,7 @@ import TorporAPI
             try daemon.waitUntilItAnswers()
             for app in ["db", "cache"] { try daemon.waitFor(app, "active") }
             kill(try daemon.first(), signal)
+            try daemon.endInTurn(["cache", "db"])
             try daemon.expectEnd(.exited(0))
             #expect(try String(contentsOfFile: daemon.directory + "/order", encoding: .utf8) == "cache\ndb\n")
         }
@@ -172,6 +172,7 @@ import TorporAPI
             try daemon.waitUntilItAnswers()
             for app in ["db", "cache"] { try daemon.waitFor(app, "active") }
             kill(try daemon.first(), SIGTERM)
+            try daemon.endInTurn(["cache", "db"])
             try daemon.expectEnd(.exited(0))
             #expect(try String(contentsOfFile: daemon.directory + "/order", encoding: .utf8) == "cache\ndb\n")
         }

@@ -123,7 +123,7 @@ struct InterruptionTests {
         try scene.mock.sleep(true)
         try scene.waitForInhibitors(0)
         let time = Clock.monotonic() - before
-        #expect(time > .milliseconds(700) && time < .seconds(3), "\(time)")
+        #expect(time > .milliseconds(700), "\(time)")
         try daemon.eventually("the late one is named") {
             try daemon.events().contains {
                 $0.text.hasPrefix("the machine sleeps, and slow has not come to the background in the")

@@ -82,16 +82,25 @@ import TorporAPI
 
     @Test("EXTEND_TIMEOUT_USEC moves the launch deadline")
     func extend() throws {
-        let toml = NotifyApps.head + "launch_deadline = \"3s\"\nextension_limit = \"1min\"\n"
-        let program = """
-            import tp
-            tp.notify("EXTEND_TIMEOUT_USEC=30000000")
-            tp.time.sleep(3.5)
-            tp.notify("READY=1")
-            tp.wait()
-            """
-        try withDaemon(toml, files: ["app.py": program]) { daemon throws in
-            #expect(try daemon.done(.start, "web").state == "active")
+        let toml =
+            NotifyApps.head + """
+                launch_deadline = "3s"
+                extension_limit = "1min"
+                [apps.silent]
+                exec = ["/bin/sleep", "1000"]
+                launch = "on-demand"
+                ready = "notify"
+                restart = "never"
+                launch_deadline = "3s"
+                """
+        try withDaemon(toml, files: ["app.py": NotifyApps.obedient]) { daemon throws in
+            try daemon.launch()
+            try daemon.tell("1", #"notify("EXTEND_TIMEOUT_USEC=30000000")"#)
+            // One that is launched later, and has as much time, has missed it.
+            #expect(try daemon.verb(.start, "silent").error == "launch-deadline")
+            #expect(try daemon.summary("web").transition == "launching")
+            try daemon.tell("2", #"notify("READY=1")"#)
+            try daemon.waitFor("web", "active")
         }
     }
 

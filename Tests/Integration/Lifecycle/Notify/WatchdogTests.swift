@@ -18,6 +18,29 @@ import TorporAPI
 
     static func toml(_ interval: String) -> String { NotifyApps.head + "watchdog = \"\(interval)\"\n" }
 
+    /// Another app with that interval, which is missed: it never beats.
+    private static func silent(_ interval: String) -> String {
+        """
+        [apps.silent]
+        exec = ["/usr/bin/python3", "-S", "@D/silent.py"]
+        launch = "on-demand"
+        ready = "notify"
+        restart = "never"
+        watchdog = "\(interval)"
+
+        """
+    }
+
+    private static let files = ["app.py": beating, "silent.py": "import tp\ntp.notify('READY=1')\ntp.wait()\n"]
+
+    /// Starts the other app, and waits until it was missed: until as much time is over for all that beat before.
+    private func waitForSilent(_ daemon: Daemon) throws {
+        try daemon.done(.start, "silent")
+        try daemon.eventually("the silent one is missed") {
+            try daemon.summary("silent").lastExit?.reason == "watchdog"
+        }
+    }
+
     @Test("A missed heartbeat is answered with SIGABRT; the report says watchdog and SIGABRT")
     func missed() throws {
         try withDaemon(Self.toml("1s"), files: ["app.py": Self.beating]) { daemon throws in
@@ -35,11 +58,10 @@ import TorporAPI
 
     @Test("Suspended for longer than the interval it is not missed, nor right after it was resumed")
     func pausedWhileSuspended() throws {
-        try withDaemon(Self.toml("1500ms"), files: ["app.py": Self.beating]) { daemon throws in
+        try withDaemon(Self.toml("1500ms") + Self.silent("1500ms"), files: Self.files) { daemon throws in
             try daemon.done(.start, "web")
             try daemon.done(.suspend, "web")
-            // Nothing can be waited for here but the time itself.
-            usleep(1_800_000)
+            try waitForSilent(daemon)
             #expect(try daemon.summary("web").state == "suspended")
             #expect(try daemon.done(.resume, "web").state == "background")
             try daemon.done(.foreground, "web")
@@ -96,18 +118,18 @@ import TorporAPI
                 s.send(b"STATUS=x\\nWATCHDOG=1")
             """
         let toml =
-            Self.toml("2s") + """
+            Self.toml("2s") + Self.silent("2s") + """
                 [apps.flood]
                 exec = ["/usr/bin/python3", "-S", "@D/flood.py"]
                 launch = "on-demand"
                 ready = "notify"
                 nice = 19
                 """
-        try withDaemon(toml, files: ["app.py": Self.beating, "flood.py": flooding]) { daemon throws in
+        try withDaemon(toml, files: Self.files.merging(["flood.py": flooding]) { $1 }) { daemon throws in
             try daemon.done(.start, "flood")
             try daemon.done(.start, "web")
             let pid = try daemon.summary("web").pid
-            usleep(2_500_000)
+            try waitForSilent(daemon)
             #expect(try daemon.summary("web").pid == pid)
             #expect(try daemon.summary("web").state == "active")
             try daemon.done(.stop, "flood")

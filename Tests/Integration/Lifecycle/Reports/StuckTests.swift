@@ -29,20 +29,20 @@ import TorporAPI
     @Test("In a system call before it was ready: what was due, how late, and where it waits")
     func launch() throws {
         let program = "import tp\ntp.notify('STATUS=asking the database')\ntp.select.select([], [], [])"
-        let toml = Self.toml(Self.notify + "launch_deadline = \"400ms\"")
+        let toml = Self.toml(Self.notify + "launch_deadline = \"2s\"")
         try withDaemon(toml, files: ["app.py": program]) { daemon throws in
             #expect(try daemon.verb(.start, "web").error == "launch-deadline")
             let report = try Self.report(daemon)
             let text = try #require(report.text)
-            #expect(text.hasPrefix("was not ready within its launch_deadline of 400ms, and was ended by SIGTERM"))
-            #expect(report.deadline == "launch" && report.due == "ready" && report.deadlineMilliseconds == 400)
-            #expect((400...5000).contains(report.usedMilliseconds ?? 0))
-            #expect(report.answered == false && (0...5000).contains(report.lateMilliseconds ?? -1))
+            #expect(text.hasPrefix("was not ready within its launch_deadline of 2s, and was ended by SIGTERM"))
+            #expect(report.deadline == "launch" && report.due == "ready" && report.deadlineMilliseconds == 2_000)
+            #expect((2_000...20_000).contains(report.usedMilliseconds ?? 0))
+            #expect(report.answered == false && (0...20_000).contains(report.lateMilliseconds ?? -1))
             #expect(report.status == "asking the database")
             let launch = try #require(report.launch)
             let executed = try #require(launch.executed)
             let contact = try #require(launch.contact)
-            #expect(0 < executed && executed < contact && contact < 400)
+            #expect(0 < executed && executed < contact && contact < 2_000)
             #expect(launch.ready == nil && launch.message == nil)
             let kinds = report.timeline.map { "\($0.kind) \($0.name ?? "")" }
             #expect(
@@ -91,12 +91,12 @@ import TorporAPI
                 "\(text)"
             )
             #expect(report.due == "didEnterBackground" && !report.answered)
-            #expect((700...5000).contains(report.lateMilliseconds ?? 0), "\(report.lateMilliseconds ?? 0)")
+            #expect(report.lateMilliseconds ?? 0 >= 700, "\(report.lateMilliseconds ?? 0)")
             #expect(report.state == "inactive" && report.transition == "entering-background")
             // A second and more in the loop, as far as the machine has room for it.
-            #expect((report.cpuSeconds ?? 0) > 0.2, "\(report.cpuSeconds ?? 0)")
+            #expect((report.cpuSeconds ?? 0) > 0.05, "\(report.cpuSeconds ?? 0)")
             let thread = try #require(report.threads.first)
-            #expect(thread.state == "R" && (thread.cpuSeconds ?? 0) > 0.05)
+            #expect(thread.state == "R" && (thread.cpuSeconds ?? 0) > 0.01)
             let kinds = report.timeline.map { "\($0.kind) \($0.name ?? "")" }
             let tail = [
                 "message didEnterBackground", "transition entering-background", "missed background",
@@ -146,7 +146,7 @@ import TorporAPI
             "import tp, threading\nthreading.Thread(target=tp.time.sleep, args=(60,), daemon=True).start()\ntp.wait()"
         // Another user's than the supervisor's, where that can be.
         let user = Users.isRoot ? "user = \"nobody\"\n" : ""
-        let toml = Self.toml(Self.notify + user + "launch_deadline = \"600ms\"")
+        let toml = Self.toml(Self.notify + user + "launch_deadline = \"2s\"")
         try withDaemon(toml, files: ["app.py": program]) { daemon throws in
             #expect(try daemon.verb(.start, "web").error == "launch-deadline")
             let report = try Self.report(daemon)
@@ -168,7 +168,7 @@ import TorporAPI
         let folder = try Daemon.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         try Daemon.write(["eu-stack": tool], in: folder)
-        let toml = Self.toml(Self.notify + "launch_deadline = \"300ms\"")
+        let toml = Self.toml(Self.notify + "launch_deadline = \"2s\"")
         try withDaemon(
             toml,
             files: ["app.py": program],
@@ -178,7 +178,7 @@ import TorporAPI
             #expect(try daemon.verb(.start, "web").error == "launch-deadline")
             let report = try Self.report(daemon)
             #expect(report.exitCode == 0)
-            #expect((500...1900).contains(report.lateMilliseconds ?? 0), "\(report.lateMilliseconds ?? 0)")
+            #expect(report.lateMilliseconds ?? 0 >= 500, "\(report.lateMilliseconds ?? 0)")
             let text = try String(contentsOfFile: folder + "/tool", encoding: .utf8)
             let pid = try #require(Int32(text.split(separator: "\n")[0]))
             try daemon.eventually("the tool is gone") { !File.exists("/proc/\(pid)") }
@@ -190,20 +190,32 @@ import TorporAPI
         let program = """
             import tp
             def late():
-                tp.time.sleep(0.9)
+                tp.await_file("answer")
                 tp.notify("X_TORPOR_DONE=didEnterBackground")
             tp.on("SIGTERM")
             tp.on("SIGUSR1", late)
             tp.notify("READY=1")
             tp.wait()
             """
+        // So long it may answer after SIGTERM.
         let toml = Self.toml(Self.answers + "background_deadline = \"400ms\"")
+            .replacingOccurrences(of: "grace = \"2s\"", with: "grace = \"4s\"")
         try withDaemon(toml, files: ["app.py": program]) { daemon throws in
             try daemon.done(.start, "web")
-            #expect(try daemon.verb(.background, "web").error == "background-deadline")
+            _ = try daemon.verb(.background, "web") { $0.wait = false }
+            try daemon.waitForRecord("web", "SIGTERM")
+            daemon.touch("answer")
             let report = try Self.report(daemon)
-            #expect(report.answered && (300...1900).contains(report.lateMilliseconds ?? 0))
-            #expect(report.timeline.contains { $0.kind == "answer" && $0.name == "didEnterBackground" })
+            #expect(report.reason == "background-deadline" && report.answered)
+            func time(_ kind: String, _ name: String) throws -> Double {
+                try #require(report.timeline.first { $0.kind == kind && $0.name == name }?.after, "\(kind) \(name)")
+            }
+            let told = try time("message", "didEnterBackground")
+            let missed = try time("missed", "background")
+            let answered = try time("answer", "didEnterBackground")
+            // Counted from the deadline, in whole milliseconds; torpord notices that it was missed when it is its turn.
+            let late = Double(try #require(report.lateMilliseconds)) / 1000
+            #expect(late > answered - missed - 0.002 && late < answered - told - 0.4 + 0.05, "\(late)")
         }
     }
 }

@@ -90,12 +90,15 @@ import TorporAPI
         let toml = """
             [apps.prepare]
             type = "oneshot"
-            exec = ["/bin/sh", "-c", "sleep 0.2; echo prepared >> @D/order"]
+            exec = ["/bin/sh", "-c", "until [ -e @D/go ]; do sleep 0.02; done; echo prepared >> @D/order"]
             [apps.web]
             exec = ["/bin/sh", "-c", "echo web >> @D/order; exec sleep 1000"]
             requires = ["prepare"]
             """
         try withDaemon(toml) { daemon throws in
+            try daemon.eventually("the first works") { !daemon.processes(of: "prepare").isEmpty }
+            #expect(daemon.processes(of: "web").isEmpty)
+            daemon.touch("go")
             try daemon.waitFor("web", "active")
             try daemon.eventually("both wrote") {
                 (try? String(contentsOfFile: daemon.directory + "/order", encoding: .utf8)) == "prepared\nweb\n"
@@ -152,20 +155,38 @@ import TorporAPI
     func stopDependents() throws {
         let toml = """
             [defaults]
-            exec = ["/bin/sh", "-c", "trap 'sleep 0.1; echo $TORPOR_APP >> @D/order; exit 0' TERM; echo x > @D/up.$TORPOR_APP; while :; do sleep 0.02; done"]
+            exec = ["/bin/sh", "@D/app.sh"]
+            grace = "1min"
             [apps.db]
             [apps.web]
             requires = ["db"]
             """
-        try withDaemon(toml) { daemon throws in
+        // Ends when it is told and let.
+        let script = """
+            cd @D
+            end() {
+                echo x > told.$TORPOR_APP
+                until [ -e end.$TORPOR_APP ]; do sleep 0.02; done
+                exit 0
+            }
+            trap end TERM
+            echo x > up.$TORPOR_APP
+            while :; do sleep 0.02; done
+            """
+        try withDaemon(toml, files: ["app.sh": script]) { daemon throws in
+            func has(_ file: String) -> Bool { File.exists(daemon.directory + "/" + file) }
             for app in ["db", "web"] {
                 try daemon.waitFor(app, "active")
-                try daemon.eventually("\(app) has its handler") { File.exists(daemon.directory + "/up.\(app)") }
+                try daemon.eventually("\(app) has its handler") { has("up." + app) }
             }
-            try daemon.done(.stop, "db")
+            _ = try daemon.verb(.stop, "db") { $0.wait = false }
+            try daemon.eventually("web is told") { has("told.web") }
+            #expect(try daemon.summary("db").transition != "terminating" && !has("told.db"))
+            daemon.touch("end.web")
+            try daemon.eventually("db is told") { has("told.db") }
             #expect(try daemon.summary("web").state == "not-running")
-            let order = try String(contentsOfFile: daemon.directory + "/order", encoding: .utf8)
-            #expect(order == "web\ndb\n")
+            daemon.touch("end.db")
+            try daemon.waitFor("db", "not-running")
         }
     }
 

@@ -5,11 +5,11 @@ import Testing
 import TorporAPI
 
 @Suite("The end of the supervisor") struct ShutdownTests {
+    /// Hears SIGTERM, and ends when it is let.
     static let program = """
-        import sys, tp
+        import tp
         def end():
-            if "slow" in sys.argv:
-                tp.time.sleep(0.3)
+            tp.await_file("end." + tp.APP)
             open(tp.HERE + "/order", "a").write(tp.APP + "\\n")
             tp.os._exit(0)
         tp.on("SIGTERM", end)
@@ -21,23 +21,23 @@ import TorporAPI
     func order() throws {
         let toml = """
             [defaults]
-            ready = "notify"
-            [apps.db]
             exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+            ready = "notify"
+            grace = "1min"
+            [apps.db]
             [apps.cache]
-            exec = ["/usr/bin/python3", "-S", "@D/app.py", "slow"]
             requires = ["db"]
             [apps.web]
-            exec = ["/usr/bin/python3", "-S", "@D/app.py", "slow"]
             requires = ["cache"]
             """
         let daemon = try Daemon(toml, files: ["app.py": Self.program])
         try daemon.waitUntilItAnswers()
-        for app in ["db", "cache", "web"] { try daemon.waitFor(app, "active") }
+        let apps = ["web", "cache", "db"]
+        for app in apps { try daemon.waitFor(app, "active") }
         kill(daemon.pid, SIGTERM)
-        try daemon.eventually("the order is written in full") {
-            (try? String(contentsOfFile: daemon.directory + "/order", encoding: .utf8)) == "web\ncache\ndb\n"
-        }
+        try daemon.endInTurn(apps)
+        try daemon.waitForEnd()
+        #expect(try File.readString(daemon.directory + "/order") == "web\ncache\ndb\n")
         try daemon.stop()
     }
 
@@ -48,7 +48,7 @@ import TorporAPI
             exec = ["/usr/bin/python3", "-S", "@D/app.py"]
             ready = "notify"
             """
-        let daemon = try Daemon(toml, files: ["app.py": Self.program])
+        let daemon = try Daemon(toml, files: ["app.py": Self.program, "end.web": ""])
         try daemon.waitUntilItAnswers()
         try daemon.waitFor("web", "active")
         try daemon.done(.suspend, "web")
@@ -92,5 +92,22 @@ import TorporAPI
         kill(daemon.pid, SIGINT)
         try daemon.waitForEnd()
         try daemon.stop()
+    }
+}
+
+extension Daemon {
+    /// Lets apps of ``ShutdownTests/program`` end one after the other, and expects that none is told before its turn.
+    func endInTurn(_ apps: [String], at location: SourceLocation = #_sourceLocation) throws {
+        for (index, app) in apps.enumerated() {
+            try waitForRecord(app, "SIGTERM", at: location)
+            for later in apps[(index + 1)...] {
+                #expect(
+                    try summary(later).transition != "terminating" && records(later).isEmpty,
+                    "\(later), while \(app) ends",
+                    sourceLocation: location
+                )
+            }
+            touch("end." + app)
+        }
     }
 }

@@ -39,7 +39,7 @@ import Varlink
             try daemon.waitFor("web", "active")
             let pid = try #require(try daemon.summary("web").pid)
             try daemon.done(.suspend, "web") { $0.wait = false }
-            try daemon.eventually("the command runs") { File.exists(daemon.directory + "/times") }
+            try daemon.eventually("the command runs") { (try? File.readString(daemon.directory + "/times")) == "\n" }
             #expect(!Truth.isStopped(pid))
             try File.write(daemon.directory + "/go", "")
             try daemon.lose(loss)

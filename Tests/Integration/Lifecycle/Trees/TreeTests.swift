@@ -181,28 +181,37 @@ import TorporAPI
             import tp
             def child():
                 tp.on("SIGTERM")
+                tp.on("SIGWINCH")
                 tp.record("child up")
                 while True:
                     tp.wait()
             tp.fork(child)
             def end():
-                tp.time.sleep(0.2)
+                tp.await_file("end")
                 tp.record("main ends")
                 tp.os._exit(0)
             tp.on("SIGTERM", end)
             tp.record("up")
             tp.wait()
             """
-        try withDaemon(Self.toml("kill_mode = \"main\"\ngrace = \"3s\""), files: ["app.py": program]) {
+        try withDaemon(Self.toml("kill_mode = \"main\"\ngrace = \"5s\""), files: ["app.py": program]) {
             daemon throws in
             try daemon.done(.start, "web")
             try daemon.waitForRecord("web", "up")
             try daemon.waitForRecord("web", "child up")
-            try daemon.done(.stop, "web")
+            let main = try #require(try daemon.summary("web").pid)
+            let child = try #require(daemon.processes(of: "web").first { $0 != main })
+            _ = try daemon.verb(.stop, "web") { $0.wait = false }
+            try daemon.waitForRecord("web", "SIGTERM")
+            // Signals that wait are taken in the order of their numbers: SIGTERM, if it were sent, before SIGWINCH.
+            kill(child, SIGWINCH)
+            try daemon.waitForRecord("web", "SIGWINCH")
+            daemon.touch("end")
+            try daemon.waitFor("web", "not-running")
             #expect(daemon.processes(of: "web").isEmpty)
             // The child heard of it only after the main process had ended.
             let records = daemon.records("web").filter { !$0.contains("up") }
-            #expect(records.prefix(2) == ["SIGTERM", "main ends"])
+            #expect(records.prefix(3) == ["SIGTERM", "SIGWINCH", "main ends"])
         }
     }
 }

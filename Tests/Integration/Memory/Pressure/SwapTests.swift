@@ -43,8 +43,7 @@ import Varlink
         try ShortMemory.with(ShortMemory.app("asleep"), machine: Self.swap(0.9)) { daemon, kernel throws in
             try daemon.bring(["asleep": "suspended"])
             kernel.setAvailable(ShortMemory.critical)
-            let since = Clock.monotonic()
-            try daemon.eventually("time has passed") { Clock.monotonic() - since > .milliseconds(1500) }
+            try kernel.readings().wait(for: 5)
             #expect(try daemon.endings().isEmpty && daemon.memory().level == "none")
             // Until it is used up too.
             kernel.swapUsed = kernel.swapTotal
@@ -94,17 +93,17 @@ import Varlink
             try daemon.bring(["asleep": "suspended"])
             let pid = Int32(try #require(try daemon.summary("asleep").pid))
             func swapped() throws -> UInt64 { try ProcFS.memory(pid).swapped }
+            let torpord = try daemon.torpord()
+            // A thread does it, which is there for nothing else here.
+            func pagesOut() throws -> Bool {
+                try ProcFS.tasks(torpord).contains { (try? ProcFS.taskStat(torpord, $0).comm) == "memory" }
+            }
             for _ in 0..<5 {
                 try daemon.done(.resume, "asleep")
                 let before = try swapped()
-                let since = Clock.monotonic()
-                try daemon.eventually("a moment has passed") { Clock.monotonic() - since > .milliseconds(300) }
                 // The step of 8 MiB that was under way comes to its end.
+                try daemon.eventually("nothing is paged out any more") { try !pagesOut() }
                 #expect(try swapped() <= before + (9 << 20))
-                let after = try swapped()
-                let then = Clock.monotonic()
-                try daemon.eventually("another moment has passed") { Clock.monotonic() - then > .milliseconds(100) }
-                #expect(try swapped() <= after)
                 try daemon.done(.suspend, "asleep")
             }
             try daemon.eventually("left alone, it is paged out") { try swapped() > 80 << 20 }

@@ -77,12 +77,23 @@ import Varlink
             tp.record("up")
             tp.wait()
             """
-        let toml = Self.toml("memory_limit = \"96MiB\"")
-        try withDaemon(toml, files: ["app.py": program]) { daemon throws in
+        let toml =
+            Self.toml("memory_limit = \"96MiB\"") + """
+
+                [apps.hungry]
+                \(Scripts.python)"@D/hungry.py"]
+                launch = "on-demand"
+                restart = "never"
+                memory_limit = "48MiB"
+                """
+        try withDaemon(toml, files: ["app.py": program, "hungry.py": Self.hungry]) { daemon throws in
             try daemon.waitForRecord("a", "up")
-            let seen = Clock.monotonic()
-            // Several looks, if anybody has to look.
-            try daemon.eventually("time has passed") { Clock.monotonic() - seen > .milliseconds(2500) }
+            // Where somebody has to look, all are looked at.
+            try daemon.done(.start, "hungry")
+            try File.write(daemon.directory + "/eat", "")
+            try daemon.eventually("another one is ended for its memory") {
+                try daemon.summary("hungry").lastExit?.reason == "memory-limit"
+            }
             #expect(try daemon.summary("a").state == "active")
             if try !has("memory", daemon) {
                 let pids = daemon.processes(of: "a")

@@ -137,6 +137,10 @@ import TorporAPI
             [apps.ending]
             exec = ["@B/torpor-test-app", "--stubborn"]
             grace = "3s"
+            [apps.later]
+            exec = ["@B/torpor-test-app", "--stubborn"]
+            grace = "3s"
+            launch = "on-demand"
             """
         try withRecovery(toml) { daemon throws in
             let decoys = try Decoys(folder: daemon.directory)
@@ -161,9 +165,11 @@ import TorporAPI
             for app in ["asleep", "ending"] {
                 try daemon.eventually("the end of \(app) is known") { try daemon.summary(app).state == "not-running" }
             }
-            // Its grace would be over by now.
-            let end = Clock.monotonic() + .milliseconds(3_200)
-            while Clock.monotonic() < end { usleep(10_000) }
+            // When the same grace of one that is stopped later is over, so would its be.
+            try daemon.done(.start, "later")
+            try daemon.eventually("it is deaf") { (try? daemon.truth("later").attempted) ?? 0 > 0 }
+            _ = try daemon.verb(.stop, "later") { $0.wait = false }
+            try daemon.eventually("its grace is over") { try daemon.summary("later").lastExit?.signal == "SIGKILL" }
             #expect(decoys.problems() == [])
             if getuid() == 0 { #expect(decoys.reused + decoys.refused == 3) }
             if decoys.reused < 3 { print("only \(decoys.reused) of 3 pids could be given to strangers") }

@@ -167,7 +167,7 @@ final class WebFixture {
 
     /// Waits until it is stopped: a shell that waits for its vfork stops a moment after its children.
     func waitUntilStopped(_ pid: Int32, at location: SourceLocation = #_sourceLocation) throws {
-        try eventually("process \(pid) is stopped", within: .seconds(1), at: location) { Self.letter(pid) == "T" }
+        try eventually("process \(pid) is stopped", at: location) { Self.letter(pid) == "T" }
     }
 
     /// The letter of /proc/PID/stat.

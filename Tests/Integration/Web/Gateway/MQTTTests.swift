@@ -77,11 +77,11 @@ import Varlink
         _ = try fixture.mosquitto(program, port: port)
         let first = try fixture.gateway(configuration(), until: "connected to mqtt")
         try waitUntilSubscribed()
-        fixture.supervisor.take(.seconds(2))
+        fixture.supervisor.answer("lamp", .held)
         try publish("home/lamp/state", "1")
         try fixture.eventually("the first") { fixture.supervisor.posts("lamp").count == 1 }
         try fixture.end(first, SIGKILL)
-        fixture.supervisor.take(.zero)
+        fixture.supervisor.answer("lamp", .taken)
         try publish("home/lamp/state", "2")
         try publish("home/lamp/state", "3")
         let second = try fixture.gateway(configuration())

@@ -11,6 +11,8 @@ final class StandInSupervisor: @unchecked Sendable {
         case error(String)
         /// Nothing is said, and the connection ends.
         case silence
+        /// Nothing is said until the answer is another one.
+        case held
     }
 
     private let path: String
@@ -80,11 +82,16 @@ final class StandInSupervisor: @unchecked Sendable {
             while let message = try? framer.next() {
                 guard let call = try? VarlinkCall(json: JSON.parse(message)) else { return }
                 let app = call.parameters["app"]?.stringValue ?? ""
-                let (answer, id, pause) = lock.withLock {
+                let (first, id, pause) = lock.withLock {
                     posts.append(call.parameters)
                     return (answers[app] ?? .taken, posts.count, delay)
                 }
                 ThisProcess.sleep(pause)
+                var answer = first
+                while case .held = answer {
+                    usleep(1_000)
+                    answer = lock.withLock { listener == nil ? .silence : answers[app] ?? .taken }
+                }
                 let response: VarlinkResponse
                 switch answer {
                 case .taken:
@@ -96,7 +103,7 @@ final class StandInSupervisor: @unchecked Sendable {
                         "app": .string(app), "name": .string(app), "message": .string("\(app) does not"),
                     ]
                     response = VarlinkResponse(parameters: parameters, error: "io.torpor.Manager." + name)
-                case .silence:
+                case .silence, .held:
                     try? Sockets.shutdownWriting(client.raw)
                     return
                 }

@@ -39,6 +39,29 @@ def page(address):
     browser.wait("return document.querySelector('h1') !== null")
 
 
+def whole_page(address):
+    """Goes to a page, and waits until all that it has asked for is there and drawn."""
+    browser.run("""
+        window.isShown = location.hash === arguments[0];
+        // The dashboard listens since it was loaded, so it hears of the change first.
+        addEventListener("hashchange", () => { window.isShown = true; }, { once: true });
+        if (window.unanswered !== undefined) return;
+        window.unanswered = 0;
+        const ask = window.fetch;
+        window.fetch = async (...words) => {
+            window.unanswered += 1;
+            try {
+                const answer = await ask(...words);
+                await answer.clone().arrayBuffer();
+                return answer;
+            } finally { window.unanswered -= 1; }
+        };""", address)
+    page(address)
+    is_whole = "window.isShown && window.unanswered === 0"
+    script = f"return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done({is_whole}))))"
+    browser.wait(script, what=f"{address} is whole")
+
+
 def enters():
     browser.go(url + "/")
     browser.wait("return document.querySelector('.enter input') !== null", what="who has no access is asked for the token")
@@ -63,10 +86,19 @@ def suspends():
     text = browser.run("return document.querySelector(`tr[data-app=\"${arguments[0]}\"] .stateful`).textContent", app)
     expect("suspended" in text, "the row has the word")
     expect(browser.run("return document.querySelector(`tr[data-app=\"${arguments[0]}\"] .stateful svg`) !== null", app), "it has the symbol")
-    began = time.monotonic()
-    ask("resume")
-    row("background")
-    expect(time.monotonic() - began < 2, "what somebody else does is seen at once")
+    # torpor-web looks by itself every two seconds, counted from its last look. On a busy machine a change may take long
+    # although torpor-web hears of it at once, but not each time.
+    for verb, state in [("resume", "background"), ("suspend", "suspended")] * 5:
+        began = time.monotonic()
+        ask(verb)
+        row(state)
+        if time.monotonic() - began < 1:
+            break
+    else:
+        raise Problem("what somebody else does is seen only when torpor-web looks by itself")
+    if state == "suspended":
+        ask("resume")
+        row("background")
     expect(letter() != "T", "it runs again")
 
 
@@ -158,8 +190,7 @@ def is_hostile_proof():
 def is_narrow():
     browser.size(360, 780)
     for address in PAGES + [f"#/app/{app}", "#/app/pictured"]:
-        page(address)
-        time.sleep(0.3)
+        whole_page(address)
         wide = browser.run("return document.documentElement.scrollWidth")
         expect(wide <= 360, f"{address} fits into 360 pixels ({wide})")
     browser.size(1280, 860)
@@ -172,8 +203,7 @@ def is_accessible():
     for scheme in ("light", "dark"):
         browser.scheme(scheme)
         for address in PAGES + [f"#/app/{app}", "#/app/pictured"]:
-            page(address)
-            time.sleep(0.4)
+            whole_page(address)
             if not browser.run("return window.axe !== undefined"):
                 # By the driver, since the page itself lets no other script in.
                 browser.devtools("Runtime.evaluate", {"expression": program})
