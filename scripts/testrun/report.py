@@ -68,7 +68,7 @@ def print_skipped(results: list[Result], runs: list[Run]) -> int:
     reasons: dict[str, int] = {}
     for result in results:
         if result.skipped is not None and result.name.endswith(")"):
-            reason = re.sub(r'^(Test|Suite) (".*?"|\S+) skipped:? ?', "", result.skipped).strip('" ') or "no reason is given"
+            reason = re.sub(r'^(Test|Suite) (".*?"|\S+) skipped:? ?', "", result.skipped).strip('". ') or "no reason is given"
             reasons[reason] = reasons.get(reason, 0) + 1
     lines: dict[str, int] = {}
     for run in runs:
