@@ -4,7 +4,14 @@ import Linux
 import Testing
 import TorporAPI
 
-@Suite("The dashboard in a real browser") struct WebBrowserTests {
+@Suite(
+    "The dashboard in a real browser",
+    .enabled(
+        if: ["/usr/bin/chromium", "/usr/bin/chromedriver"].allSatisfy(File.isExecutable),
+        "chromium and chromium-driver are needed: make test installs them"
+    )
+)
+struct WebBrowserTests {
     static let fleet = #"""
         [apps.web]
         exec = ["/bin/sh", "-c", "n=0; while :; do n=$((n+1)); echo line $n; sleep 0.1; done"]
