@@ -121,7 +121,7 @@ final class LockFolder {
     /// Reads the table until somebody waits for a lock on the file.
     func waiter(for lock: HeldLock, ofTable path: String = "/proc/locks") throws -> FileLock {
         let file = try #require(lock.lock.file)
-        let end = Clock.monotonic() + .seconds(20)
+        let end = Clock.monotonic() + .seconds(60)
         while Clock.monotonic() < end {
             let table = try LockTable.read(LockTable.Question(files: [file]), path: path)
             if let waiter = table.waiters.first(where: { $0.file == file && $0.request.pid != nil }) {

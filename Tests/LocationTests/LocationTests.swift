@@ -122,7 +122,7 @@ import Testing
         var fixes: [Position] = []
         client.onFix = { fixes.append($0) }
         func turn(until isSo: () throws -> Bool) throws {
-            let end = Clock.monotonic() + .seconds(10)
+            let end = Clock.monotonic() + .seconds(60)
             while try !isSo() {
                 try #require(Clock.monotonic() < end)
                 _ = try loop.runOnce(timeout: .milliseconds(50))

@@ -21,7 +21,7 @@ enum Hosts {
     }()
 
     /// Long enough for a machine that does much else.
-    static let patience = Duration.seconds(20)
+    static let patience = Duration.seconds(60)
 
     static func view() throws -> PolicyView {
         let view = try PolicyView()

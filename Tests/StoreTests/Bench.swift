@@ -11,7 +11,7 @@ import Testing
 /// A folder of its own, and stores in it.
 final class Bench {
     /// What a test waits for a disk that works: a busy one may take longer than a daemon would wait.
-    static let patience = Duration.seconds(20)
+    static let patience = Duration.seconds(60)
 
     let folder: String
     var path: String { folder + "/state/torpor.db" }
@@ -28,7 +28,7 @@ final class Bench {
 
     deinit {
         // Their threads would make the folder anew.
-        for store in stores { store.close(within: .seconds(5)) }
+        for store in stores { store.close(within: .seconds(60)) }
         try? FileManager.default.removeItem(atPath: folder)
     }
 
@@ -57,7 +57,7 @@ final class Bench {
 
     /// Turns the loop until `done`, at most 30 s.
     func turn(_ what: String, at location: SourceLocation = #_sourceLocation, until done: () throws -> Bool) throws {
-        let end = Clock.monotonic() + .seconds(30)
+        let end = Clock.monotonic() + .seconds(60)
         while try !done() {
             guard Clock.monotonic() < end else {
                 Issue.record("not within 30 s: \(what); notices: \(notices)", sourceLocation: location)

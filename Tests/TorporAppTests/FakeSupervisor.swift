@@ -94,7 +94,7 @@ final class FakeSupervisor: @unchecked Sendable {
         for what: String,
         _ isSo: (_ answers: [AppAnswer], _ calls: [AppRequest]) -> Bool
     ) async throws {
-        let end = Clock.monotonic() + .seconds(10)
+        let end = Clock.monotonic() + .seconds(60)
         while !isSo(answers, calls) {
             guard Clock.monotonic() < end else { throw Missing(what: what, heard: "\(calls)") }
             try await Task.sleep(for: .milliseconds(2))

@@ -51,7 +51,7 @@ package final class Client {
     /// Waits for its end.
     @discardableResult
     package func finish(_ daemon: Daemon, at location: SourceLocation = #_sourceLocation) throws -> Int32 {
-        try daemon.eventually("‘torpor \(words.joined(separator: " "))’ ends", within: .seconds(40), at: location) {
+        try daemon.eventually("‘torpor \(words.joined(separator: " "))’ ends", at: location) {
             reap() != nil
         }
         return code ?? -1

@@ -10,7 +10,7 @@ package import Varlink
 /// whatever the daemon believes.
 package final class Daemon {
     /// How long any wait may last before it is a failure.
-    package static let bound = Duration.seconds(30)
+    package static let bound = Duration.seconds(60)
 
     package let directory: String
     package var runtime: String { directory + "/r" }
@@ -294,12 +294,12 @@ package final class Daemon {
     }
 
     package func waitForEnd(at location: SourceLocation = #_sourceLocation) throws {
-        try eventually("the daemon ends", within: .seconds(20), at: location) { reap() != nil }
+        try eventually("the daemon ends", at: location) { reap() != nil }
     }
 
     package func expectNothingLeft(at location: SourceLocation) {
         // What was killed may take a moment to be reaped.
-        let end = Clock.monotonic() + .seconds(5)
+        let end = Clock.monotonic() + .seconds(30)
         while !Truth.processes(marked: directory).isEmpty, Clock.monotonic() < end { usleep(5_000) }
         let left = Truth.processes(marked: directory).map { "\($0) \((try? ProcFS.cmdline($0)) ?? [])" }
         #expect(left.isEmpty, "processes are left", sourceLocation: location)

@@ -124,7 +124,7 @@ extension Daemon {
     /// SIGTERM to the keeper, and nothing may be left.
     package func endEverything(at location: SourceLocation = #_sourceLocation) throws {
         kill(try livingKeeper(), SIGTERM)
-        try eventually("everything is gone", within: .seconds(20), at: location) {
+        try eventually("everything is gone", at: location) {
             _ = reap()
             return Truth.processes(marked: directory).isEmpty
         }

@@ -41,7 +41,7 @@ package enum Spawn {
     package static func run(
         _ words: [String],
         environment: [String: String] = [:],
-        within bound: Duration = .seconds(30)
+        within bound: Duration = .seconds(90)
     ) throws -> (code: Int32, output: String) {
         let folder = try Daemon.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }

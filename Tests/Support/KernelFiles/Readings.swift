@@ -26,7 +26,7 @@ public final class Readings {
     /// Waits until it was read so often.
     ///
     /// - Throws: `timedOut` when that takes too long.
-    public func wait(for count: Int, within bound: Duration = .seconds(30)) throws {
+    public func wait(for count: Int, within bound: Duration = .seconds(60)) throws {
         let end = Clock.monotonic() + bound
         while self.count < count {
             let left = max(.zero, end - Clock.monotonic())

@@ -78,7 +78,7 @@ struct NotebookTests {
         let words = [Built.path("swift-notes"), "\(notebook.port)"]
         let pid = try Spawn.start(words, environment: [:], output: folder + "/out")
         var answer: String?
-        let end = Clock.monotonic() + .seconds(10)
+        let end = Clock.monotonic() + .seconds(60)
         while answer == nil, Clock.monotonic() < end {
             answer = try? notebook.ask("add buy milk")
             if answer == nil { usleep(5_000) }

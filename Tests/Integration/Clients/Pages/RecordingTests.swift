@@ -11,16 +11,15 @@ import Testing
         let folder = try Daemon.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let recorder = [Self.scripts + "record-terminal", "--size", "40x5", folder + "/cast", "/bin/sh", "-c", command]
-        let (code, shown) = try Spawn.run(recorder, within: .seconds(30))
+        let (code, shown) = try Spawn.run(recorder)
         #expect(code == 7, "\(shown)")
         let (status, picture) = try Spawn.run(
-            [Self.scripts + "draw-recording", "--title", "a <title>", folder + "/cast"],
-            within: .seconds(30)
+            [Self.scripts + "draw-recording", "--title", "a <title>", folder + "/cast"]
         )
         #expect(status == 0, "\(picture)")
         // What is no XML is not shown at all.
         let check = "import sys, xml.dom.minidom; xml.dom.minidom.parseString(sys.argv[1])"
-        let (isXML, said) = try Spawn.run(["/usr/bin/python3", "-c", check, picture], within: .seconds(10))
+        let (isXML, said) = try Spawn.run(["/usr/bin/python3", "-c", check, picture])
         #expect(isXML == 0, "\(said)")
         #expect(picture.contains("<title>a &lt;title&gt;</title>") && !picture.contains("<script"))
         #expect(picture.contains("prefers-reduced-motion"))

@@ -40,7 +40,7 @@ struct DurableTests {
                 usleep(useconds_t(20_000 + round * 17_000))
                 try daemon.lose(.killed)
             }
-            try daemon.eventually("all of it is told", within: .seconds(30)) { try daemon.told().count >= Int(next) }
+            try daemon.eventually("all of it is told") { try daemon.told().count >= Int(next) }
             try daemon.eventually("nothing waits any more") { try daemon.mailbox().mail.isEmpty }
             #expect(try daemon.told() == (0..<next).map { .int($0) })
             #expect(try daemon.summary("web").incarnation == 1)

@@ -58,7 +58,7 @@ final class GPSFake {
         // It ends its gpsd itself when it is told to end.
         kill(pid, SIGCONT)
         child.interrupt()
-        let end = Clock.monotonic() + .seconds(5)
+        let end = Clock.monotonic() + .seconds(30)
         while child.isRunning, Clock.monotonic() < end { usleep(10_000) }
         if child.isRunning {
             Issue.record("gpsfake did not end when it was interrupted")

@@ -59,16 +59,16 @@ struct LocationModeTests {
             try daemon.done(.suspend, "guide")
             #expect(daemon.isStopped("guide"))
             try gps.start(Self.toAndFro)
-            let left = try daemon.waitForEvent("guide", "woken by leaving the region home", within: .seconds(20))
+            let left = try daemon.waitForEvent("guide", "woken by leaving the region home")
             #expect(left.reason == "location")
             // It sleeps again after its time, until the next crossing.
             try daemon.waitFor("guide", "suspended")
-            try daemon.waitForEvent("guide", "woken by entering the region home", within: .seconds(20))
+            try daemon.waitForEvent("guide", "woken by entering the region home")
             try daemon.eventually("it was told both") { daemon.records("guide").filter { $0 == "SIGUSR1" }.count >= 2 }
             let texts = try daemon.events("guide").map(\.text)
             #expect(!texts.contains { $0.contains("woken by") && $0.contains("region work") })
             // That is told when it runs.
-            try daemon.waitForEvent("guide", "(region:work)", within: .seconds(20))
+            try daemon.waitForEvent("guide", "(region:work)")
             let checks = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "doctor"]).output
             #expect(checks.contains("1 receiver, a position"))
         }
@@ -96,11 +96,11 @@ struct LocationModeTests {
             try daemon.done(.kill, "quit")
             try daemon.done(.kill, "refuses")
             try gps.start(Self.toAndFro)
-            let woken = try daemon.waitForEvent("guide", "woken by a change of position by", within: .seconds(20))
+            let woken = try daemon.waitForEvent("guide", "woken by a change of position by")
             #expect(woken.text.contains("by 111") && woken.text.contains(" m after"), "\(woken.text)")
             try daemon.waitForRecord("guide", "runs")
             try daemon.waitForRecord("guide", "SIGUSR1")
-            try daemon.waitForEvent("quit", "woken by a change of position by", within: .seconds(20))
+            try daemon.waitForEvent("quit", "woken by a change of position by")
             #expect(try daemon.summary("quit").state == "background")
             try daemon.waitForEvent("refuses", "is not woken by a change of position")
             #expect(try daemon.summary("refuses").pid == nil)
@@ -117,7 +117,7 @@ struct LocationModeTests {
             try daemon.waitForRecord("guide", "runs")
             try daemon.done(.suspend, "guide")
             try gps.start([Self.home])
-            try daemon.waitForEvent("guide", "woken by positions that begin", within: .seconds(20))
+            try daemon.waitForEvent("guide", "woken by positions that begin")
             try daemon.eventually("it is held") { try daemon.summary("guide").holds == ["the mode location"] }
             try daemon.eventually("it is told again and again") {
                 daemon.records("guide").filter { $0 == "SIGUSR1" }.count >= 10
@@ -133,7 +133,7 @@ struct LocationModeTests {
             try daemon.waitUntilItAnswers()
             #expect(try daemon.summary("guide").holds == ["the mode location"])
             if gpsdGoes { gps.stop() } else { gps.pause() }
-            try daemon.eventually("it sleeps when there was none for a while", within: .seconds(25)) {
+            try daemon.eventually("it sleeps when there was none for a while") {
                 try daemon.summary("guide").state == "suspended"
             }
             #expect(daemon.isStopped("guide"))
@@ -162,7 +162,7 @@ struct LocationModeTests {
             try daemon.waitFor("other", "active")
             try daemon.done(.suspend, "other")
             try gps.start(Self.toAndFro)
-            try daemon.eventually("several changes came", within: .seconds(30)) {
+            try daemon.eventually("several changes came") {
                 try daemon.events("other").filter { $0.text.contains("woken by a change of position") }.count >= 2
             }
             #expect(daemon.isStopped("web"))
@@ -174,24 +174,5 @@ struct LocationModeTests {
             #expect(abs(latitude - 52.525) < 0.006)
             #expect((parameters["payload"]?["accuracy"]?.doubleValue ?? 0) > 0)
         }
-    }
-}
-
-extension Daemon {
-    /// Waits for an event of an app that may take its time.
-    @discardableResult
-    func waitForEvent(
-        _ app: String,
-        _ text: String,
-        within bound: Duration,
-        at location: SourceLocation = #_sourceLocation
-    ) throws -> EventRecord {
-        var found: EventRecord?
-        try eventually("\(app) \(text)", within: bound, at: location) {
-            found = try events(app).first { $0.text.contains(text) }
-            return found != nil
-        }
-        guard let found else { throw Trouble("no event \(text)") }
-        return found
     }
 }

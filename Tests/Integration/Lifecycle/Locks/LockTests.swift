@@ -91,7 +91,7 @@ import TorporAPI
             }
             let waiter = try daemon.startWaiter(sort.wait)
             // It may have to wait for the next look, ten seconds after the last.
-            try daemon.eventually("it is found", within: .seconds(20)) {
+            try daemon.eventually("it is found") {
                 try daemon.events("holder").contains { $0.text.contains("is not left suspended") }
             }
             try daemon.release()

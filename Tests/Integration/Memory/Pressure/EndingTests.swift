@@ -73,7 +73,7 @@ import TorporAPI
             try daemon.eventually("another torpord answers") {
                 (try? daemon.torpord()) != torpord && (try? daemon.list()) != nil
             }
-            try daemon.eventually("both are evicted", within: .seconds(20)) {
+            try daemon.eventually("both are evicted") {
                 try daemon.isEvicted("stubborn") && daemon.isEvicted("next")
             }
             #expect(try daemon.summary("web").pid == web && daemon.summary("web").state == "active")

@@ -44,14 +44,14 @@ import TorporAPI
                 kernel.counters["pgscan_kswapd", default: 0] += 100
                 kernel.stall(some: .microseconds(Int64(span * some)), full: .microseconds(Int64(span * full)))
             }
-            try daemon.eventually("the sleeping one goes", within: .seconds(20)) {
+            try daemon.eventually("the sleeping one goes") {
                 press(some: 0.3, full: 0)
                 return try daemon.isEvicted("asleep")
             }
             let short = try daemon.waitForNews("memory is short (warning)")
             #expect(short.text.contains("some task waited"), "\(short.text)")
             #expect(try daemon.summary("back").state == "background")
-            try daemon.eventually("the one in the background goes", within: .seconds(20)) {
+            try daemon.eventually("the one in the background goes") {
                 press(some: 0.3, full: 0.2)
                 return try daemon.isEvicted("back")
             }

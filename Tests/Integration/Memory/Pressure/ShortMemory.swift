@@ -102,7 +102,7 @@ extension Daemon {
         at location: SourceLocation = #_sourceLocation
     ) throws -> EventRecord {
         var found: EventRecord?
-        try eventually("\(rung) \(app ?? "")", within: .seconds(20), at: location) {
+        try eventually("\(rung) \(app ?? "")", at: location) {
             found = try events().first { $0.kind == "memory" && $0.reason == rung && (app == nil || $0.app == app) }
             return found != nil
         }
@@ -114,7 +114,7 @@ extension Daemon {
     @discardableResult
     func waitForNews(_ text: String, at location: SourceLocation = #_sourceLocation) throws -> EventRecord {
         var found: EventRecord?
-        try eventually("it is said that \(text)", within: .seconds(20), at: location) {
+        try eventually("it is said that \(text)", at: location) {
             found = try events().first { $0.app == nil && $0.text.contains(text) }
             return found != nil
         }

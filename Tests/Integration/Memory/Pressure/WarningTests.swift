@@ -93,7 +93,7 @@ import Varlink
             try daemon.bring(["asleep": "suspended"])
             kernel.setAvailable(ShortMemory.critical)
             try daemon.waitForMessage("didReceiveMemoryWarning")
-            try daemon.eventually("both are ended", within: .seconds(20)) {
+            try daemon.eventually("both are ended") {
                 try daemon.isEvicted("asleep") && daemon.isEvicted("web")
             }
             let asked = try daemon.waitForStep("end-background", "web")
@@ -109,7 +109,7 @@ import Varlink
             let pid = Int32(try #require(try daemon.summary("web").pid))
             kill(pid, SIGSTOP)
             kernel.setAvailable(ShortMemory.critical)
-            try daemon.eventually("it is gone", within: .seconds(20)) { try daemon.isEvicted("web") }
+            try daemon.eventually("it is gone") { try daemon.isEvicted("web") }
             #expect(try daemon.summary("web").lastExit?.signal == "SIGKILL")
         }
     }
@@ -124,7 +124,7 @@ import Varlink
         try ShortMemory.with(Self.delegate("web"), files: Delegates.files(answers)) { daemon, kernel throws in
             try bring("web", .suspend, daemon)
             kernel.setAvailable(ShortMemory.critical)
-            try daemon.eventually("it is evicted", within: .seconds(20)) { try daemon.isEvicted("web") }
+            try daemon.eventually("it is evicted") { try daemon.isEvicted("web") }
             // It could prepare: it heard nothing.
             #expect(try daemon.summary("web").lastExit?.signal == "SIGKILL")
             #expect(try daemon.messages().last == "didEnterBackground")

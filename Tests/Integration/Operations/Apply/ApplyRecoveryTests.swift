@@ -103,7 +103,7 @@ import TorporAPI
                 kill(torpord, SIGKILL)
                 try daemon.waitUntilItAnswers()
                 try daemon.apply()
-                try daemon.eventually("round \(round) is what is", within: .seconds(20)) {
+                try daemon.eventually("round \(round) is what is") {
                     let list = try daemon.list()
                     return Set(list.map(\.name)) == Set((0..<20).map { "r\(round % 2)-\($0)" } + ["steady"])
                         && list.allSatisfy { $0.state == "active" }

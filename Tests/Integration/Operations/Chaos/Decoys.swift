@@ -59,7 +59,7 @@ final class Decoys {
     }
 
     private func wait(for file: String, child: Int32?, _ what: String) throws {
-        let end = Clock.monotonic() + .seconds(10)
+        let end = Clock.monotonic() + .seconds(60)
         while Clock.monotonic() < end {
             if let record = Self.read(file), let stat = try? ProcFS.stat(record.pid) {
                 decoys.append(

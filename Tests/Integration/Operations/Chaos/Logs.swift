@@ -51,7 +51,7 @@ final class Logs {
     }
 
     /// What is wrong, in words; waits for a moment for what is still on its way.
-    func problems(_ census: Census, within bound: Duration = .seconds(10)) throws -> [String] {
+    func problems(_ census: Census, within bound: Duration = .seconds(60)) throws -> [String] {
         var problems: [String] = []
         // Who lives, then what they wrote, then what the logs have: in this order nothing can seem to be missing.
         let look = census.look()

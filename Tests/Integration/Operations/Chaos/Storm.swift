@@ -85,7 +85,7 @@ final class Storm {
     func finish() throws {
         guard let keeper = keeper() else { throw Trouble("there is no keeper to end") }
         kill(keeper, SIGTERM)
-        let end = Clock.monotonic() + .seconds(30)
+        let end = Clock.monotonic() + .seconds(60)
         while Clock.monotonic() < end {
             _ = daemon.reap()
             if Truth.processes(marked: daemon.directory).isEmpty { break }
@@ -379,7 +379,7 @@ final class Storm {
         isTorpordNew = false
     }
 
-    func eventually(_ what: String, within bound: Duration = .seconds(30), _ isSo: () throws -> Bool) throws {
+    func eventually(_ what: String, within bound: Duration = .seconds(60), _ isSo: () throws -> Bool) throws {
         let end = Clock.monotonic() + bound
         while try !isSo() {
             guard Clock.monotonic() < end else { throw Trouble("in \(bound) it did not come to be that \(what)") }
@@ -410,7 +410,7 @@ final class Storm {
     private func waitForGoals() throws {
         var seen: Set<String> = []
         var wrong: [String] = []
-        let end = Clock.monotonic() + .seconds(30)
+        let end = Clock.monotonic() + .seconds(60)
         repeat {
             let look = census.look()
             wrong = fleet.apps.compactMap { app in
@@ -422,13 +422,13 @@ final class Storm {
             if wrong.isEmpty { return }
             usleep(5_000)
         } while Clock.monotonic() < end
-        throw Trouble("in 30 s these did not come to where they should be:\n" + wrong.joined(separator: "\n"))
+        throw Trouble("in 60 s these did not come to where they should be:\n" + wrong.joined(separator: "\n"))
     }
 
     /// Where the daemon's word differs from what /proc shows.
     private func disagreements() throws -> [String] {
         var wrong: [String] = []
-        let end = Clock.monotonic() + .seconds(10)
+        let end = Clock.monotonic() + .seconds(60)
         repeat {
             wrong = []
             let list = try daemon.list()

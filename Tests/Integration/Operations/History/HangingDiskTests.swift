@@ -12,7 +12,7 @@ import TorporAPI
         try disk.hang()
         let daemon = try Daemon("[apps.web]\nexec = [\"/bin/sleep\", \"1000\"]", environment: disk.environment)
         try daemon.waitUntilItAnswers()
-        try daemon.eventually("web is launched all the same", within: .seconds(20)) {
+        try daemon.eventually("web is launched all the same") {
             try daemon.summary("web").state == "active"
         }
         try daemon.eventually("the disk hangs") { disk.waits }

@@ -73,7 +73,7 @@ final class WebFixture {
 
     func eventually(
         _ what: String,
-        within bound: Duration = .seconds(15),
+        within bound: Duration = .seconds(60),
         at location: SourceLocation = #_sourceLocation,
         _ condition: () throws -> Bool
     ) throws {

@@ -32,7 +32,7 @@ final class GatewayFixture {
     /// Waits until it is so, or fails.
     func eventually(
         _ what: String,
-        within bound: Duration = .seconds(20),
+        within bound: Duration = .seconds(60),
         at location: SourceLocation = #_sourceLocation,
         _ condition: () throws -> Bool
     ) throws {
@@ -62,7 +62,7 @@ final class GatewayFixture {
         pids.removeAll { $0 == pid }
         kill(pid, signal)
         var status: Int32 = 0
-        let end = Clock.monotonic() + .seconds(20)
+        let end = Clock.monotonic() + .seconds(60)
         while waitpid(pid, &status, WNOHANG) == 0 {
             guard Clock.monotonic() < end else {
                 kill(pid, SIGKILL)

@@ -113,7 +113,7 @@ import Varlink
             fixture.log.split(separator: "\n").contains { $0.contains("door") && $0.contains("it waits at the broker") }
         }
         try fixture.supervisor.listen()
-        try fixture.eventually("what waited", within: .seconds(40)) { payloads("door") == [2, 3] }
+        try fixture.eventually("what waited") { payloads("door") == [2, 3] }
     }
 
     @Test("drops what a full mailbox does not take where it shall")
