@@ -147,7 +147,7 @@ import Varlink
     // MARK: A limit of its own
 
     @Test("Near its own limit an app is told, beyond it it is ended, whatever the machine has") func limit() throws {
-        let grow = #"food.append(bytearray(b"x" * (%d << 20)))"#
+        let grow = #"food.append(bytearray(%d << 20))"#
         let limit = "memory_limit = \"100MiB\"\n"
         let apps = Self.delegate("web", limit) + Self.delegate("near", limit)
         try ShortMemory.with(apps, files: Delegates.files(before: "food = []")) { daemon, _ throws in
@@ -175,7 +175,7 @@ import Varlink
         try ShortMemory.with(apps, files: Delegates.files(heeds, before: "food = []")) { daemon, _ throws in
             try bring("web", nil, daemon)
             for count in 1...2 {
-                try daemon.ask(#"food.append(bytearray(b"x" * (78 << 20)))"#)
+                try daemon.ask(#"food.append(bytearray(78 << 20))"#)
                 try daemon.waitForMessage("didReceiveMemoryWarning", count: count)
                 try daemon.eventually("it was seen to have less") {
                     try daemon.events("web").count { $0.text.hasSuffix("of its memory_limit of 102400 KiB again") }
