@@ -36,7 +36,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize test-parts test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint completions deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize test-parts test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -159,10 +159,10 @@ bench-micro: release ## Count the instructions of the inner parts (CHECK=1 fails
 		$(if $(CHECK),--check) $(if $(WRITE),--write) $(ARGS)
 
 format: ## Format the sources
-	$(SWIFT) format format --in-place --recursive --parallel Package.swift Sources Tests Plugins Benchmarks/Package.swift Benchmarks/Sources
+	$(SWIFT) format format --in-place --parallel $$(git ls-files -co --exclude-standard '*.swift')
 
 lint: ## Complain about formatting
-	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests Plugins Benchmarks/Package.swift Benchmarks/Sources
+	@scripts/check-sources format
 
 clean: ## Remove what was built
 	$(SWIFT) package clean
