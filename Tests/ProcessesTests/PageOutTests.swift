@@ -252,7 +252,10 @@ private let holder = """
         #expect(members.footprint() == Footprint())
     }
 
-    @Test("memory is free before a process that was killed has come to its end")
+    @Test(
+        "memory is free before a process that was killed has come to its end",
+        .enabled(if: Users.isRoot, "only root may give a process more than its share of a processor")
+    )
     func release() throws {
         // One that gets no processor as long as another wants it does not come to its end.
         let app = try TestApp(

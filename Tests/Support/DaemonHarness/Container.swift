@@ -19,6 +19,13 @@ package enum Namespaces {
     }()
 
     package static var areAllowed: Bool { unshare != nil }
+
+    /// Words to start a program by in the namespace of processes of one that was started so.
+    package static func enter(_ pid: Int32) -> [String] {
+        // Who is not root has rights over it in the user namespace alone that it belongs to.
+        let user = unshare?.contains("--user") ?? false ? ["--user", "--preserve-credentials"] : []
+        return ["/usr/bin/nsenter", "--target", "\(pid)"] + user + ["--pid"]
+    }
 }
 
 /// Runs a scenario with a torpord in a container of its own, which must have ended at the end of it.

@@ -159,7 +159,8 @@ import Testing
                 let isOther =
                     goesOn && [124, 130].contains(code)
                     || output.hasPrefix("torpor: nothing of the number 17 waits for web")
-                    || output.hasPrefix("/etc/torpor/torpor.toml: there is no such file")
+                    // The system's for root, the reader's own else.
+                    || output.contains("/torpor/torpor.toml: there is no such file")
                 #expect(code == 0 || isOther, "\(command): \(code), \(output)")
                 #expect(!output.contains("see ‘torpor "), "\(command): \(output)")
                 if command.hasPrefix("torpor stop") || command.hasPrefix("torpor kill") {

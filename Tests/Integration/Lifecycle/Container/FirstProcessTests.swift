@@ -77,7 +77,7 @@ import TorporAPI
             try daemon.waitFor("web", "active")
             let first = try daemon.first()
             let (code, output) = try Spawn.run(
-                ["/usr/bin/nsenter", "--target", "\(first)", "--pid", "/bin/sh", "-c", "(sleep 0.1; true) & exit 5"]
+                Namespaces.enter(first) + ["/bin/sh", "-c", "(sleep 0.1; true) & exit 5"]
             )
             #expect(code == 5, "\(output)")
             try daemon.eventually("torpord and the app are all that is left") {
@@ -97,7 +97,7 @@ import TorporAPI
             let first = try daemon.first()
             let command = "/usr/bin/python3 -S \(daemon.directory)/stray.py &"
             let (code, output) = try Spawn.run(
-                ["/usr/bin/nsenter", "--target", "\(first)", "--pid", "/bin/sh", "-c", command],
+                Namespaces.enter(first) + ["/bin/sh", "-c", command],
                 environment: ["TPTEST": daemon.directory]
             )
             #expect(code == 0, "\(output)")

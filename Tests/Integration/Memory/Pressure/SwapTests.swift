@@ -14,7 +14,11 @@ import Varlink
         }
     }
 
-    @Test("Where swap has room, sleeping apps go there before anybody is ended") func room() throws {
+    @Test(
+        "Where swap has room, sleeping apps go there before anybody is ended",
+        .enabled(if: Users.isRoot, "only root may page others out")
+    )
+    func room() throws {
         let apps = ShortMemory.app("asleep", 24) + ShortMemory.app("other", 4) + ShortMemory.app("web", 4)
         try ShortMemory.with(apps, machine: Self.swap(0.08)) { daemon, kernel throws in
             try daemon.bring(["web": "active", "asleep": "suspended", "other": "suspended"])
