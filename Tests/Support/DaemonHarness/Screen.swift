@@ -21,7 +21,8 @@ package final class Screen {
     ) throws {
         self.daemon = daemon
         socket = daemon.directory + "/tmux"
-        let shell = "PS1=prompt: /bin/bash --norc --noprofile"
+        // A shell that is not bash would stay between.
+        let shell = "exec env PS1=prompt: /bin/bash --norc --noprofile"
         try run(
             ["-f", "/dev/null", "-u", "start-server", ";", "set-option", "-g", "status", "off", ";"]
                 + ["set-option", "-g", "default-terminal", "screen-256color", ";"]
