@@ -174,16 +174,15 @@ class Run:
 
     def _own_processes(self) -> list[int]:
         """Every living process that has its temporary folder there, whoever its parent is now."""
-        own = b"TMPDIR=" + os.fsencode(self.folder)
-        # What a daemon of a test starts has no TMPDIR of ours.
-        marked = b"TPTEST=" + os.fsencode(self.folder) + b"/"
+        # What a daemon of a test starts has a TPTEST; some programs get a folder of their own within ours.
+        marks = tuple(name + os.fsencode(self.folder) + b"/" for name in (b"TMPDIR=", b"TPTEST="))
         found = []
         for name in os.listdir("/proc"):
             if not name.isdigit() or int(name) == os.getpid():
                 continue
             try:
                 with open(f"/proc/{name}/environ", "rb") as file:
-                    if any(word == own or word.startswith(marked) for word in file.read().split(b"\0")):
+                    if any((word + b"/").startswith(marks) for word in file.read().split(b"\0")):
                         found.append(int(name))
             except OSError:
                 continue
