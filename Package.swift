@@ -224,7 +224,9 @@ let package = Package(
         .executableTarget(
             name: "torpor-test-app",
             path: "Tests/Support/torpor-test-app",
-            linkerSettings: [.unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"])]
+            // A sanitizer's runtime must be linked dynamically.
+            linkerSettings: Context.environment["TORPOR_SANITIZE"] == nil
+                ? [.unsafeFlags(["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"])] : []
         ),
         .executableTarget(
             name: "torpor-web",
