@@ -39,6 +39,12 @@ def main() -> int:
             if "fails" in name or "once" in name and tries == 0:
                 failed = True
                 tell("issueRecorded", name, issue={}, messages=[{"text": "it is not so"}])
+            elif "inSuite" in name:
+                failed = True
+                at = {"absolute": time.monotonic()}
+                suite = {"kind": "issueRecorded", "testID": name.partition("/")[0], "instant": at, "issue": {}}
+                suite["messages"] = [{"text": "the suite is not so"}]
+                events.write(json.dumps({"kind": "event", "payload": suite}) + "\n")
             elif "hangs" in name:
                 time.sleep(1000)
             elif "dies" in name:

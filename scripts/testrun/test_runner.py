@@ -35,6 +35,11 @@ class RunnerTests(unittest.TestCase):
         self.assertEqual((code, self.closing(text)), (1, "1 passed, 1 failed, 0 skipped"), text)
         self.assertIn("✘ A.S/fails(): failed, and 5 of 5 times again, alone: it is not so", text)
 
+    def test_suite_fails(self) -> None:
+        code, text = self.run_tests("A.S/one() A.S/inSuite()")
+        self.assertEqual(code, 1, text)
+        self.assertIn("A.S: the suite is not so", text)
+
     def test_one_is_flaky(self) -> None:
         code, text = self.run_tests("A.S/one() A.S/once()")
         self.assertEqual((code, self.closing(text)), (0, "2 passed, 0 failed, 0 skipped"), text)

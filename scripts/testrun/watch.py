@@ -129,10 +129,11 @@ class Run:
         place = issue.get("sourceLocation") or {}
         where = f"{place.get('fileID', '')}:{place.get('line', '')}: " if place else ""
         text = where + " ".join(message["text"] for message in event.get("messages", []))
-        if name:
+        if name.endswith(")"):
             self.result(name).issues.append(text)
         else:
-            self.faults.append(text)
+            # A suite's, or nobody's: no test that could be run again answers for it.
+            self.faults.append(f"{name}: {text}" if name else text)
 
     def result(self, name: str) -> Result:
         return self.results.setdefault(name, Result(name))
