@@ -19,6 +19,7 @@ final class ListeningSocket {
     var wakes = false
     /// New connections are kept waiting; nil where nobody knows.
     private(set) var isWithheld: Bool?
+    private var isRefusedToWithhold = false
     /// It was said that there is hardly any room for more.
     var isToldFull = false
     /// The node of its path, so that another's is not removed.
@@ -270,12 +271,19 @@ final class ListeningSocket {
         return Double(backlog.waiting) >= Self.nearlyFull * Double(backlog.most)
     }
 
-    /// Keeps new connections waiting, or lets them in (`user = true`).
-    func withhold(_ isHeld: Bool) {
+    /// Keeps new connections waiting, or lets them in (`user = true`); a sentence the first time that the kernel refuses.
+    func withhold(_ isHeld: Bool) -> String? {
         let isHeld = isHeld && specification.user
-        guard specification.user || isWithheld ?? false, let descriptor, isWithheld != isHeld else { return }
-        try? Sockets.holdBack(descriptor.raw, isHeld)
+        guard specification.user || isWithheld ?? false, let descriptor, isWithheld != isHeld else { return nil }
         isWithheld = isHeld
+        do throws(Errno) {
+            try Sockets.holdBack(descriptor.raw, isHeld)
+            return nil
+        } catch {
+            defer { isRefusedToWithhold = true }
+            if isRefusedToWithhold { return nil }
+            return "connections to \(label) cannot be held back while it is inactive (\(error)): they come in"
+        }
     }
 }
 

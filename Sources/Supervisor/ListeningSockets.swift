@@ -214,7 +214,9 @@ final class ListeningSockets: EventSource {
     private func look(_ set: SocketSet) {
         let machine = supervisor.coordinator.machine(set.app.id)
         let isInactive = machine.state == .inactive || machine.transition == .launching
-        for socket in set.sockets where socket.descriptor != nil { socket.withhold(isInactive) }
+        for socket in set.sockets where socket.descriptor != nil {
+            if let warning = socket.withhold(isInactive) { warn(set.app, [warning]) }
+        }
         guard isBegun, sleeps(set.app, machine) else {
             for socket in set.sockets { stopWatching(socket) }
             return

@@ -140,7 +140,10 @@ import Varlink
         #expect(try File.list(folder.path) == ["current"])
     }
 
-    @Test("where nothing can be written the one before it stays, and that is said", .enabled(if: geteuid() != 0))
+    @Test(
+        "where nothing can be written the one before it stays, and that is said",
+        .enabled(if: geteuid() != 0, "root writes where nobody may")
+    )
     func unwritable() throws {
         #expect(try save("one") == 3)
         try File.setMode(folder.path, 0o500)

@@ -71,7 +71,8 @@ final class FakeSupervisor: @unchecked Sendable {
     /// Every connection ends, and nobody listens.
     func die() {
         lock.withLock {
-            listener?.close()
+            // The thread that accepts closes it.
+            if let listener { try? Sockets.shutdownReading(listener.raw) }
             listener = nil
             for connection in connections.values { try? Sockets.shutdownReading(connection.raw) }
             for connection in connections.values { try? Sockets.shutdownWriting(connection.raw) }
@@ -120,9 +121,15 @@ final class FakeSupervisor: @unchecked Sendable {
     // MARK: The service
 
     private func accept(_ listener: Descriptor) {
-        while listener.raw >= 0, (try? Descriptor.wait(listener.raw, timeout: .milliseconds(50))) != nil {
-            guard let socket = try? Sockets.accept(listener.raw) else { continue }
-            lock.withLock { connections[socket.raw] = socket }
+        while (try? Descriptor.wait(listener.raw, timeout: nil)) != nil {
+            let socket = try? Sockets.accept(listener.raw)
+            let isListening = lock.withLock {
+                guard self.listener === listener else { return false }
+                if let socket { connections[socket.raw] = socket }
+                return true
+            }
+            guard isListening else { return }
+            guard let socket else { continue }
             let handed = Handed(descriptor: socket)
             Thread.detachNewThread { [self] in serve(handed.descriptor) }
         }

@@ -31,6 +31,13 @@ def main() -> int:
             events.write(json.dumps({"kind": "event", "payload": payload}) + "\n")
 
         for name in chosen:
+            if "Skipped/" in name:
+                suite = {"kind": "testSkipped", "testID": name.partition("/")[0], "instant": {"absolute": time.monotonic()}}
+                suite["messages"] = [{"text": 'Suite "it" skipped: "there is a reason"'}]
+                events.write(json.dumps({"kind": "event", "payload": suite}) + "\n")
+                continue
+            if "lost" in name:
+                continue
             tell("testStarted", name)
             with open(os.path.join(STATE, "tries." + re.sub(r"\W", "-", name)), "a+", encoding="utf-8") as file:
                 file.seek(0)

@@ -62,6 +62,11 @@ class RunnerTests(unittest.TestCase):
         self.assertEqual((code, self.closing(text)), (1, "1 passed, 2 failed, 0 skipped"), text)
         self.assertIn("the process died of SIGSEGV in A.S/dies()", text)
 
+    def test_skipped_suite_hides_nobody(self) -> None:
+        code, text = self.run_tests("A.Skipped/one() A.Skipped/two() A.SkippedOnce/lost() A.S/three()")
+        self.assertEqual((code, self.closing(text)), (1, "1 passed, 1 failed, 2 skipped"), text)
+        self.assertIn("A.SkippedOnce/lost(): did not run, since its process had ended", text)
+
     def test_rest_is_left(self) -> None:
         for name, sentence in (("leavesProcess", "a process was left behind"), ("leavesFile", "left behind in the temporary")):
             with self.subTest(name):

@@ -31,6 +31,7 @@ import Testing
         let path = Self.folder + "/docs/" + name
         #expect(try String(contentsOfFile: path, encoding: .utf8).components(separatedBy: "\n$ ").count > 5)
         let (code, output) = try Self.follow(path)
+        if code == 3 { return print("skipped: \(output)") }
         #expect(code == 0, "\(output)")
     }
 
