@@ -65,18 +65,17 @@ package final class Daemon {
         return folder
     }
 
+    /// Each is there whole or not at all: an app may wait for it.
     package static func write(_ files: [String: String], in directory: String) throws {
-        try Scripts.helper.write(toFile: directory + "/tp.py", atomically: false, encoding: .utf8)
-        for (name, text) in files {
-            let path = directory + "/" + name
+        for (name, text) in files.merging(["tp.py": Scripts.helper], uniquingKeysWith: { one, _ in one }) {
             try Spawn.lock.withLock {
-                try text.replacingOccurrences(of: "@D", with: directory).write(
-                    toFile: path,
-                    atomically: false,
-                    encoding: .utf8
+                try File.replace(
+                    directory + "/" + name,
+                    Array(text.replacingOccurrences(of: "@D", with: directory).utf8),
+                    mode: 0o755
                 )
             }
-            chmod(path, 0o755)
+            chmod(directory + "/" + name, 0o755)
         }
     }
 

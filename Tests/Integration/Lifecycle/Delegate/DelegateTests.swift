@@ -145,7 +145,7 @@ import Varlink
     func secondDelegate() throws {
         try withDelegate { daemon in
             try daemon.done(.start, "web")
-            try daemon.ask("fork(lambda: Delegate().listen() or wait())")
+            try daemon.ask("fork(lambda: Delegate(attach=False).listen() or wait())")
             try daemon.waitForRecord("web", "Attach AlreadyAttached")
             try daemon.ask("d.stream.socket.shutdown(socket.SHUT_RDWR)")
             try daemon.eventually("it is attached again") {
