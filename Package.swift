@@ -61,8 +61,11 @@ let package = Package(
         .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
         // The files of the dashboard, which the compiler reads (#embed): what assets.c includes is built anew when it changes.
         .target(name: "CWebAssets", exclude: ["assets"]),
-        .target(name: "CalendarTime"),
-        .target(name: "Configuration", dependencies: ["CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox"]),
+        .target(name: "CalendarTime", dependencies: ["WireText"]),
+        .target(
+            name: "Configuration",
+            dependencies: ["CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "WireText"]
+        ),
         // Whole daemons for tests, and what the kernel says of them.
         .target(
             name: "DaemonHarness",
@@ -72,18 +75,21 @@ let package = Package(
             ],
             path: "Tests/Support/DaemonHarness"
         ),
-        .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux"]),
+        .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
         .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
-        .target(name: "Gateway", dependencies: ["Bearer", "Configuration", "Linux", "TorporAPI", "Varlink"]),
-        .target(name: "HTTPServing", dependencies: ["CMicrohttpd", "Linux", "Varlink"]),
-        .target(name: "Importing", dependencies: ["CYAML", "Configuration", "Varlink"]),
+        .target(
+            name: "Gateway",
+            dependencies: ["Bearer", "Configuration", "Linux", "TorporAPI", "Varlink", "WireText"]
+        ),
+        .target(name: "HTTPServing", dependencies: ["CMicrohttpd", "Linux", "Varlink", "WireText"]),
+        .target(name: "Importing", dependencies: ["CYAML", "Configuration", "Varlink", "WireText"]),
         .target(name: "JetsamPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Jetsam"),
-        .target(name: "KeeperProtocol", dependencies: ["CKeeperProtocol", "Linux"]),
+        .target(name: "KeeperProtocol", dependencies: ["CKeeperProtocol", "Linux", "WireText"]),
         .target(name: "KernelFiles", dependencies: ["Linux"], path: "Tests/Support/KernelFiles"),
-        .target(name: "Lifecycle"),
+        .target(name: "Lifecycle", dependencies: ["WireText"]),
         .target(
             name: "Linux",
-            dependencies: ["CLinux", .product(name: "SystemPackage", package: "swift-system")]
+            dependencies: ["CLinux", "WireText", .product(name: "SystemPackage", package: "swift-system")]
         ),
         .target(name: "Location", dependencies: ["EventLoop", "Linux", "Varlink"]),
         .target(name: "LoginManager", dependencies: ["EventLoop", "Linux", "SystemBus"]),
@@ -92,18 +98,18 @@ let package = Package(
         .target(name: "MockBlueZ", dependencies: ["MockLogind"], path: "Tests/Support/MockBlueZ"),
         .target(name: "MockDevices", path: "Tests/Support/MockDevices"),
         .target(name: "MockLogind", path: "Tests/Support/MockLogind"),
-        .target(name: "Notify", dependencies: ["Linux"]),
-        .target(name: "Output", dependencies: ["EventLoop", "Linux"]),
-        .target(name: "PathWatch", dependencies: ["EventLoop", "Linux"]),
-        .target(name: "Policies", dependencies: ["CPolicyWire", "Linux", "TorporPolicyABI"]),
+        .target(name: "Notify", dependencies: ["Linux", "WireText"]),
+        .target(name: "Output", dependencies: ["EventLoop", "Linux", "WireText"]),
+        .target(name: "PathWatch", dependencies: ["EventLoop", "Linux", "WireText"]),
+        .target(name: "Policies", dependencies: ["CPolicyWire", "Linux", "TorporPolicyABI", "WireText"]),
         .target(name: "PolicyHost", dependencies: ["EventLoop", "Linux", "Policies", "TorporPolicyABI"]),
         .target(
             name: "PolicyLibraries",
             dependencies: ["Linux"],
             path: "Tests/Support/PolicyLibraries"
         ),
-        .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux"]),
-        .target(name: "Recovery", dependencies: ["Linux"]),
+        .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux", "WireText"]),
+        .target(name: "Recovery", dependencies: ["Linux", "WireText"]),
         .target(
             name: "SchedulePolicy",
             dependencies: ["CalendarTime", "TorporPolicyKit"],
@@ -112,31 +118,31 @@ let package = Package(
         .target(name: "Schedules", dependencies: ["CalendarTime"]),
         .target(name: "ScriptedServer", dependencies: ["Linux", "Varlink"], path: "Tests/Support/ScriptedServer"),
         .target(name: "ServerPolicy", dependencies: ["CalendarTime", "TorporPolicyKit"], path: "Plugins/Server"),
-        .target(name: "ServiceManager", dependencies: ["CSystemd", "Linux"]),
-        .target(name: "Store", dependencies: ["CSQLite", "EventLoop", "Linux"]),
+        .target(name: "ServiceManager", dependencies: ["CSystemd", "Linux", "WireText"]),
+        .target(name: "Store", dependencies: ["CSQLite", "EventLoop", "Linux", "WireText"]),
         .target(
             name: "Supervisor",
             dependencies: [
                 "Bluetooth", "CalendarTime", "Configuration", "Devices", "EventLoop", "Lifecycle", "Linux", "Location",
                 "LoginManager", "Mailbox", "Notify", "Output", "PathWatch", "Policies", "PolicyHost", "Processes",
-                "Recovery",
-                "Schedules", "ServiceManager", "Store", "TorporAPI",
-                "TorporPolicyABI",
-                "Varlink", "VarlinkServer",
+                "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI", "Varlink",
+                "VarlinkServer", "WireText",
             ]
         ),
-        .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux"]),
+        .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
         .target(name: "Telemetry", dependencies: ["TorporAPI", "Varlink"]),
         .target(name: "TestAddresses", dependencies: ["Linux"], path: "Tests/Support/TestAddresses"),
         .target(name: "TestMachine", path: "Tests/Support/TestMachine"),
         .target(name: "TopView", dependencies: ["Linux", "TorporAPI", "Varlink"]),
-        .target(name: "TorporAPI", dependencies: ["Linux", "Varlink"]),
+        .target(name: "TorporAPI", dependencies: ["Linux", "Varlink", "WireText"]),
         .target(name: "TorporApp", dependencies: ["AppConnection", "Linux", "TorporAPI", "Varlink"]),
         .target(name: "TorporPolicyABI"),
         .target(name: "TorporPolicyKit", dependencies: ["TorporPolicyABI"]),
-        .target(name: "Varlink", dependencies: ["Linux"]),
-        .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink"]),
-        .target(name: "Web", dependencies: ["Bearer", "TorporAPI", "Varlink"]),
+        .target(name: "Varlink", dependencies: ["Linux", "WireText"]),
+        .target(name: "VarlinkServer", dependencies: ["EventLoop", "Linux", "Varlink", "WireText"]),
+        .target(name: "Web", dependencies: ["Bearer", "TorporAPI", "Varlink", "WireText"]),
+        // What comes from outside as text.
+        .target(name: "WireText"),
         // For tests: the app of the conformance scenario in Swift.
         .executableTarget(
             name: "conformance-app",
@@ -159,8 +165,7 @@ let package = Package(
             name: "torpor",
             dependencies: [
                 "AppConnection", "CNCurses", "Configuration", "Importing", "Lifecycle", "Linux", "Policies",
-                "Telemetry", "TopView", "TorporAPI",
-                "TorporPolicyABI", "Varlink",
+                "Telemetry", "TopView", "TorporAPI", "TorporPolicyABI", "Varlink", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [
@@ -189,7 +194,7 @@ let package = Package(
             name: "torpor-gateway",
             dependencies: [
                 "AppConnection", "CMosquitto", "CNATS", "Configuration", "Gateway", "HTTPServing", "Linux", "TorporAPI",
-                "Varlink",
+                "Varlink", "WireText",
             ],
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
         ),
@@ -232,7 +237,7 @@ let package = Package(
             name: "torpor-web",
             dependencies: [
                 "AppConnection", "Bearer", "CWebAssets", "Configuration", "HTTPServing", "Linux", "Telemetry",
-                "TorporAPI", "Varlink", "Web",
+                "TorporAPI", "Varlink", "Web", "WireText",
             ],
             linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
         ),
@@ -357,6 +362,7 @@ let package = Package(
             exclude: ["Dashboard/browser"]
         ),
         .testTarget(name: "WebTests", dependencies: ["TorporAPI", "Varlink", "Web"]),
+        .testTarget(name: "WireTextTests", dependencies: ["WireText"]),
     ],
     swiftLanguageModes: [.v6],
     cLanguageStandard: .gnu11,

@@ -1,3 +1,5 @@
+import WireText
+
 /// Reads calendar expressions.
 struct CalendarParser {
     /// Bits from 0 for Monday; none where the expression names none.
@@ -62,7 +64,7 @@ struct CalendarParser {
         guard ending.count == end.utf8.count, zip(ending, end.utf8).allSatisfy({ lowered($0) == lowered($1) }) else {
             return nil
         }
-        return String(decoding: text.utf8.dropLast(end.utf8.count), as: UTF8.self)
+        return String(wire: text.utf8.dropLast(end.utf8.count))
     }
 
     /// The error if all but the last word is an expression, and that should be a zone.
@@ -119,7 +121,7 @@ struct CalendarParser {
     }
 
     private mutating func takeShorthand() -> Bool {
-        switch String(decoding: scanner.bytes.map(lowered), as: UTF8.self) {
+        switch String(wire: scanner.bytes.map(lowered)) {
         case "minutely":
             hours = .any
             minutes = .any

@@ -1,3 +1,5 @@
+import WireText
+
 /// Walks through a text byte by byte.
 struct Scanner {
     let bytes: [UInt8]
@@ -11,7 +13,7 @@ struct Scanner {
     var next: UInt8? { isAtEnd ? nil : bytes[position] }
 
     /// What is still to come.
-    var rest: String { String(decoding: bytes[position...], as: UTF8.self) }
+    var rest: String { String(wire: bytes[position...]) }
 
     /// Goes past the text if it comes next, whatever its case.
     mutating func take(_ text: StaticString) -> Bool {
@@ -28,7 +30,7 @@ struct Scanner {
     mutating func take(while fits: (UInt8) -> Bool) -> String {
         let start = position
         while let next, fits(next) { position += 1 }
-        return String(decoding: bytes[start..<position], as: UTF8.self)
+        return String(wire: bytes[start..<position])
     }
 
     /// Reads a decimal number up to `limit`; nil, and nothing read, if there is none or it is larger.

@@ -1,4 +1,5 @@
 import Glibc
+import WireText
 
 /// Where time zones come from.
 public protocol TimeZones {
@@ -27,7 +28,7 @@ public struct SystemTimeZones: TimeZones {
     /// The machine's zone: what the variable TZ says, as in tzset(3), else `/etc/localtime`, else UTC.
     public var local: TimeZone {
         guard let variable = getenv("TZ") else { return Self.read("/etc/localtime") ?? .utc }
-        var name = String(cString: variable)
+        var name = String(terminatedWire: variable)
         if name.first == ":" { name.removeFirst() }
         if name.isEmpty { return .utc }
         let zone = name.first == "/" ? Self.read(name) : zone(named: name)

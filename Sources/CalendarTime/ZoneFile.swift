@@ -1,3 +1,5 @@
+import WireText
+
 /// Reads a zone from a file of the time zone database (TZif, RFC 9636, versions 1 to 4).
 struct ZoneFile {
     private let bytes: [UInt8]
@@ -76,7 +78,7 @@ struct ZoneFile {
                 TimeZone.Kind(
                     offset: offset,
                     isDaylight: bytes[position] != 0,
-                    name: String(decoding: text, as: UTF8.self)
+                    name: String(wire: text)
                 )
             )
         }
@@ -92,7 +94,7 @@ struct ZoneFile {
     private func footer() -> ZoneRule? {
         guard position < bytes.count, bytes[position] == UInt8(ascii: "\n") else { return nil }
         let text = bytes[(position + 1)...].prefix { $0 != UInt8(ascii: "\n") }
-        return ZoneRule(String(decoding: text, as: UTF8.self))
+        return ZoneRule(String(wire: text))
     }
 
     /// The next number, the highest byte first, with its sign.

@@ -1,4 +1,5 @@
 import Lifecycle
+import WireText
 
 /// An app as its tables say it, before names are looked up and instances made.
 struct AppDraft {
@@ -218,7 +219,7 @@ extension String {
                 result.append(rest.removeFirst())
             }
         }
-        return String(decoding: result, as: UTF8.self)
+        return String(wire: result)
     }
 }
 

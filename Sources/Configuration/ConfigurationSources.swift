@@ -1,3 +1,5 @@
+import WireText
+
 /// The texts that a configuration was read from: enough to read the same configuration again without the disk.
 ///
 /// Files of `environment_file` are no part of it: they are read at each launch.
@@ -78,15 +80,15 @@ extension ConfigurationSources {
         var files: [File] = []
         for _ in 0..<count {
             guard let path = reader.text(), let text = reader.text() else { return nil }
-            files.append(File(path: String(decoding: path, as: UTF8.self), text: Array(text)))
+            files.append(File(path: String(wire: path), text: Array(text)))
         }
         var directories: [String: String] = [:]
         for _ in 0..<(reader.number(as: UInt32.self) ?? 0) {
             guard let key = reader.text(), let path = reader.text() else { return nil }
-            directories[String(decoding: key, as: UTF8.self)] = String(decoding: path, as: UTF8.self)
+            directories[String(wire: key)] = String(wire: path)
         }
         guard reader.rest.isEmpty else { return nil }
-        self.init(workingDirectory: String(decoding: workingDirectory, as: UTF8.self), files: files)
+        self.init(workingDirectory: String(wire: workingDirectory), files: files)
         self.directories = directories
     }
 

@@ -1,4 +1,5 @@
 import CTOML
+import WireText
 
 /// Where something stands in a file; from 1.
 struct Position: Sendable, Hashable {
@@ -116,6 +117,6 @@ enum Document {
 
     private static func text(_ start: UnsafePointer<CChar>?, _ length: Int) -> String {
         guard let start else { return "" }
-        return String(decoding: UnsafeRawBufferPointer(start: start, count: length), as: UTF8.self)
+        return String(wire: UnsafeRawBufferPointer(start: start, count: length))
     }
 }

@@ -1,3 +1,5 @@
+import WireText
+
 /// What is wrong with a file of variables.
 public struct EnvironmentFileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// `file:line: sentence`.
@@ -76,7 +78,7 @@ public enum EnvironmentFile {
                 let name = try name()
                 let value = try value()
                 guard !value.contains(0) else { throw failure("a value must not contain NUL", line: start) }
-                variables.append((name, String(decoding: value, as: UTF8.self)))
+                variables.append((name, String(wire: value)))
             }
         }
 
@@ -93,11 +95,11 @@ public enum EnvironmentFile {
             let isName = text.allSatisfy { $0.isNameByte && $0 != UInt8(ascii: "-") }
             guard let first = text.first, isName, !(0x30...0x39).contains(first) else {
                 throw failure(
-                    "\(quoted(String(decoding: text, as: UTF8.self))) is no name: use letters, digits and _",
+                    "\(quoted(String(wire: text))) is no name: use letters, digits and _",
                     line: line
                 )
             }
-            return String(decoding: text, as: UTF8.self)
+            return String(wire: text)
         }
 
         private mutating func value() throws(EnvironmentFileError) -> [UInt8] {

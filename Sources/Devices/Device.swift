@@ -1,5 +1,6 @@
 import CSystemd
 import Linux
+import WireText
 
 /// A device as udev knows it.
 public struct Device: Hashable, Sendable {
@@ -22,7 +23,7 @@ public struct Device: Hashable, Sendable {
         func text(_ read: (OpaquePointer, UnsafeMutablePointer<UnsafePointer<CChar>?>) -> Int32) -> String? {
             var value: UnsafePointer<CChar>?
             guard read(device, &value) >= 0, let value else { return nil }
-            return String(cString: value)
+            return String(terminatedWire: value)
         }
         guard let path = text(sd_device_get_syspath), let name = text(sd_device_get_sysname) else { return nil }
         self.path = path
@@ -33,7 +34,7 @@ public struct Device: Hashable, Sendable {
         var links: [String] = []
         var link = sd_device_get_devlink_first(device)
         while let found = link {
-            links.append(String(cString: found))
+            links.append(String(terminatedWire: found))
             link = sd_device_get_devlink_next(device)
         }
         self.links = links.sorted()
@@ -41,7 +42,7 @@ public struct Device: Hashable, Sendable {
         var value: UnsafePointer<CChar>?
         var key = sd_device_get_property_first(device, &value)
         while let found = key {
-            if let value { properties[String(cString: found)] = String(cString: value) }
+            if let value { properties[String(terminatedWire: found)] = String(terminatedWire: value) }
             value = nil
             key = sd_device_get_property_next(device, &value)
         }

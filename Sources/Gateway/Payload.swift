@@ -1,4 +1,5 @@
 public import Varlink
+import WireText
 
 /// What the bytes of a message say.
 public enum Payload {
@@ -41,7 +42,7 @@ public enum Payload {
         }
     }
 
-    private static func text(_ bytes: [UInt8]) -> JSON? { String(validating: bytes, as: UTF8.self).map { .string($0) } }
+    private static func text(_ bytes: [UInt8]) -> JSON? { String(validWire: bytes).map { .string($0) } }
 
     private static func binary(_ bytes: [UInt8]) -> JSON { ["base64": .string(Base64.encode(bytes))] }
 

@@ -1,4 +1,5 @@
 import Linux
+import WireText
 
 /// Passwords and tokens, each in a file of its own, so that the configuration can be read by everybody.
 public struct Secrets: Sendable {
@@ -48,5 +49,5 @@ public struct Secrets: Sendable {
     }
 
     /// The same as text.
-    public func text(_ name: String) throws(Problem) -> String { String(decoding: try read(name), as: UTF8.self) }
+    public func text(_ name: String) throws(Problem) -> String { String(wire: try read(name)) }
 }

@@ -1,5 +1,6 @@
 import CMicrohttpd
 public import Linux
+import WireText
 
 /// What a server serves. All is called on the server's one thread, and must not wait.
 public protocol HTTPService: AnyObject, Sendable {
@@ -47,17 +48,17 @@ public struct HTTPHead {
 
     /// The value of a header.
     public func header(_ name: String) -> String? {
-        MHD_lookup_connection_value(connection, .HEADER_KIND, name).map { String(cString: $0) }
+        MHD_lookup_connection_value(connection, .HEADER_KIND, name).map { String(terminatedWire: $0) }
     }
 
     /// The value of a parameter behind the question mark.
     public func query(_ name: String) -> String? {
-        MHD_lookup_connection_value(connection, .GET_ARGUMENT_KIND, name).map { String(cString: $0) }
+        MHD_lookup_connection_value(connection, .GET_ARGUMENT_KIND, name).map { String(terminatedWire: $0) }
     }
 
     /// The value of a cookie.
     public func cookie(_ name: String) -> String? {
-        MHD_lookup_connection_value(connection, .COOKIE_KIND, name).map { String(cString: $0) }
+        MHD_lookup_connection_value(connection, .COOKIE_KIND, name).map { String(terminatedWire: $0) }
     }
 }
 
@@ -101,7 +102,11 @@ public final class HTTPServer: Sendable {
             { context, connection, url, method, _, data, size, place in
                 guard let context, let connection, let url, let method, let size, let place else { return .NO }
                 let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
-                let head = HTTPHead(connection, method: String(cString: method), path: String(cString: url))
+                let head = HTTPHead(
+                    connection,
+                    method: String(terminatedWire: method),
+                    path: String(terminatedWire: url)
+                )
                 guard let request = place.pointee else { return server.begin(connection, head, place) }
                 let known = Unmanaged<OpenRequest>.fromOpaque(request).takeUnretainedValue()
                 guard size.pointee > 0 else { return known.end(connection, head) }

@@ -1,3 +1,5 @@
+import WireText
+
 /// What an importer may read: the files beside its source, and the variables of its caller. A test puts its own in.
 public struct SourceTree {
     /// The bytes of a file; nil where there is none, or it cannot be read.
@@ -30,7 +32,7 @@ public struct SourceTree {
     func text(_ path: String) -> String? {
         guard var bytes = read(path) else { return nil }
         if bytes.starts(with: [0xef, 0xbb, 0xbf]) { bytes.removeFirst(3) }
-        var text = String(decoding: bytes, as: UTF8.self)
+        var text = String(wire: bytes)
         // The marks of what is expanded late are nobody's text.
         if text.unicodeScalars.contains(where: { (Late.open...Late.close).contains($0) }) {
             text.unicodeScalars.removeAll { (Late.open...Late.close).contains($0) }

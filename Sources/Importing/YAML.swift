@@ -1,4 +1,5 @@
 import CYAML
+import WireText
 
 /// YAML by libyaml, of which every distribution has a maintained package: a C library of a hundred kilobytes instead of
 /// a Swift package with its own copy of it.
@@ -51,14 +52,14 @@ enum YAML {
         private mutating func next() throws(ImportError) -> (event: Event, line: Int) {
             var event = yaml_event_t()
             guard yaml_parser_parse(parser, &event) == 1 else {
-                let problem = parser.pointee.problem.map { String(cString: $0) } ?? "it is no YAML"
+                let problem = parser.pointee.problem.map { String(terminatedWire: $0) } ?? "it is no YAML"
                 let line = parser.pointee.problem_mark.line + 1
                 throw ImportError("line \(line) is no YAML: \(problem)")
             }
             defer { yaml_event_delete(&event) }
             let line = Int(event.start_mark.line) + 1
             func text(_ start: UnsafeMutablePointer<yaml_char_t>?) -> String? {
-                start.map { String(cString: UnsafePointer<UInt8>($0)) }
+                start.map { String(terminatedWire: UnsafePointer<UInt8>($0)) }
             }
             switch event.type {
             case YAML_ALIAS_EVENT: return (.alias(text(event.data.alias.anchor) ?? ""), line)
@@ -67,7 +68,7 @@ enum YAML {
                 let bytes = UnsafeBufferPointer(start: scalar.value, count: scalar.length)
                 let isPlain = scalar.style == YAML_PLAIN_SCALAR_STYLE && scalar.tag == nil
                 return (
-                    .scalar(String(decoding: bytes, as: UTF8.self), isPlain: isPlain, anchor: text(scalar.anchor)), line
+                    .scalar(String(wire: bytes), isPlain: isPlain, anchor: text(scalar.anchor)), line
                 )
             case YAML_SEQUENCE_START_EVENT: return (.list(anchor: text(event.data.sequence_start.anchor)), line)
             case YAML_MAPPING_START_EVENT: return (.map(anchor: text(event.data.mapping_start.anchor)), line)

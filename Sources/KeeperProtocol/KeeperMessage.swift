@@ -1,4 +1,5 @@
 import CKeeperProtocol
+import WireText
 
 /// A message from the keeper to torpord.
 public enum KeeperMessage: Sendable {
@@ -153,7 +154,7 @@ public enum KeeperMessage: Sendable {
     }
 
     private static func names(_ bytes: Slice<UnsafeRawBufferPointer>) -> [String] {
-        bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+        bytes.split(separator: 0).map { String(wire: $0) }
     }
 }
 
@@ -181,7 +182,7 @@ extension KeeperMessage.HeldPart {
         for _ in 0..<head.count {
             guard rest.count > 2, let end = rest.dropFirst(2).firstIndex(of: 0) else { return nil }
             let count = UnsafeRawBufferPointer(rebasing: rest).loadUnaligned(as: UInt16.self)
-            let name = String(decoding: rest[(rest.startIndex + 2)..<end], as: UTF8.self)
+            let name = String(wire: rest[(rest.startIndex + 2)..<end])
             names.append(Name(name: name, count: Int(count)))
             rest = rest[(end + 1)...]
         }
@@ -235,5 +236,5 @@ extension KeeperMessage.OrphanWire {
 
 /// The text in an array of C characters, up to its NUL or its end.
 private func text<Characters: BitwiseCopyable>(_ characters: Characters) -> String {
-    withUnsafeBytes(of: characters) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+    withUnsafeBytes(of: characters) { String(wire: $0.prefix { $0 != 0 }) }
 }

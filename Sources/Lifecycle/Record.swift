@@ -1,3 +1,5 @@
+import WireText
+
 /// Writes the fields of a record, little endian, into memory that somebody else owns.
 ///
 /// Records are append-only: a field never changes its place or meaning, new ones come at the end. So an older reader
@@ -98,7 +100,7 @@ public struct RecordReader {
             return ""
         }
         defer { position += length }
-        return String(decoding: memory[position..<(position + length)], as: UTF8.self)
+        return String(wire: memory[position..<(position + length)])
     }
 
     /// A time.

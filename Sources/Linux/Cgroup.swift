@@ -1,4 +1,5 @@
 import CLinux
+import WireText
 
 /// Control groups, version 2, by absolute path.
 public enum Cgroup {
@@ -208,7 +209,7 @@ public enum Cgroup {
                 guard line.starts(with: key.utf8), line.dropFirst(key.utf8.count).first == UInt8(ascii: " ") else {
                     continue
                 }
-                return UInt64(String(decoding: line.dropFirst(key.utf8.count + 1), as: UTF8.self))
+                return UInt64(String(wire: line.dropFirst(key.utf8.count + 1)))
             }
             return nil
         }

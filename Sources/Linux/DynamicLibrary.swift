@@ -1,4 +1,5 @@
 import Glibc
+import WireText
 
 /// A shared library that was opened in this process. It is never closed: code that was once mapped may have left
 /// threads, handlers and type metadata behind (dlclose(3)).
@@ -16,7 +17,7 @@ public struct DynamicLibrary: @unchecked Sendable {
     /// its constructors.
     public init(path: String) throws(Failure) {
         guard let handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) else {
-            throw Failure(description: dlerror().map { String(cString: $0) } ?? "\(path) cannot be opened")
+            throw Failure(description: dlerror().map { String(terminatedWire: $0) } ?? "\(path) cannot be opened")
         }
         self.handle = handle
     }

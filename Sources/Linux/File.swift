@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import WireText
 
 /// What stat(2) says about a file.
 public struct FileStatus: Hashable, Sendable {
@@ -130,7 +131,7 @@ public enum File {
 
     /// The whole content as text; bytes that are not UTF-8 become U+FFFD.
     public static func readString(_ path: String, limit: Int = 1 << 20) throws(Errno) -> String {
-        String(decoding: try read(path, limit: limit), as: UTF8.self)
+        String(wire: try read(path, limit: limit))
     }
 
     /// Writes the whole content, making or emptying the file.
@@ -202,7 +203,7 @@ public enum File {
         let parts = path.utf8.reversed().drop { $0 == UInt8(ascii: "/") }.drop { $0 != UInt8(ascii: "/") }
         let rest = parts.drop { $0 == UInt8(ascii: "/") }
         if rest.isEmpty { return parts.isEmpty ? nil : "/" }
-        return String(decoding: Array(rest.reversed()), as: UTF8.self)
+        return String(wire: Array(rest.reversed()))
     }
 
     /// Removes a file (not a directory).
@@ -269,14 +270,14 @@ public enum File {
     public static func readLink(_ path: String) throws(Errno) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = try call { readlink(path, &buffer, buffer.count) }
-        return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return String(wire: buffer[..<count].map { UInt8(bitPattern: $0) })
     }
 
     /// The absolute path without links, `.` and `..`.
     public static func realPath(_ path: String) throws(Errno) -> String {
         guard let resolved = realpath(path, nil) else { throw Errno(rawValue: errno) }
         defer { free(resolved) }
-        return String(cString: resolved)
+        return String(terminatedWire: resolved)
     }
 
     /// The names in a directory without `.` and `..`, in no order.
@@ -286,7 +287,7 @@ public enum File {
         var names: [String] = []
         while let entry = readdir(directory) {
             let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(terminatedWire: $0) }
             }
             if name != ".", name != ".." { names.append(name) }
         }
@@ -311,6 +312,11 @@ public enum File {
         let node = try open(path, [.path, .noFollow])
         guard try status(descriptor: node.raw).kind != .link else { throw .tooManySymbolicLinkLevels }
         _ = try node.withRaw { raw throws(Errno) in try call { chmod("/proc/self/fd/\(raw)", mode_t(mode)) } }
+    }
+
+    /// Sets the permission bits of what is open.
+    public static func setMode(descriptor: Int32, _ mode: UInt32) throws(Errno) {
+        try call { fchmod(descriptor, mode_t(mode)) }
     }
 
     /// Sets owner and group without following a symbolic link; nil leaves one as it is.

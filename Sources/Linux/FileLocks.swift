@@ -1,4 +1,5 @@
 import Glibc
+import WireText
 
 /// A lock on a file, or a request for one, as the kernel describes it in `/proc/locks` and `/proc/PID/fdinfo`
 /// (proc_locks(5), proc_pid_fdinfo(5)).
@@ -77,7 +78,7 @@ public struct FileLock: Hashable, Sendable {
     /// of locks that no program takes.
     init?(words: ArraySlice<Slice<UnsafeRawBufferPointer>>) {
         guard words.count >= 7 else { return nil }
-        let words = Array(words.prefix(7)).map { String(decoding: $0, as: UTF8.self) }
+        let words = Array(words.prefix(7)).map { String(wire: $0) }
         switch words[0] {
         case "FLOCK": kind = .flock
         case "POSIX": kind = .posix
@@ -115,7 +116,7 @@ struct LockLine {
     init?(_ bytes: Slice<UnsafeRawBufferPointer>) {
         var words = bytes.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }[...]
         guard let first = words.popFirst(), first.last == UInt8(ascii: ":"),
-            let number = Int(String(decoding: first.dropLast(), as: UTF8.self))
+            let number = Int(String(wire: first.dropLast()))
         else { return nil }
         waits = words.first?.elementsEqual("->".utf8) ?? false
         if waits { words.removeFirst() }

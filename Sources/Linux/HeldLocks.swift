@@ -1,4 +1,5 @@
 import Glibc
+import WireText
 
 /// A file lock that a process has.
 public struct HeldLock: Hashable, Sendable {
@@ -131,7 +132,7 @@ public final class HeldLockReading {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: 4096) { buffer in
             let count = readlinkat(folder, name, buffer.baseAddress!, buffer.count)
             guard count > 0 else { return nil }
-            return buffer.prefix(count).withMemoryRebound(to: UInt8.self) { String(decoding: $0, as: UTF8.self) }
+            return buffer.prefix(count).withMemoryRebound(to: UInt8.self) { String(wire: $0) }
         }
     }
 

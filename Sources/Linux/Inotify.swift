@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import WireText
 
 /// News of files and directories (inotify(7)).
 public final class Inotify {
@@ -95,7 +96,7 @@ public final class Inotify {
                 at += head
                 guard at + length <= buffer.count else { break }
                 let name = buffer[at..<(at + length)].prefix { $0 != 0 }
-                let text = name.isEmpty ? nil : String(decoding: name, as: UTF8.self)
+                let text = name.isEmpty ? nil : String(wire: name)
                 news.append(News(watch: watch, events: Events(rawValue: mask), name: text))
                 at += length
             }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import WireText
 
 extension UnsafeRawBufferPointer {
     /// The distance to the first newline, or nil.
@@ -21,7 +22,7 @@ func unescaped(_ text: Substring) -> String {
     var rest = Array(text.utf8)[...]
     while let byte = rest.popFirst() {
         if byte == UInt8(ascii: "\\"), rest.count >= 3,
-            let value = UInt8(String(decoding: rest.prefix(3), as: UTF8.self), radix: 8)
+            let value = UInt8(String(wire: rest.prefix(3)), radix: 8)
         {
             bytes.append(value)
             rest = rest.dropFirst(3)
@@ -29,5 +30,5 @@ func unescaped(_ text: Substring) -> String {
             bytes.append(byte)
         }
     }
-    return String(decoding: bytes, as: UTF8.self)
+    return String(wire: bytes)
 }

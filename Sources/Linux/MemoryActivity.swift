@@ -1,3 +1,5 @@
+import WireText
+
 /// What the kernel has done so far for want of memory, from `/proc/vmstat`: counters since the machine was started, of
 /// which differences tell something. What a kernel does not count is 0.
 public struct MemoryActivity: Hashable, Sendable {
@@ -35,10 +37,10 @@ public struct MemoryActivity: Hashable, Sendable {
         for line in text.split(separator: UInt8(ascii: "\n")) {
             // pgscan_kswapd 8190423
             guard let blank = line.firstIndex(of: UInt8(ascii: " ")),
-                let count = UInt64(String(decoding: line[line.index(after: blank)...], as: UTF8.self))
+                let count = UInt64(String(wire: line[line.index(after: blank)...]))
             else { continue }
             isOne = true
-            take(count, String(decoding: line[..<blank], as: UTF8.self))
+            take(count, String(wire: line[..<blank]))
         }
         if !isOne { return nil }
     }

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import WireText
 
 extension File {
     /// Opens what has that name in an open directory, close-on-exec.
@@ -13,7 +14,7 @@ extension File {
     public static func readLink(descriptor: Int32) throws(Errno) -> String {
         var buffer = [CChar](repeating: 0, count: 4096)
         let count = try call { readlinkat(descriptor, "", &buffer, buffer.count) }
-        return String(decoding: buffer[..<count].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return String(wire: buffer[..<count].map { UInt8(bitPattern: $0) })
     }
 
     /// The absolute path without links, `.` and `..`, as far as the kernel has it in memory: nothing waits for a disk or a

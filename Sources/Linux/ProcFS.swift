@@ -1,4 +1,5 @@
 import Glibc
+import WireText
 
 /// One line of `/proc/PID/stat`, as far as it is used.
 public struct ProcessStat: Hashable, Sendable {
@@ -66,7 +67,7 @@ public struct ProcessStat: Hashable, Sendable {
             }
             field += 1
         }
-        guard field > 24, let pid = Int32(String(decoding: bytes[..<open].dropLast(), as: UTF8.self)) else {
+        guard field > 24, let pid = Int32(String(wire: bytes[..<open].dropLast())) else {
             return nil
         }
         self.pid = pid
@@ -80,7 +81,7 @@ public struct ProcessStat: Hashable, Sendable {
         threads = Int32(truncatingIfNeeded: numbers.7)
         startTime = numbers.8
         residentPages = numbers.9
-        comm = String(decoding: bytes[(open + 1)..<close], as: UTF8.self)
+        comm = String(wire: bytes[(open + 1)..<close])
     }
 }
 
@@ -173,7 +174,7 @@ public enum ProcFS {
             omittingEmptySubsequences: false
         )
         if parts.last?.isEmpty == true { parts.removeLast() }
-        return parts.map { String(decoding: $0, as: UTF8.self) }
+        return parts.map { String(wire: $0) }
     }
 
     /// The program, as a path; ` (deleted)` behind it when it is not there any more. EACCES for others' processes.
@@ -184,7 +185,7 @@ public enum ProcFS {
         let prefix = Array((name + "=").utf8)
         for entry in try File.read("/proc/\(pid)/environ", limit: 1 << 22).split(separator: 0)
         where entry.starts(with: prefix) {
-            return String(decoding: entry.dropFirst(prefix.count), as: UTF8.self)
+            return String(wire: entry.dropFirst(prefix.count))
         }
         return nil
     }
@@ -200,6 +201,13 @@ public enum ProcFS {
             return String(rest)
         }
         return nil
+    }
+
+    /// Whose process it is: its real user.
+    public static func realUser(_ pid: Int32) throws(Errno) -> UInt32 {
+        let field = try statusField(pid, "Uid")?.split(separator: "\t").first
+        guard let uid = field.flatMap({ UInt32($0) }) else { throw .noSuchProcess }
+        return uid
     }
 
     /// Who traces the process (a debugger); 0 when nobody.

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import WireText
 
 /// This process: its numbers, environment, limits.
 public enum ThisProcess {
@@ -17,14 +18,14 @@ public enum ThisProcess {
     public static var parent: Int32 { getppid() }
 
     /// A variable of the environment.
-    public static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+    public static func environment(_ name: String) -> String? { getenv(name).map { String(terminatedWire: $0) } }
 
     /// The whole environment as `K=V`.
     public static var environment: [String] {
         var result: [String] = []
         var entry = environ
         while let text = entry.pointee {
-            result.append(String(cString: text))
+            result.append(String(terminatedWire: text))
             entry += 1
         }
         return result
@@ -49,7 +50,7 @@ public enum ThisProcess {
     public static var directory: String {
         guard let path = getcwd(nil, 0) else { return "/" }
         defer { free(path) }
-        return String(cString: path)
+        return String(terminatedWire: path)
     }
 
     /// The path of the running program.

@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import WireText
 
 /// What a socket is, and where.
 public struct SocketFacts: Sendable, Hashable {
@@ -38,7 +39,7 @@ public struct SocketFacts: Sendable, Hashable {
     }
 
     private static func text(_ bytes: UnsafeRawBufferPointer) -> String {
-        String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+        String(wire: bytes.prefix { $0 != 0 })
     }
 }
 

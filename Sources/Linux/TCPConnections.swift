@@ -1,5 +1,6 @@
 import CLinux
 import Glibc
+import WireText
 
 /// A TCP connection that is open both ways.
 public struct TCPConnection: Hashable, Sendable {
@@ -38,7 +39,7 @@ public enum TCPConnections {
                 //  0: 0100007F:1F90 0100007F:A3D2 01 00000000:00000000 00:00000000 00000000  1000  0 4242 1 …
                 let words = line.split(separator: UInt8(ascii: " "), maxSplits: 10)
                 guard words.count >= 10, words[3].elementsEqual(isEstablished),
-                    let inode = UInt32(String(decoding: words[9], as: UTF8.self))
+                    let inode = UInt32(String(wire: words[9]))
                 else { continue }
                 connections.append(TCPConnection(inode: inode, lastTraffic: nil))
             }

@@ -1,3 +1,5 @@
+import WireText
+
 /// RFC 3339 time in UTC with milliseconds, as each line of a log begins: `2026-01-31T12:00:00.123Z`.
 public enum TimeStamp {
     /// The bytes of a stamp, without the space behind it.
@@ -32,7 +34,7 @@ public enum TimeStamp {
 
     /// The stamp as text.
     public static func string(microseconds: Int64) -> String {
-        String(decoding: format(microseconds: microseconds), as: UTF8.self)
+        String(wire: format(microseconds: microseconds))
     }
 
     /// Microseconds since 1970 of a stamp at the beginning of `bytes`, or nil if none is there.

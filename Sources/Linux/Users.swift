@@ -1,4 +1,5 @@
 import Glibc
+import WireText
 
 /// One entry of the user database.
 public struct User: Hashable, Sendable {
@@ -105,6 +106,6 @@ public enum Users {
     }
 
     private static func text(_ pointer: UnsafeMutablePointer<CChar>?) -> String {
-        pointer.map { String(cString: $0) } ?? ""
+        pointer.map { String(terminatedWire: $0) } ?? ""
     }
 }

@@ -1,3 +1,5 @@
+import WireText
+
 /// The parser of `sd_notify(3)` datagrams: `KEY=value` lines between newlines.
 struct NotifyReader {
     private(set) var fields: [NotifyField] = []
@@ -139,15 +141,15 @@ struct NotifyReader {
         guard value.utf8.count > NotifyMessage.maximumText else { return value }
         warn("\(key.prefix(64)) is longer than \(NotifyMessage.maximumText) bytes: cut")
         // Decoding repairs a character that was cut in two.
-        return String(decoding: value.utf8.prefix(NotifyMessage.maximumText), as: UTF8.self)
+        return String(wire: value.utf8.prefix(NotifyMessage.maximumText))
     }
 
     private func text(_ bytes: ArraySlice<UInt8>) -> String? {
-        String(validating: bytes, as: UTF8.self)
+        String(validWire: bytes)
     }
 
     private func quote(_ line: ArraySlice<UInt8>) -> String {
-        "'" + shown(String(decoding: line.prefix(NotifyReader.quoted), as: UTF8.self)) + "'"
+        "'" + shown(String(wire: line.prefix(NotifyReader.quoted))) + "'"
     }
 
     /// Control characters must not reach a terminal by way of a warning.

@@ -1,4 +1,5 @@
 import Linux
+import WireText
 
 /// A line of a log.
 public struct StampedLine: Hashable, Sendable {
@@ -11,7 +12,7 @@ public struct StampedLine: Hashable, Sendable {
         let time = TimeStamp.parse(bytes)
         let rest = bytes.dropFirst(time == nil ? 0 : TimeStamp.length)
         self.time = time
-        text = String(decoding: time != nil && rest.first == 0x20 ? rest.dropFirst() : rest, as: UTF8.self)
+        text = String(wire: time != nil && rest.first == 0x20 ? rest.dropFirst() : rest)
     }
 
     /// The line as it stands in the file.

@@ -1,4 +1,5 @@
 public import Linux
+import WireText
 
 /// The file through which output passes on its way from a FIFO into a log, with a journal of that step.
 ///
@@ -229,7 +230,7 @@ public final class OutputBatch {
         return Header(
             isAppending: phase == Phase.appending,
             begin: begin,
-            path: String(decoding: bytes[Offset.path..<(Offset.path + pathLength)], as: UTF8.self),
+            path: String(wire: bytes[Offset.path..<(Offset.path + pathLength)]),
             device: bytes.load(fromByteOffset: Offset.device, as: UInt64.self),
             inode: bytes.load(fromByteOffset: Offset.inode, as: UInt64.self),
             length: bytes.load(fromByteOffset: Offset.length, as: UInt64.self),

@@ -1,5 +1,6 @@
 public import EventLoop
 public import Linux
+import WireText
 
 /// Watches places in the file system for the loop, which is woken by nothing else than what happens there.
 ///
@@ -242,7 +243,7 @@ public final class PathWatcher {
 
     private static func parse(_ bytes: [UInt8]) -> [String: [String: Found]] {
         let fields = bytes.split(separator: 0, omittingEmptySubsequences: false).map {
-            String(decoding: $0, as: UTF8.self)
+            String(wire: $0)
         }
         var memory: [String: [String: Found]] = [:]
         for start in stride(from: 0, to: max(0, fields.count - 2), by: 3) {

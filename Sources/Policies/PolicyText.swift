@@ -1,14 +1,16 @@
+import WireText
+
 /// Text that a policy wrote, made fit for logs and terminals.
 public enum PolicyText {
     /// The text as valid UTF-8 in one line of at most `limit` bytes. What would move a terminal's cursor, break the line
     /// or turn its direction is replaced: white space by a space, everything else by U+FFFD.
     public static func clean(_ bytes: UnsafeRawBufferPointer, limit: Int) -> String {
         if bytes.count <= limit, bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) {
-            return String(decoding: bytes, as: UTF8.self)
+            return String(wire: bytes)
         }
         var text = String.UnicodeScalarView()
         var size = 0
-        for scalar in String(decoding: bytes.prefix(limit), as: UTF8.self).unicodeScalars {
+        for scalar in String(wire: bytes.prefix(limit)).unicodeScalars {
             let fit = replacement(for: scalar)
             size += UTF8.width(fit)
             if size > limit { break }

@@ -1,6 +1,7 @@
 import CPolicyWire
 public import Linux
 public import TorporPolicyABI
+import WireText
 
 /// What policies see: a record an app, and one of the machine, in memory that hosts map too, for reading only.
 ///
@@ -126,7 +127,7 @@ public final class PolicyView {
     /// The name of the app in a place, empty where there is none.
     public func name(_ place: Int) -> String {
         guard isPresent(place) else { return "" }
-        return String(cString: strings + Int(apps[place].name))
+        return String(terminatedWire: strings + Int(apps[place].name))
     }
 
     /// Its tags.
@@ -135,7 +136,7 @@ public final class PolicyView {
         var tags: [String] = []
         var text = strings + Int(apps[place].tags)
         for _ in 0..<apps[place].tag_count {
-            let tag = String(cString: text)
+            let tag = String(terminatedWire: text)
             tags.append(tag)
             text += tag.utf8.count + 1
         }

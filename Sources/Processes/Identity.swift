@@ -1,4 +1,5 @@
 public import Linux
+import WireText
 
 /// One process of this boot: a number alone is given to another process one day, number and start time are not.
 public struct Identity: Hashable, Sendable {
@@ -62,7 +63,7 @@ public struct AppTag: Hashable, Sendable {
         var incarnation: UInt32?
         var itsManager: String?
         for entry in bytes.split(separator: 0) where entry.starts(with: Self.prefix) {
-            let text = String(decoding: entry, as: UTF8.self)
+            let text = String(wire: entry)
             if text.hasPrefix("TORPOR_APP=") { app = String(text.dropFirst(11)) }
             if text.hasPrefix("TORPOR_INCARNATION=") { incarnation = UInt32(text.dropFirst(19)) }
             if text.hasPrefix(Self.helperVariable + "=") { isHelper = true }

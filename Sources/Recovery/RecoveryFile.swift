@@ -1,4 +1,5 @@
 public import Linux
+import WireText
 
 /// What a torpord leaves to the one that comes after it: a record for each app, in a mapped file of the runtime
 /// directory, written in place.
@@ -204,7 +205,7 @@ public final class RecoveryFile {
             guard !name.isEmpty else { return nil }
             return Entry(
                 slot: slot,
-                name: String(decoding: name, as: UTF8.self),
+                name: String(wire: name),
                 undone: mapping.bytes.load(
                     fromByteOffset: slot == slotUnderWay ? Self.underWayOffset + 4 : start + 68,
                     as: UInt32.self

@@ -1,5 +1,6 @@
 import CSystemd
 import Linux
+import WireText
 
 /// Why systemd could not be asked, or said no, in half a sentence.
 public struct ServiceManagerError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -64,7 +65,7 @@ final class ManagerConnection {
         try Self.check(result, name, error)
         guard let value else { return "" }
         defer { Memory.free(value) }
-        return String(cString: value)
+        return String(terminatedWire: value)
     }
 
     /// A property that is a number of 32 bits.
@@ -108,7 +109,7 @@ final class ManagerConnection {
         try Self.check(sd_bus_message_enter_container(reply, Self.structure, "uo"), "Job")
         try Self.check(sd_bus_message_read_basic(reply, CChar(UInt8(ascii: "u")), &number), "Job")
         try Self.check(sd_bus_message_read_basic(reply, CChar(UInt8(ascii: "o")), &job), "Job")
-        return number == 0 ? nil : job.map { String(cString: $0) }
+        return number == 0 ? nil : job.map { String(terminatedWire: $0) }
     }
 
     /// Has a unit made that lives as long as it has processes (`StartTransientUnit`). The answer says that it was asked
@@ -152,7 +153,7 @@ final class ManagerConnection {
         try check(sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit, &path), unit)
         guard let path else { throw ServiceManagerError("\(unit): out of memory") }
         defer { Memory.free(path) }
-        return String(cString: path)
+        return String(terminatedWire: path)
     }
 
     // MARK: Parts
@@ -175,7 +176,7 @@ final class ManagerConnection {
         _ error: sd_bus_error = sd_bus_error()
     ) throws(ServiceManagerError) {
         guard result < 0 else { return }
-        let said = error.message.map { String(cString: $0) }
+        let said = error.message.map { String(terminatedWire: $0) }
         throw ServiceManagerError("\(what): \(said ?? Errno(rawValue: -result).description)")
     }
 

@@ -1,5 +1,6 @@
 import CSystemd
 import Linux
+import WireText
 
 /// systemd above this process, for what a service asks of it: what it is being stopped for, and a scope in which processes
 /// live that are to outlive the service.
@@ -34,7 +35,7 @@ public struct ServiceManager: Hashable, Sendable {
         var found: UnsafeMutablePointer<CChar>?
         guard find(0, &found) >= 0, let found else { return nil }
         defer { Memory.free(found) }
-        return String(cString: found)
+        return String(terminatedWire: found)
     }
 
     /// What systemd is about to do with the unit: `start`, `stop`, `restart` and so on; nil for nothing. Of a unit that is

@@ -1,5 +1,6 @@
 import CSQLite
 import Linux
+import WireText
 
 /// What SQLite refused, and why.
 struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -43,7 +44,7 @@ struct DatabaseError: Error, Hashable, Sendable, CustomStringConvertible {
             case SQLITE_IOERR: .input
             default: .other
             }
-        var text = database.flatMap { sqlite3_errmsg($0) }.map { String(cString: $0) } ?? "error \(code)"
+        var text = database.flatMap { sqlite3_errmsg($0) }.map { String(terminatedWire: $0) } ?? "error \(code)"
         let system = database.map { sqlite3_system_errno($0) } ?? 0
         if system != 0, [.refused, .input, .full].contains(kind) { text += " (\(Errno(rawValue: system)))" }
         description = text
@@ -200,6 +201,6 @@ final class Statement {
     func text(_ column: Int32) -> String? {
         guard let start = sqlite3_column_text(raw, column) else { return nil }
         let count = Int(sqlite3_column_bytes(raw, column))
-        return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+        return String(wire: UnsafeBufferPointer(start: start, count: count))
     }
 }

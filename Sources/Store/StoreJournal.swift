@@ -1,4 +1,5 @@
 public import Linux
+import WireText
 
 /// The events, reports, mail and schedules that are not in the database yet, and the apps that are not out of it yet, in a
 /// mapped file: a torpord that is killed loses nothing of what it has seen. The next one takes them from here.
@@ -288,7 +289,7 @@ public final class StoreJournal {
                 return nil
             }
             defer { place += Int(count) }
-            return String(decoding: fields[place..<(place + Int(count))], as: UTF8.self)
+            return String(wire: fields[place..<(place + Int(count))])
         }
     }
 }

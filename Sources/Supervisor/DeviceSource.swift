@@ -6,6 +6,7 @@ import Linux
 import Mailbox
 import Processes
 import Varlink
+import WireText
 
 /// Devices that wake apps: when they come, go or change, as udev says, and when one has data for an app that sleeps.
 ///
@@ -56,7 +57,7 @@ final class DeviceSource: EventSource {
             if let node = HeldName.node(of: name) { inherited[node] = supervisor.inheritance.take(name).first }
         }
         guard let bytes = kept.bytes else { return }
-        let fields = bytes.split(separator: 0).map { String(decoding: $0, as: UTF8.self) }
+        let fields = bytes.split(separator: 0).map { String(wire: $0) }
         var all: [String: Set<String>] = [:]
         for index in stride(from: 0, to: fields.count - 1, by: 2) {
             all[fields[index], default: []].insert(fields[index + 1])

@@ -5,6 +5,7 @@ import Mailbox
 import Processes
 import Store
 import Varlink
+import WireText
 
 /// What waits to be told to apps, and that they are told it: in the order of arrival, before anything else when they wake.
 ///
@@ -285,7 +286,7 @@ extension StoredMail {
             app: app,
             topic: mail.draft.topic,
             message: mail.draft.message,
-            payload: String(decoding: mail.draft.payload.serialised(), as: UTF8.self),
+            payload: String(wire: mail.draft.payload.serialised()),
             coalescing: mail.draft.coalescing.rawValue,
             sender: mail.draft.sender,
             at: mail.firstAt

@@ -1,5 +1,6 @@
 import Linux
 import PolicyHost
+import WireText
 
 /// Which policy in torpord's own process is being asked, in a file of the runtime directory: a torpord that dies meanwhile
 /// died of it. The next one counts, and leaves out a policy of which several have died.
@@ -68,7 +69,7 @@ final class PolicyMarks {
     }
 
     private func name(at offset: Int) -> String {
-        String(decoding: mapping.bytes[offset..<offset + Self.nameBytes].prefix { $0 != 0 }, as: UTF8.self)
+        String(wire: mapping.bytes[offset..<offset + Self.nameBytes].prefix { $0 != 0 })
     }
 
     private func write(_ name: String, at offset: Int) {

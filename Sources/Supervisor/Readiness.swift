@@ -4,6 +4,7 @@ import Lifecycle
 import Linux
 import Processes
 import SystemPackage
+import WireText
 
 /// Tries again and again whether an app is ready, and says so to the core; it ends with its last reference.
 final class ReadinessProbe {
@@ -112,7 +113,7 @@ final class ReadinessProbe {
         answer += bytes
         // "HTTP/1.1 200": twelve bytes tell.
         guard answer.count >= 12 else { return }
-        let line = String(decoding: answer.prefix(12), as: UTF8.self)
+        let line = String(wire: answer.prefix(12))
         guard line.hasPrefix("HTTP/1."), let status = Int(line.suffix(3)) else { return failed() }
         (200..<400).contains(status) ? succeeded() : failed()
     }

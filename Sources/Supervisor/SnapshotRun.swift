@@ -3,6 +3,7 @@ import EventLoop
 import Lifecycle
 import Linux
 import Processes
+import WireText
 
 /// Has a snapshot made as the configuration says: by a command, or a request to a server, whose answer it gathers. It ends
 /// with its last reference, and what it has started with it.
@@ -219,7 +220,7 @@ final class SnapshotRun {
         body = (scanned...last).first { bytes[$0..<($0 + mark.count)].elementsEqual(mark) }.map { $0 + mark.count }
         scanned = last + 1
         guard let body else { return }
-        let head = String(decoding: bytes[..<body], as: UTF8.self).lowercased().split(whereSeparator: \.isNewline)
+        let head = String(wire: bytes[..<body]).lowercased().split(whereSeparator: \.isNewline)
         let said = head.first { $0.hasPrefix("content-length:") }?.dropFirst(15).filter { $0 != " " && $0 != "\t" }
         end = said.flatMap { Int($0) }.flatMap { $0 >= 0 && $0 <= Int.max - body ? $0 + body : nil }
     }
@@ -227,7 +228,7 @@ final class SnapshotRun {
     /// The whole answer is there.
     private func take(_ place: String) {
         guard !isOver else { return }
-        let line = String(decoding: bytes.prefix(12), as: UTF8.self)
+        let line = String(wire: bytes.prefix(12))
         findBody()
         guard line.hasPrefix("HTTP/1."), let status = Int(line.suffix(3)), let body else {
             return fail("\(place) gives no answer of HTTP")

@@ -2,6 +2,7 @@ import EventLoop
 import Lifecycle
 import Linux
 import Processes
+import WireText
 
 /// Has `eu-stack` (elfutils) look where the threads of a program stand, where it is installed: in the same moment the
 /// app is to be ended, and the signal for that waits until the tool is through, some ten milliseconds. It runs as the
@@ -93,7 +94,7 @@ final class StackLook {
     private func finish() {
         guard !isOver else { return }
         stop()
-        stacks = Self.parse(String(decoding: bytes, as: UTF8.self))
+        stacks = Self.parse(String(wire: bytes))
         bytes = []
         if let supervisor, let app { supervisor.lookIsOver(self, app) }
     }

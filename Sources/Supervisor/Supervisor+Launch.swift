@@ -8,6 +8,7 @@ import Processes
 import SystemPackage
 import Varlink
 import VarlinkServer
+import WireText
 
 /// Launching: everything that an incarnation needs is made ready, then the keeper is asked.
 extension Supervisor {
@@ -245,7 +246,7 @@ extension Supervisor {
             url: app.url,
             restoredState: archiveToRestore(app, order)?.path
         )
-        variables["TORPOR_LAUNCH_OPTIONS"] = String(decoding: options.serialised(), as: UTF8.self)
+        variables["TORPOR_LAUNCH_OPTIONS"] = String(wire: options.serialised())
         variables["TORPOR_APP_SOCKET"] = app.server?.path
         variables["TORPOR_STATE_DIRECTORY"] = stateDirectory(of: app)
         return LaunchEnvironment.inherited.entries(adding: variables)

@@ -7,6 +7,7 @@ import Store
 import TorporAPI
 import Varlink
 import VarlinkServer
+import WireText
 
 /// Why something that was posted is not taken.
 enum PostRefusal: Error {
@@ -192,7 +193,7 @@ extension Supervisor {
         var topics = app.subscriptions ?? [:]
         topics[request.topic] = rule
         app.subscriptions = topics
-        let text = String(decoding: rule.json.serialised(), as: UTF8.self)
+        let text = String(wire: rule.json.serialised())
         store.save(StoredSubscription(app: app.name, topic: request.topic, rule: text))
     }
 

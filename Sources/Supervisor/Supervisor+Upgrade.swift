@@ -5,6 +5,7 @@ import Recovery
 import SystemPackage
 import TorporAPI
 import VarlinkServer
+import WireText
 
 /// The programs on disk take charge in place of this torpord, and of the keeper if its program changed too.
 ///
@@ -117,7 +118,7 @@ extension Supervisor {
             self.helpers[process.pid] = { status in
                 timer?.cancel()
                 let bytes = ((try? Descriptor.read(output.read.raw, maximum: 4096)) ?? nil) ?? []
-                let said = String(decoding: bytes, as: UTF8.self).split(separator: "\n").joined(separator: "; ")
+                let said = String(wire: bytes).split(separator: "\n").joined(separator: "; ")
                 switch status {
                 case .exited(0): completion(nil)
                 case .exited(let code): completion(said.isEmpty ? "\(program) ended with exit status \(code)" : said)

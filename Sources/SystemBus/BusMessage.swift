@@ -1,5 +1,6 @@
 import CSystemd
 package import Linux
+import WireText
 
 /// What a method is given.
 package enum BusArgument {
@@ -34,22 +35,22 @@ package struct BusMessage {
     init(_ message: OpaquePointer) { self.message = message }
 
     /// The unique name of whoever sent it, which the bus vouches for.
-    package var sender: String? { sd_bus_message_get_sender(message).map { String(cString: $0) } }
+    package var sender: String? { sd_bus_message_get_sender(message).map { String(terminatedWire: $0) } }
     /// What a signal is called.
-    package var member: String? { sd_bus_message_get_member(message).map { String(cString: $0) } }
+    package var member: String? { sd_bus_message_get_member(message).map { String(terminatedWire: $0) } }
 
     /// The unique name, or the name, of whoever it is sent to.
-    package var destination: String? { sd_bus_message_get_destination(message).map { String(cString: $0) } }
+    package var destination: String? { sd_bus_message_get_destination(message).map { String(terminatedWire: $0) } }
     /// The object that it is of, or for.
-    package var object: String? { sd_bus_message_get_path(message).map { String(cString: $0) } }
+    package var object: String? { sd_bus_message_get_path(message).map { String(terminatedWire: $0) } }
 
     /// What went wrong, where it is an error.
     package var error: BusError? {
         guard sd_bus_message_is_method_error(message, nil) > 0, let error = sd_bus_message_get_error(message) else {
             return nil
         }
-        let name = error.pointee.name.map { String(cString: $0) }
-        let text = error.pointee.message.map { String(cString: $0) }
+        let name = error.pointee.name.map { String(terminatedWire: $0) }
+        let text = error.pointee.message.map { String(terminatedWire: $0) }
         return BusError(text ?? name ?? "an error without a name", name: name)
     }
 
@@ -64,7 +65,7 @@ package struct BusMessage {
     private func string(_ type: Unicode.Scalar) -> String? {
         var value: UnsafePointer<CChar>?
         guard sd_bus_message_read_basic(message, Self.code(type), &value) > 0 else { return nil }
-        return value.map { String(cString: $0) }
+        return value.map { String(terminatedWire: $0) }
     }
 
     package func boolean() -> Bool? {

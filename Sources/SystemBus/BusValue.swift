@@ -1,4 +1,5 @@
 import CSystemd
+import WireText
 
 /// Any value of the bus, read whole (D-Bus Specification, "Type System").
 package enum BusValue: Sendable, Hashable {
@@ -38,12 +39,12 @@ extension BusMessage {
         var type: CChar = 0
         var contents: UnsafePointer<CChar>?
         guard sd_bus_message_peek_type(message, &type, &contents) > 0 else { return nil }
-        let inside = contents.map { String(cString: $0) } ?? ""
+        let inside = contents.map { String(terminatedWire: $0) } ?? ""
         switch UInt8(bitPattern: type) {
         case UInt8(ascii: "s"), UInt8(ascii: "o"), UInt8(ascii: "g"):
             var text: UnsafePointer<CChar>?
             guard sd_bus_message_read_basic(message, type, &text) > 0, let text else { return nil }
-            return .text(String(cString: text))
+            return .text(String(terminatedWire: text))
         case UInt8(ascii: "b"): return number(type, Int32.self).map { .boolean($0 != 0) }
         case UInt8(ascii: "y"): return number(type, UInt8.self).map { .integer(Int64($0)) }
         case UInt8(ascii: "n"): return number(type, Int16.self).map { .integer(Int64($0)) }

@@ -1,4 +1,5 @@
 public import Varlink
+import WireText
 
 /// The picture of an app, as its configuration names it: the reply of Icon.
 public struct AppIcon: Hashable, Sendable {
@@ -26,7 +27,7 @@ public struct AppIcon: Hashable, Sendable {
     private static func mediaType(_ content: [UInt8]) -> String? {
         guard let kind = SnapshotKind(content: content) else { return nil }
         guard kind == .text else { return kind.mediaType }
-        let text = String(decoding: content, as: UTF8.self)
+        let text = String(wire: content)
         guard let start = text.firstIndex(where: { !$0.isWhitespace && $0 != "\u{feff}" }), text[start] == "<" else {
             return nil
         }

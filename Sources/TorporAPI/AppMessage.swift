@@ -1,4 +1,5 @@
 public import Varlink
+import WireText
 
 /// Something that an app is told on its own socket.
 public struct AppMessage: Hashable, Sendable {
@@ -116,7 +117,7 @@ public struct AppAnswer: Hashable, Sendable {
     private static let longestText = 1_024
 
     private static func cut(_ text: String) -> String {
-        text.utf8.count <= longestText ? text : String(decoding: text.utf8.prefix(longestText), as: UTF8.self)
+        text.utf8.count <= longestText ? text : String(wire: text.utf8.prefix(longestText))
     }
 
     var parameters: JSON {

@@ -1,4 +1,5 @@
 public import Varlink
+import WireText
 
 /// What a snapshot can be.
 public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
@@ -20,7 +21,7 @@ public enum SnapshotKind: String, Hashable, Sendable, CaseIterable {
             self = .gif
         } else if begins(Array("RIFF".utf8)), begins(Array("WEBP".utf8), at: 8) {
             self = .webp
-        } else if !content.isEmpty, !content.contains(0), String(validating: content, as: UTF8.self) != nil {
+        } else if !content.isEmpty, !content.contains(0), String(validWire: content) != nil {
             self = .text
         } else {
             return nil

@@ -1,3 +1,5 @@
+import WireText
+
 /// A JSON value as RFC 8259 has it; integers that fit stay integers, objects keep the order of their members.
 public enum JSON: Hashable, Sendable {
     case null
@@ -165,5 +167,5 @@ extension JSON: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, Expre
 
 extension JSON: CustomStringConvertible {
     /// The value as compact JSON text.
-    public var description: String { String(decoding: serialised(), as: UTF8.self) }
+    public var description: String { String(wire: serialised()) }
 }

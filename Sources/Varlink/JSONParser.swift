@@ -1,3 +1,5 @@
+import WireText
+
 /// Why a text is no JSON, and where.
 public struct JSONError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, as part of a sentence.
@@ -54,6 +56,9 @@ extension JSON {
 private struct JSONParser {
     let bytes: UnsafeBufferPointer<UInt8>
     var at = 0
+
+    static let notText =
+        "the string is not valid UTF-8, or has more than \(WireText.mostMarks) combining marks in a row"
 
     init(bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
@@ -113,7 +118,7 @@ private struct JSONParser {
         guard depth <= JSON.depthLimit else { throw failure("nested deeper than \(JSON.depthLimit)") }
         at += 1
         var members: [JSONObject.Member] = []
-        var names: Set<String> = []
+        var names: Set<WireText> = []
         skipSpace()
         if next == UInt8(ascii: "}") {
             at += 1
@@ -127,12 +132,15 @@ private struct JSONParser {
             // Few members: comparing is quicker than hashing; many: a set, so that nobody can make it quadratic.
             let duplicate: Bool
             if members.count < 24 {
-                duplicate = members.contains { $0.name == name }
+                duplicate = members.contains { $0.name.utf8.elementsEqual(name.utf8) }
             } else {
-                if members.count == 24 { names = Set(members.map(\.name)) }
-                duplicate = !names.insert(name).inserted
+                if members.count == 24 { names = Set(members.map { WireText($0.name) }) }
+                duplicate = !names.insert(WireText(name)).inserted
             }
-            guard !duplicate else { throw JSONError("the name “\(name)” stands twice", offset: start) }
+            guard !duplicate else {
+                let shown = name.utf8.count <= 64 ? "the name “\(name)”" : "a name of \(name.utf8.count) bytes"
+                throw JSONError("\(shown) stands twice", offset: start)
+            }
             skipSpace()
             guard next == UInt8(ascii: ":") else { throw unexpected }
             at += 1
@@ -200,7 +208,7 @@ private struct JSONParser {
             try digits()
         }
         if whole, let value = integer(from: start + (negative ? 1 : 0), negative: negative) { return .int(value) }
-        let text = String(decoding: bytes[start..<at], as: UTF8.self)
+        let text = String(wire: bytes[start..<at])
         guard let value = Double(text), value.isFinite else {
             throw JSONError("the number is out of range", offset: start)
         }
@@ -244,9 +252,9 @@ private struct JSONParser {
 
     func decoded(_ part: Slice<UnsafeBufferPointer<UInt8>>, isASCII: Bool, from start: Int) throws(JSONError) -> String
     {
-        if isASCII { return String(decoding: UnsafeBufferPointer(rebasing: part), as: UTF8.self) }
-        guard let text = String(validating: part, as: UTF8.self) else {
-            throw JSONError("the string is not valid UTF-8", offset: start)
+        if isASCII { return String(wire: UnsafeBufferPointer(rebasing: part)) }
+        guard let text = String(validWire: part) else {
+            throw JSONError(Self.notText, offset: start)
         }
         return text
     }
@@ -258,8 +266,8 @@ private struct JSONParser {
             let byte = bytes[at]
             switch byte {
             case UInt8(ascii: "\""):
-                guard let string = String(validating: text, as: UTF8.self) else {
-                    throw JSONError("the string is not valid UTF-8", offset: start)
+                guard let string = String(validWire: text) else {
+                    throw JSONError(Self.notText, offset: start)
                 }
                 at += 1
                 return string

@@ -1,5 +1,8 @@
 /// A call as Varlink has it (https://varlink.org/Method-Call): one JSON object, ended by a NUL byte.
 public struct VarlinkCall: Hashable, Sendable {
+    /// The bytes that interface and method may have.
+    public static let longestMethod = 255
+
     /// Interface and method, such as `io.torpor.Manager.List`.
     public var method: String
     /// An object; empty where the caller gave none.
@@ -43,6 +46,12 @@ public struct VarlinkCall: Hashable, Sendable {
         guard let object = json.objectValue else { throw FieldError(field: "", problem: "a call is a JSON object") }
         let fields = Fields(object)
         method = try fields.string("method")
+        guard method.utf8.count <= Self.longestMethod, method.utf8.allSatisfy({ $0 < 0x80 }) else {
+            throw FieldError(
+                field: "method",
+                problem: "must be a name of at most \(Self.longestMethod) ASCII characters"
+            )
+        }
         parameters = object["parameters"] ?? .null
         if parameters.isNull { parameters = .emptyObject }
         guard parameters.objectValue != nil else {
@@ -136,7 +145,9 @@ public struct MessageFramer: Sendable {
     public init(limit: Int = 16 << 20) { self.limit = limit }
 
     /// Whether part of a message waits for its rest.
-    public var hasPartialMessage: Bool { start < buffer.count }
+    public var hasPartialMessage: Bool { waitingBytes > 0 }
+    /// Bytes that came and were not taken yet.
+    public var waitingBytes: Int { buffer.count - start }
 
     /// Takes bytes that came.
     public mutating func append(_ bytes: some Collection<UInt8>) {

@@ -1,4 +1,5 @@
 public import Varlink
+import WireText
 
 /// Who called, as the kernel says (SO_PEERCRED, SO_PEERGROUPS), at the time of connecting.
 public struct Peer: Hashable, Sendable {
@@ -39,7 +40,7 @@ public struct VarlinkInterface: Hashable, Sendable {
         for line in description.utf8.split(separator: UInt8(ascii: "\n")) {
             let words = line.split(maxSplits: 2) { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "(") }
             guard words.count >= 2, words[0].elementsEqual("method".utf8) else { continue }
-            methods.insert(String(decoding: words[1], as: UTF8.self))
+            methods.insert(String(wire: words[1]))
         }
         return methods
     }

@@ -1,4 +1,5 @@
 import Bearer
+import WireText
 
 /// Who may come in: by a token, by the cookie that it was exchanged for, or, at a Unix socket without a token, everybody
 /// whom the socket's permissions let in.
@@ -56,7 +57,7 @@ public struct WebAccess: Sendable {
 
     /// The header `Set-Cookie` for somebody who has shown the token.
     public var setCookie: String {
-        "\(cookieName)=\(String(decoding: cookie, as: UTF8.self)); Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+        "\(cookieName)=\(String(wire: cookie)); Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
     }
 }
 

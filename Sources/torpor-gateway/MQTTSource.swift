@@ -3,6 +3,7 @@ import Configuration
 import Gateway
 import HTTPServing
 import Linux
+import WireText
 
 /// A broker of MQTT, on a thread of its own.
 ///
@@ -109,7 +110,7 @@ final class MQTTSource {
             if code == success { code = serve() }
             if surroundings.stop.isRequested { break }
             if !isRefusing {
-                let why = String(cString: mosquitto_strerror(code))
+                let why = String(terminatedWire: mosquitto_strerror(code))
                 log.sayOften(.warning, "\(sender) \(why)", "\(sender): no connection to \(broker.url): \(why)")
                 isConnected = false
             }
@@ -164,7 +165,7 @@ final class MQTTSource {
 
     private func connected(_ code: Int32, isResumed: Bool) {
         guard code == 0 else {
-            let why = String(cString: mosquitto_connack_string(code))
+            let why = String(terminatedWire: mosquitto_connack_string(code))
             surroundings.log.sayOften(.error, "\(sender) \(code)", "\(sender): \(broker.url) refuses: \(why)")
             return
         }
@@ -199,7 +200,7 @@ final class MQTTSource {
 
     private func take(_ message: mosquitto_message) {
         guard !isRefusing, let topic = message.topic else { return }
-        let subject = String(cString: topic)
+        let subject = String(terminatedWire: topic)
         // One that is too large is refused with its first bytes.
         let size = min(Int(message.payloadlen), surroundings.maxPayload + 1)
         let bytes = Array(UnsafeRawBufferPointer(start: message.payload, count: size))

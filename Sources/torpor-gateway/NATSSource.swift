@@ -3,6 +3,7 @@ import Configuration
 import Gateway
 import HTTPServing
 import Linux
+import WireText
 
 /// A server of NATS, on a thread of its own that begins connections; the library has others, on which messages come.
 final class NATSSource: Sendable {
@@ -95,7 +96,7 @@ final class NATSSource: Sendable {
         let _: Bool? = state.wait { state, _ in state.isOver ? true : nil }
         var why: UnsafePointer<CChar>?
         if natsConnection_GetLastError(connection, &why) != NATS_OK, let why {
-            say(.error, "\(broker.url) ended the connection: \(String(cString: why))")
+            say(.error, "\(broker.url) ended the connection: \(String(terminatedWire: why))")
         }
         for subscription in subscriptions { subscription.end(connection) }
     }
@@ -188,5 +189,5 @@ final class NATSSource: Sendable {
         surroundings.log.sayOften(level, "\(sender) \(sentence)", "\(sender): \(sentence)")
     }
 
-    static func text(_ status: natsStatus) -> String { String(cString: natsStatus_GetText(status)) }
+    static func text(_ status: natsStatus) -> String { String(terminatedWire: natsStatus_GetText(status)) }
 }

@@ -4,6 +4,7 @@ import Gateway
 import HTTPServing
 import Linux
 import Varlink
+import WireText
 
 /// One subject that a server of NATS is asked for. Its messages come on a thread of the library, one after the other.
 final class NATSSubscription: @unchecked Sendable {
@@ -131,7 +132,7 @@ final class NATSSubscription: @unchecked Sendable {
 
     /// The message that it is; nil, and it is said why, when it is none.
     private func push(_ message: OpaquePointer) -> Push? {
-        let subject = String(cString: natsMsg_GetSubject(message))
+        let subject = String(terminatedWire: natsMsg_GetSubject(message))
         let size = Int(natsMsg_GetDataLength(message))
         let bytes = Array(UnsafeRawBufferPointer(start: natsMsg_GetData(message), count: size))
         do throws(NoMessage) {
@@ -143,7 +144,7 @@ final class NATSSubscription: @unchecked Sendable {
             ) { name in
                 var value: UnsafePointer<CChar>?
                 guard natsMsgHeader_Get(message, name, &value) == NATS_OK else { return nil }
-                return value.map { String(cString: $0) }
+                return value.map { String(terminatedWire: $0) }
             }
         } catch {
             source.say(.warning, "\(subject): \(error)")

@@ -4,6 +4,7 @@ import HTTPServing
 import Linux
 import TorporAPI
 import Web
+import WireText
 
 func fail(_ sentence: String, _ code: Int32) -> Never {
     ThisProcess.complain("torpor-web: \(sentence)")
@@ -49,7 +50,7 @@ do {
     let service = try WebService(options, token: token, socket: options.socket ?? ControlSocket.found)
     let server = try HTTPServer(listener, connections: 256, timeout: .seconds(60), service)
     if options.tokenFile == nil, let token {
-        ThisProcess.write("http://\(options.address)/?token=\(String(decoding: token, as: UTF8.self))\n")
+        ThisProcess.write("http://\(options.address)/?token=\(String(wire: token))\n")
     } else {
         ThisProcess.write("torpor-web listens at \(options.address)\n")
     }

@@ -40,6 +40,21 @@ import Varlink
         }
     }
 
+    @Test("refuses marks and flags without end, spelt out or escaped, as values and as names")
+    func unbounded() {
+        for unit in ["\u{301}\u{323}", #"\u0301\u0323"#, "\u{1f1e6}", #"\ud83c\udde6"#] {
+            let text = "\"a" + String(repeating: unit, count: 60_000) + "\""
+            #expect(throws: JSONError.self) { try JSON.parse(text) }
+            #expect(throws: JSONError.self) { try JSON.parse("{\(text):1}") }
+        }
+    }
+
+    @Test("takes names for two that are spelt differently")
+    func spelling() throws {
+        let object = try #require(try JSON.parse("{\"é\":1,\"e\u{301}\":2}").objectValue)
+        #expect(object.members.count == 2)
+    }
+
     @Test("says where an error is")
     func offset() {
         #expect(throws: JSONError("unexpected “x”", offset: 5)) { try JSON.parse("[1,2,x]") }

@@ -1,6 +1,7 @@
 import Configuration
 import Linux
 import TorporAPI
+import WireText
 
 /// What a script says about the message in flight, a line each: `done`, `failed TEXT`, `pending DURATION TEXT`,
 /// `decline WHAT`, `fetch WHAT`.
@@ -63,11 +64,11 @@ struct LineBuffer {
         }
         var lines: [String] = []
         while let end = rest.firstIndex(of: 0x0a) {
-            lines.append(String(decoding: rest[..<end], as: UTF8.self))
+            lines.append(String(wire: rest[..<end]))
             rest.removeFirst(end + 1)
         }
         if isAtEnd, !rest.isEmpty {
-            lines.append(String(decoding: rest, as: UTF8.self))
+            lines.append(String(wire: rest))
             rest = []
         }
         return lines

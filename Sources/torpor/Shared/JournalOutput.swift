@@ -1,6 +1,7 @@
 import Linux
 import TorporAPI
 import Varlink
+import WireText
 
 /// What an app with `log = "journal"` wrote, read by journalctl(1): the journal's files are its own.
 struct JournalOutput {
@@ -81,7 +82,7 @@ struct JournalOutput {
     private static func text(_ entry: JSON) -> String {
         if let text = entry["MESSAGE"]?.stringValue { return text }
         let bytes = entry["MESSAGE"]?.arrayValue ?? []
-        return String(decoding: bytes.map { UInt8(truncatingIfNeeded: $0.intValue ?? 0x3f) }, as: UTF8.self)
+        return String(wire: bytes.map { UInt8(truncatingIfNeeded: $0.intValue ?? 0x3f) })
     }
 
     private static func contains(_ text: String, _ part: String) -> Bool {

@@ -1,6 +1,7 @@
 import Linux
 import TorporAPI
 import Varlink
+import WireText
 
 /// Sends a verb, waits, and says what happened to each app.
 enum VerbRunner {
@@ -106,7 +107,7 @@ enum VerbRunner {
 enum Output {
     /// One document, on lines of its own.
     static func document(_ json: JSON) {
-        ThisProcess.write(String(decoding: json.serialisedPretty(), as: UTF8.self) + "\n")
+        ThisProcess.write(String(wire: json.serialisedPretty()) + "\n")
     }
 
     /// One object of a stream, on one line.

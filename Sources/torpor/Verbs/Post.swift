@@ -3,6 +3,7 @@ import ArgumentParser
 import Linux
 import TorporAPI
 import Varlink
+import WireText
 
 struct Post: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -84,7 +85,7 @@ struct Post: ParsableCommand {
                     argument == "-"
                     ? try File.read(descriptor: 0, limit: 1 << 20)
                     : try File.read(String(argument.dropFirst()), limit: 1 << 20)
-                text = String(decoding: bytes, as: UTF8.self)
+                text = String(wire: bytes)
             } catch {
                 let name = argument == "-" ? "standard input" : String(argument.dropFirst())
                 throw Failure(status: .usage, message: "\(name) cannot be read: \(error)")

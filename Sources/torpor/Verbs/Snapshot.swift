@@ -2,6 +2,7 @@ import ArgumentParser
 import Linux
 import TorporAPI
 import Varlink
+import WireText
 
 struct SnapshotVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -82,7 +83,7 @@ struct SnapshotVerb: ParsableCommand {
                     + "terminal: save it with ‘torpor snapshot \(app) -o FILE’"
             )
         }
-        let lines = String(decoding: data, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = String(wire: data).split(separator: "\n", omittingEmptySubsequences: false)
         let text = lines.map { Terminal.harmless(String($0)) }.joined(separator: "\n")
         ThisProcess.write(text.hasSuffix("\n") ? text : text + "\n")
     }
