@@ -31,6 +31,18 @@ struct Authority {
             + "operators under [supervisor]"
     }
 
+    /// Why the peer may ask nothing at all, so that what it sends is not even read; nil when there is something.
+    func refusal(ofAllBy peer: Peer) -> String? {
+        if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
+        let groups = Set(peer.groups + [peer.gid])
+        if isMember(groups, of: operators) || isMember(groups, of: readers) || isMember(groups, of: posters) {
+            return nil
+        }
+        return
+            "user \(peer.uid) may not look at this supervisor, nor change anything: it needs to be in one of the groups "
+            + "named by readers, operators or posters under [supervisor]"
+    }
+
     private func isMember(_ groups: Set<UInt32>, of names: [String]) -> Bool {
         names.contains { Users.group($0).map(groups.contains) ?? false }
     }

@@ -51,17 +51,26 @@ struct Selection {
         return apps.filter { $0.specification.template == pattern && $0.specification.instance != nil }
     }
 
-    /// Whether a name fits a glob of `*` and `?`.
+    /// Whether a name fits a glob of `*` and `?`. Time: at most the product of both lengths, whoever wrote the glob.
     static func matches(_ name: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
-        guard let first = pattern.first else { return name.isEmpty }
-        switch first {
-        case UInt8(ascii: "*"):
-            let rest = pattern.dropFirst()
-            if matches(name, rest) { return true }
-            return !name.isEmpty && matches(name.dropFirst(), pattern)
-        case UInt8(ascii: "?"): return !name.isEmpty && matches(name.dropFirst(), pattern.dropFirst())
-        default: return name.first == first && matches(name.dropFirst(), pattern.dropFirst())
+        var (place, at) = (name.startIndex, pattern.startIndex)
+        /// The last star, and how far what it stands for goes.
+        var star: (at: Int, place: Int)?
+        while place < name.endIndex {
+            if at < pattern.endIndex, pattern[at] == UInt8(ascii: "*") {
+                star = (at, place)
+                at += 1
+            } else if at < pattern.endIndex, pattern[at] == UInt8(ascii: "?") || pattern[at] == name[place] {
+                place += 1
+                at += 1
+            } else if let last = star {
+                star = (last.at, last.place + 1)
+                (place, at) = (last.place + 1, last.at + 1)
+            } else {
+                return false
+            }
         }
+        return pattern[at...].allSatisfy { $0 == UInt8(ascii: "*") }
     }
 
     private func nearest(_ name: String) -> String? {

@@ -228,6 +228,14 @@ public final class Supervisor {
             giveUp()
             throw StartError(error.description)
         }
+        server?.refusal = { [weak self] peer in
+            self.flatMap { Authority($0.configuration.supervisor).refusal(ofAllBy: peer) }.map {
+                VarlinkServer.Refusal(
+                    error: ManagerInterface.ErrorName.notPermitted,
+                    parameters: ["message": .string($0)]
+                )
+            }
+        }
         server?.handler = { [weak self] call, peer, reply in self?.serve(call, peer, reply) }
         do {
             for number in [Signal.terminate, Signal.interrupt] {

@@ -7,7 +7,14 @@ final class Connection {
     let number: UInt64
     let peer: Peer
     /// Why it is not served.
-    let refusal: VarlinkServer.Refusal?
+    private let refusal: VarlinkServer.Refusal?
+    var isRefused: Bool { refusal != nil }
+    /// What is counted of its user; nil where nothing is.
+    private let share: UserShare?
+    /// What of it is counted there.
+    private var counted = (inbound: 0, outbound: 0)
+    /// Its user has had its share of the loop: nothing is read until it is its turn again.
+    private var waitsForShare = false
     private let socket: Descriptor
     private weak var server: VarlinkServer?
     private var source: IOSource?
@@ -21,6 +28,7 @@ final class Connection {
     private var isEnding = false
     /// Calls wait until the client has read its replies.
     private var isHeldBack = false
+    private var isHungUp = false
     private var isPumping = false
     private var isPumpScheduled = false
     private var events: IOEvents = .readable
@@ -32,12 +40,14 @@ final class Connection {
         socket: Descriptor,
         peer: Peer,
         refusal: VarlinkServer.Refusal?,
+        share: UserShare?,
         server: VarlinkServer
     ) {
         self.number = number
         self.socket = socket
         self.peer = peer
         self.refusal = refusal
+        self.share = share
         self.server = server
         framer = MessageFramer(limit: server.limits.messageBytes)
         let watch = try? server.loop.watch(socket.raw, .readable) { [weak self] events in self?.handle(events) }
@@ -54,6 +64,8 @@ final class Connection {
         self.source = nil
         socket.close()
         outbound = OutboundBuffer()
+        framer = MessageFramer(limit: 0)
+        count()
         let reply = current
         current = nil
         server?.forget(self)
@@ -66,6 +78,8 @@ final class Connection {
             if events.contains(.writable) { flush() }
             if canRead, events.contains(.readable) { _ = read() }
             if !events.isDisjoint(with: [.hangup, .error]) {
+                waitsForShare = false
+                isHungUp = true
                 // What the client asked for before it went is done all the same.
                 while canRead, read() {}
                 close()
@@ -74,7 +88,9 @@ final class Connection {
         }
     }
 
-    private var canRead: Bool { source != nil && current == nil && !isAtEnd && !isEnding && !isHeldBack }
+    private var canRead: Bool {
+        source != nil && current == nil && !isAtEnd && !isEnding && !isHeldBack && !waitsForShare
+    }
 
     /// Reads once; false when there was nothing to read.
     private func read() -> Bool {
@@ -82,6 +98,11 @@ final class Connection {
         do throws(Errno) {
             guard let count = try Descriptor.read(socket.raw, into: server.buffer) else { return false }
             if count == 0 { isAtEnd = true }
+            if let refusal, count > 0 {
+                refuse(refusal.error, refusal.parameters)
+                flush()
+                return false
+            }
             framer.append(UnsafeRawBufferPointer(rebasing: server.buffer[..<count]))
         } catch {
             close()
@@ -95,7 +116,12 @@ final class Connection {
     private func pump() {
         guard !isPumping else { return }
         isPumping = true
-        while source != nil, current == nil, !isEnding {
+        while source != nil, current == nil, !isEnding, !waitsForShare {
+            if let share, !isHungUp, share.isOverdrawn {
+                waitsForShare = true
+                share.wait { [weak self] in self?.shareIsBack() }
+                break
+            }
             guard outbound.count < Self.readAhead else {
                 isHeldBack = true
                 break
@@ -111,11 +137,30 @@ final class Connection {
                 if isAtEnd { isEnding = true }
                 break
             }
+            let began = server?.loop.now ?? .zero
             handle(message)
+            if let share, let server { share.spend(server.loop.now - began) }
         }
         isPumping = false
+        count()
+        if let share, let server, source != nil, share.inbound > server.limits.inboundBytesOfUser { return close() }
         flush()
         updateEvents()
+    }
+
+    private func shareIsBack() {
+        guard waitsForShare else { return }
+        waitsForShare = false
+        pump()
+    }
+
+    /// Brings what is counted of its user up to date.
+    private func count() {
+        guard let share else { return }
+        let now = (inbound: framer.waitingBytes, outbound: outbound.count)
+        share.inbound += now.inbound - counted.inbound
+        share.outbound += now.outbound - counted.outbound
+        counted = now
     }
 
     private func handle(_ message: ArraySlice<UInt8>) {
@@ -139,12 +184,14 @@ final class Connection {
 
     /// Says what is wrong and ends the connection.
     private func refuse(_ error: FieldError) {
-        outbound.append(
-            VarlinkResponse(
-                parameters: ["parameter": .string(error.field), "message": .string("\(error)")],
-                error: VarlinkErrorName.invalidParameter
-            ).json
+        refuse(
+            VarlinkErrorName.invalidParameter,
+            ["parameter": .string(error.field), "message": .string("\(error)")]
         )
+    }
+
+    private func refuse(_ error: String, _ parameters: JSON) {
+        outbound.append(VarlinkResponse(parameters: parameters, error: error).json)
         isEnding = true
     }
 
@@ -158,6 +205,8 @@ final class Connection {
             current?.isUnread = !outbound.isEmpty
             // One reply may be large; a client that reads is given the time. One that leaves much behind is not.
             if source != nil, waiting > 0, outbound.count > server?.limits.outboundBytes ?? 0 { return close() }
+            count()
+            if let share, source != nil, share.outbound > server?.limits.outboundBytesOfUser ?? 0 { return close() }
         }
         if current == nil, !isPumping { pumpSoon() }
         updateEvents()
@@ -186,12 +235,14 @@ final class Connection {
         while !outbound.isEmpty {
             do throws(Errno) {
                 let count = try outbound.withBytes { bytes throws(Errno) in try Sockets.send(socket.raw, bytes) }
-                guard let count else { return }
+                guard let count else { break }
                 outbound.drop(count)
             } catch {
                 return close()
             }
         }
+        count()
+        guard outbound.isEmpty else { return }
         if isEnding, current == nil { return close() }
         if current?.isUnread == true { tellThatAllIsReadSoon() }
         if isHeldBack, current == nil, !isPumping {

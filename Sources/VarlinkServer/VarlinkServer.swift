@@ -25,6 +25,8 @@ public struct VarlinkServiceInfo: Hashable, Sendable {
 /// What servers at several sockets have in common, in memory once.
 public final class VarlinkService {
     let interface: VarlinkServiceInterface
+    /// By their numbers, whoever is not trusted.
+    private var shares: [UInt32: UserShare] = [:]
     /// They read one at a time.
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 16, alignment: 16)
 
@@ -34,6 +36,15 @@ public final class VarlinkService {
     }
 
     deinit { buffer.deallocate() }
+
+    /// What is counted of a user.
+    func share(of uid: UInt32, _ loop: EventLoop, _ limits: VarlinkServer.Limits) -> UserShare {
+        if let share = shares[uid] { return share }
+        if shares.count > 256 { shares = shares.filter { !$0.value.isIdle } }
+        let share = UserShare(loop, limits)
+        shares[uid] = share
+        return share
+    }
 }
 
 /// The server cannot listen; the description says why and what to do.
@@ -55,6 +66,16 @@ public final class VarlinkServer {
         public var outboundBytes = 8 << 20
         /// Connections at a time. Root and the server's own user may have 64 more, so that nobody shuts them out.
         public var connections = 1024
+        /// Connections at a time of one user, unless it is one of these two.
+        public var connectionsOfUser = 128
+        /// Bytes of messages that have not come whole yet, of all connections of one user to the service.
+        public var inboundBytesOfUser = 8 << 20
+        /// Bytes that wait for clients of one user that do not read.
+        public var outboundBytesOfUser = 64 << 20
+        /// How long the loop works for one user at a stretch.
+        public var burst = Duration.milliseconds(20)
+        /// One user gets the loop for one part in so many, beyond the burst.
+        public var inverseShare = 4
 
         /// The usual bounds.
         public init() {}
@@ -67,7 +88,7 @@ public final class VarlinkServer {
 
     /// Called when a connection is gone, with its number (``Reply/connection``).
     public var onDisconnect: ((UInt64) -> Void)?
-    /// Says of somebody who connects whether he is refused: every call of his gets that error.
+    /// Says of somebody who connects whether he is refused: what he sends gets that error, unread, and the connection ends.
     public var refusal: ((Peer) -> Refusal?)?
 
     /// What somebody is told who is not served.
@@ -101,6 +122,9 @@ public final class VarlinkServer {
     private var pause: TimerSource?
     private var isAccepting = true
     private var connections: [UInt64: Connection] = [:]
+    private var connectionsOfUser: [UInt32: Int] = [:]
+    /// Of those who are refused, who shut nobody else out.
+    private var refusedConnections = 0
     private var lastConnection: UInt64 = 0
     var buffer: UnsafeMutableRawBufferPointer { service.buffer }
 
@@ -186,8 +210,7 @@ public final class VarlinkServer {
 
     /// Ends every connection, and goes on listening.
     public func closeConnections() {
-        for connection in connections.values { connection.close() }
-        connections = [:]
+        for connection in Array(connections.values) { connection.close() }
     }
 
     /// Ends one connection.
@@ -269,32 +292,45 @@ public final class VarlinkServer {
         guard let credentials = try? Sockets.peer(socket.raw) else { return }
         let isTrusted = credentials.uid == 0 || credentials.uid == ownUser
         guard connections.count < limits.connections + (isTrusted ? 64 : 0) else { return }
+        let share = isTrusted ? nil : service.share(of: credentials.uid, loop, limits)
+        if let share {
+            let count = connectionsOfUser[credentials.uid, default: 0]
+            guard count < limits.connectionsOfUser, !share.isFarOverdrawn else { return }
+        }
         let peer = Peer(
             pid: credentials.pid,
             uid: credentials.uid,
             gid: credentials.gid,
             groups: credentials.groups
         )
+        let refusal = refusal?(peer)
+        guard refusal == nil || refusedConnections < limits.connections / 4 else { return }
         lastConnection += 1
         let connection = Connection(
             number: lastConnection,
             socket: socket,
             peer: peer,
-            refusal: refusal?(peer),
+            refusal: refusal,
+            share: share,
             server: self
         )
+        guard let connection else { return }
         connections[lastConnection] = connection
+        connectionsOfUser[credentials.uid, default: 0] += 1
+        if refusal != nil { refusedConnections += 1 }
     }
 
     func forget(_ connection: Connection) {
         guard connections.removeValue(forKey: connection.number) != nil else { return }
+        let count = connectionsOfUser[connection.peer.uid, default: 1] - 1
+        connectionsOfUser[connection.peer.uid] = count == 0 ? nil : count
+        if connection.isRefused { refusedConnections -= 1 }
         onDisconnect?(connection.number)
     }
 
     /// Answers what the standard asks of every service; leaves the rest to the handler.
     func dispatch(_ call: VarlinkCall, from connection: Connection, _ reply: Reply) {
         if service.interface.answer(call, reply) { return }
-        if let refusal = connection.refusal { return reply.fail(refusal.error, refusal.parameters) }
         handler(call, connection.peer, reply)
     }
 }
