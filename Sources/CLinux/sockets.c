@@ -27,9 +27,10 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
         char bytes[CMSG_SPACE(sizeof(int) * 253) + CMSG_SPACE(sizeof(struct ucred))];
     } control;
     struct iovec part = {.iov_base = buffer, .iov_len = size};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     size_t capacity = *fd_count, count = 0;
+    // Where none is wanted there is no room for any: the kernel lets go of them, which is no close(2) and waits for nobody.
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
+                             .msg_controllen = capacity > 0 ? sizeof control.bytes : CMSG_SPACE(sizeof(struct ucred))};
     *fd_count = 0;
     *truncated = 0;
     memset(credentials, 0, sizeof *credentials);

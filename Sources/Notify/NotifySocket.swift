@@ -16,7 +16,8 @@ public final class DatagramBuffer {
 
 /// The socket behind one app's `NOTIFY_SOCKET`.
 ///
-/// Never blocks. Whatever descriptors come are either handed over in `Received` or closed.
+/// Never blocks. Descriptors that come are not even opened here until somebody asks for them (`takeDescriptors`): the
+/// close of one may wait for whoever made it.
 public final class NotifySocket {
     /// A datagram, and who sent it.
     public struct Received {
@@ -28,8 +29,8 @@ public final class NotifySocket {
         public var uid: UInt32
         /// The sender's group.
         public var gid: UInt32
-        /// The descriptors that came along; closed when the last reference goes.
-        public var descriptors: [Descriptor]
+        /// Those that came along, once they were asked for; closed when the last reference goes.
+        public var descriptors: [Descriptor] = []
     }
 
     /// The path, for `NOTIFY_SOCKET`.
@@ -84,41 +85,56 @@ public final class NotifySocket {
     /// daemon that dies before it has acted on it, and the next one reads it again. A datagram without credentials is
     /// dropped at once.
     public func peek() -> Received? {
-        while let datagram = (try? Sockets.receive(descriptor.raw, into: &buffer.bytes, leaving: true)) ?? nil {
+        while let datagram = look(atMost: 0) {
             guard let sender = datagram.sender else {
                 drop()
                 continue
             }
             var message = NotifyMessage(parsing: datagram.bytes)
-            var descriptors = datagram.descriptors
             if datagram.dataTruncated {
                 message.warnings.append("the datagram was longer than \(buffer.bytes.count) bytes: its end is lost")
-            }
-            if datagram.controlTruncated {
-                // What is left cannot be told from what is missing.
-                descriptors.removeAll()
-                message.warnings.append(
-                    "descriptors were lost on the way, so all of this datagram's were closed: send at most "
-                        + "\(Sockets.mostDescriptors) at once, and look at the limit of open files (torpor doctor)"
-                )
             }
             return Received(
                 message: message,
                 pid: sender.pid,
                 uid: sender.uid,
-                gid: sender.gid,
-                descriptors: descriptors
+                gid: sender.gid
             )
         }
         return nil
     }
 
+    /// Opens what came along with the datagram that was peeked at.
+    public func takeDescriptors(_ received: inout Received) {
+        guard let datagram = look(atMost: Sockets.mostDescriptors) else { return }
+        guard !datagram.controlTruncated else {
+            // What is left cannot be told from what is missing.
+            received.message.warnings.append(
+                "descriptors were lost on the way, so all of this datagram's were closed: send at most "
+                    + "\(Sockets.mostDescriptors) at once, and look at the limit of open files (torpor doctor)"
+            )
+            return
+        }
+        received.descriptors = datagram.descriptors
+    }
+
+    private func look(atMost descriptors: Int) -> ReceivedMessage? {
+        let found = try? Sockets.receive(
+            descriptor.raw,
+            into: &buffer.bytes,
+            maximumDescriptors: descriptors,
+            leaving: true
+        )
+        return found ?? nil
+    }
+
     /// Takes away the datagram that was peeked at.
     public func drop() { Sockets.drop(descriptor.raw) }
 
-    /// The next datagram, taken away; nil if none waits.
+    /// The next datagram, taken away; nil if none waits. Its descriptors are there if it wants them kept.
     public func receive() -> Received? {
-        guard let received = peek() else { return nil }
+        guard var received = peek() else { return nil }
+        if received.message.fdStore { takeDescriptors(&received) }
         drop()
         return received
     }

@@ -20,7 +20,7 @@ extension Supervisor {
         defer { app.isHearing = false }
         // Each stays in the socket until it was acted on: a torpord that dies meanwhile leaves it to the next one.
         for _ in 0..<limit {
-            guard let received = socket.peek() else { return }
+            guard var received = socket.peek() else { return }
             defer { socket.drop() }
             guard isHeard(received, app) else {
                 if !received.message.barrier {
@@ -29,6 +29,7 @@ extension Supervisor {
                 continue
             }
             checkStillSuspended(app)
+            if received.message.fdStore { socket.takeDescriptors(&received) }
             for warning in received.message.warnings { note(app, .unheard, text: warning) }
             take(received, app)
         }
