@@ -72,9 +72,19 @@ public final class ProcessTable {
     private var untagged: Set<Identity> = []
     /// The control socket of the supervisor whose apps these are; nil takes those of any.
     private let manager: String?
+    /// Whose processes an app's are. Anybody can give a process any environment: a tag counts for those of this user, of
+    /// root and of the supervisor's own. nil where the app is not known.
+    public var owner: (_ app: String) -> UInt32? = { _ in Users.effectiveUID }
 
     /// An empty one.
     public init(manager: String? = nil) { self.manager = manager }
+
+    /// Whether a process may be one of the app: by the user that it really is (a program that is setuid is still of the
+    /// one who called it).
+    private func mayBe(_ pid: Int32, of app: String) -> Bool {
+        guard let uid = (try? ProcFS.realUser(pid)) else { return false }
+        return uid == 0 || uid == Users.effectiveUID || uid == owner(app)
+    }
 
     /// Reads /proc now.
     public func snapshot() -> ProcessSnapshot {
@@ -101,7 +111,8 @@ public final class ProcessTable {
         var helpers: [Identity] = []
         for stat in snapshotWithoutLaunches().byPid.values where !stat.hasEnded && stat.pid != ThisProcess.pid {
             var isHelper = false
-            guard let tag = AppTag(of: stat.pid, manager: manager, isHelper: &isHelper) else { continue }
+            guard let tag = AppTag(of: stat.pid, manager: manager, isHelper: &isHelper), mayBe(stat.pid, of: tag.app)
+            else { continue }
             if isHelper {
                 helpers.append(Identity(stat))
             } else {
@@ -178,7 +189,9 @@ public final class ProcessTable {
     func tag(_ identity: Identity) -> AppTag? {
         if let known = tags[identity] { return known }
         var isHelper = false
-        guard let tag = AppTag(of: identity.pid, manager: manager, isHelper: &isHelper), !isHelper else { return nil }
+        guard let tag = AppTag(of: identity.pid, manager: manager, isHelper: &isHelper), !isHelper,
+            mayBe(identity.pid, of: tag.app)
+        else { return nil }
         tags[identity] = tag
         return tag
     }

@@ -86,20 +86,39 @@ final class RuntimeDirectory {
     private static func isTaken(_ lock: Descriptor, _ path: String) throws(Errno) -> Bool {
         let end = Clock.monotonic() + .seconds(5)
         while try !Locks.tryLock(lock.raw) {
-            let holder = (try? File.readString(path))?.split(separator: "\n").first.flatMap { Int32($0) }
-            let lives = holder.flatMap { try? ProcFS.stat($0) }.map { !$0.hasEnded } ?? false
-            guard !lives, Clock.monotonic() < end else { return false }
+            guard try !isHeldByLivingSupervisor(path), Clock.monotonic() < end else { return false }
             ThisProcess.sleep(.milliseconds(10))
         }
         return true
     }
 
+    /// Only for the supervisor's own user: whoever can open it can wait for the lock, and have it before the next start.
+    private static func openLock(_ path: String) throws(Errno) -> Descriptor {
+        try File.open(path, [.readWrite, .create, .noFollow], mode: 0o600)
+    }
+
+    private static func isHeldByLivingSupervisor(_ path: String) throws(Errno) -> Bool {
+        let holder = (try? File.readString(path))?.split(separator: "\n").first.flatMap { Int32($0) }
+        return holder.flatMap { try? ProcFS.stat($0) }.map { !$0.hasEnded } ?? false
+    }
+
     private static func takeLock(of path: String) throws(StartError) -> Descriptor {
         let lockPath = path + "/lock"
         do throws(Errno) {
-            let lock = try File.open(lockPath, [.readWrite, .create], mode: 0o644)
-            guard try isTaken(lock, lockPath) else { throw .resourceTemporarilyUnavailable }
-            return lock
+            let lock = try openLock(lockPath)
+            if try isTaken(lock, lockPath) {
+                try File.setMode(descriptor: lock.raw, 0o600)
+                return lock
+            }
+            // Earlier versions made one that anybody could open, and so lock: nobody in charge has it then.
+            guard try !isHeldByLivingSupervisor(lockPath), try File.status(descriptor: lock.raw).mode & 0o077 != 0
+            else {
+                throw .resourceTemporarilyUnavailable
+            }
+            try File.remove(lockPath)
+            let fresh = try openLock(lockPath)
+            guard try isTaken(fresh, lockPath) else { throw .resourceTemporarilyUnavailable }
+            return fresh
         } catch {
             if error == .resourceTemporarilyUnavailable {
                 let pid = (try? File.readString(lockPath))?.split(separator: "\n").first.map(String.init) ?? "unknown"

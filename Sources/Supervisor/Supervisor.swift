@@ -205,6 +205,9 @@ public final class Supervisor {
 
     /// Runs until a signal ends it, or its main app has ended, and every app is gone. Returns the exit status.
     public func run() throws(StartError) -> Int32 {
+        processes.owner = { [weak self] name in
+            self.flatMap { me in me.coordinator.id(of: name).flatMap { me.identity(of: me.apps[$0])?.uid } }
+        }
         keeper.keepsExits = true
         keeper.onExit = { [weak self] record in self?.exited(record) }
         keeper.onHoldRefused = { [weak self] name, error in
