@@ -29,6 +29,8 @@ final class AppRuntime {
     var passTimer: TimerSource?
     var passDelay: Duration = .milliseconds(1)
     var isStopping = false
+    /// The signal by which it was told something last, since it goes on.
+    var told: Int32?
     /// It is stopped by freezing its cgroup.
     var freezes = false
     /// The state whose share of the machine was given to this incarnation last; nil: none, it has what it was born with.

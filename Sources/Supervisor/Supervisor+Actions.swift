@@ -88,16 +88,32 @@ extension Supervisor {
         guard let number = app.specification.signals[message] else { return }
         note(app, .told, text: "told \(message.rawValue) by \(Signal.name(number))")
         trace(app, .told(message))
-        _ = try? app.tree?.signal(number, toAll: false)
+        if (try? app.tree?.signal(number, toAll: false)) != nil { app.told = number }
     }
 
     // MARK: Stopping and continuing
 
-    /// Stops its processes, whatever they hold.
+    /// Stops its processes, whatever they hold; what a signal has just told it, it gets to first.
     func beginStopping(_ app: AppRuntime) {
         app.isStopping = true
         app.passDelay = .milliseconds(1)
         app.freezes = false
+        guard let number = app.told else { return stop(app) }
+        app.told = nil
+        waitForHandling(of: number, app, HandledSignal(since: loop.now))
+    }
+
+    private func waitForHandling(of number: Int32, _ app: AppRuntime, _ seen: HandledSignal) {
+        guard app.isStopping, let tree = app.tree else { return }
+        var seen = seen
+        if seen.isHandled(number, by: tree.main.pid, now: loop.now) {
+            app.passDelay = .milliseconds(1)
+            return stop(app)
+        }
+        again(app) { supervisor, app in supervisor.waitForHandling(of: number, app, seen) }
+    }
+
+    private func stop(_ app: AppRuntime) {
         if app.specification.suspendWith == .freezer, let tree = app.tree, tree.cgroupPath != nil {
             do throws(Errno) {
                 try tree.freeze()
@@ -125,6 +141,7 @@ extension Supervisor {
 
     private func continueProcesses(_ app: AppRuntime) {
         app.isStopping = false
+        app.told = nil
         memoryWatch.continues(app)
         channelResumed(app)
         app.lockLook = nil

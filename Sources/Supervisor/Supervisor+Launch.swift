@@ -21,6 +21,7 @@ extension Supervisor {
         app.launchedAt = loop.now
         app.tree = nil
         app.isStopping = false
+        app.told = nil
         app.profileState = nil
         app.server?.setAccepting(false)
         let first = app.specification.beforeStart

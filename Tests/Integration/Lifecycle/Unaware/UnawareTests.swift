@@ -122,6 +122,60 @@ import TorporAPI
         }
     }
 
+    @Test("A program that is suspended has handled first what a signal told it")
+    func handledBeforeTheStop() throws {
+        let program = """
+            import tp
+            def save():
+                began = tp.time.process_time()
+                while tp.time.process_time() - began < 0.03:
+                    pass
+                tp.record("saved")
+            tp.on("SIGUSR1", save)
+            tp.record("up")
+            tp.wait()
+            """
+        let toml = """
+            [apps.web]
+            exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+            launch = "on-demand"
+            signals = { didEnterBackground = "SIGUSR1" }
+            """
+        try withDaemon(toml, files: ["app.py": program]) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "up")
+            for _ in 0..<3 {
+                try daemon.done(.suspend, "web")
+                #expect(daemon.records("web").last == "saved")
+                try daemon.done(.foreground, "web")
+            }
+            #expect(daemon.records("web").filter { $0 == "saved" }.count == 3)
+        }
+    }
+
+    @Test("A signal that a program blocks for ever does not keep it from being suspended")
+    func blockedSignal() throws {
+        let program = """
+            import tp
+            tp.signal.pthread_sigmask(tp.signal.SIG_BLOCK, [tp.signal.SIGUSR1])
+            tp.record("up")
+            while True:
+                pass
+            """
+        let toml = """
+            [apps.web]
+            exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+            launch = "on-demand"
+            signals = { didEnterBackground = "SIGUSR1" }
+            """
+        try withDaemon(toml, files: ["app.py": program]) { daemon throws in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "up")
+            let pid = try #require(try daemon.done(.suspend, "web").pid)
+            #expect(Truth.isStopped(pid))
+        }
+    }
+
     static let answering = """
         [apps.web]
         exec = ["/usr/bin/python3", "-S", "@D/app.py"]
