@@ -52,15 +52,58 @@ enum Terminal {
         return (lines + [line]).joined(separator: "\n" + String(repeating: " ", count: indent))
     }
 
-    /// The text without what would move the cursor or change the terminal.
+    /// The text without what would move the cursor, change the terminal, or show it in another order than it has.
     static func harmless(_ text: String) -> String {
-        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f || $0 == 0xc2 }) else { return text }
+        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f || $0 == 0xc2 || $0 == 0xe2 }) else { return text }
         var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            let isControl = scalar.value < 0x20 || (0x7f...0x9f).contains(scalar.value)
-            result.append(isControl && scalar != "\t" ? "\u{fffd}" : scalar)
-        }
+        for scalar in text.unicodeScalars { result.append(isHarmful(scalar) && scalar != "\t" ? "\u{fffd}" : scalar) }
         return String(result)
+    }
+
+    /// A line that an app wrote, as it is shown: on a terminal without what is harmful there. Colours stay, and end with
+    /// the line.
+    static func line(_ text: String) -> String { ThisProcess.isTerminal(1) ? visible(text, coloured: hasColour) : text }
+
+    /// What a terminal may be given of a line.
+    static func visible(_ text: String, coloured: Bool) -> String {
+        let scalars = Array(text.unicodeScalars)
+        var result = String.UnicodeScalarView()
+        var isColoured = false
+        var at = 0
+        // What a program for Windows ends its lines with.
+        let end = scalars.last == "\r" ? scalars.count - 1 : scalars.count
+        while at < end {
+            if let next = endOfColour(scalars, from: at) {
+                if coloured { result.append(contentsOf: scalars[at..<next]) }
+                isColoured = coloured
+                at = next
+                continue
+            }
+            let scalar = scalars[at]
+            result.append(isHarmful(scalar) && scalar != "\t" ? "\u{fffd}" : scalar)
+            at += 1
+        }
+        return String(result) + (isColoured ? "\u{1b}[0m" : "")
+    }
+
+    /// Behind the sequence for colours that begins there (SGR: ESC [ numbers m); nil where none does.
+    private static func endOfColour(_ scalars: [Unicode.Scalar], from start: Int) -> Int? {
+        guard start + 2 < scalars.count, scalars[start] == "\u{1b}", scalars[start + 1] == "[" else { return nil }
+        var at = start + 2
+        while at < scalars.count, at < start + 40 {
+            if scalars[at] == "m" { return at + 1 }
+            guard ("0"..."9").contains(scalars[at]) || scalars[at] == ";" || scalars[at] == ":" else { return nil }
+            at += 1
+        }
+        return nil
+    }
+
+    /// Controls, separators of lines and paragraphs, and what turns the direction of what follows.
+    private static func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
+        switch scalar.value {
+        case 0..<0x20, 0x7f...0x9f, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069: true
+        default: false
+        }
     }
 
     /// The colour of a state.

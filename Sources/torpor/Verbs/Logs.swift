@@ -84,7 +84,7 @@ struct Logs: ParsableCommand {
             if hasTimes, let at = line["at"]?.intValue {
                 text += Terminal.coloured(Times.timestamp(at), .dim) + " "
             }
-            return text + (line["text"]?.stringValue ?? "") + "\n"
+            return text + Terminal.line(line["text"]?.stringValue ?? "") + "\n"
         }
     }
 }
