@@ -3,6 +3,7 @@
 
 #include <microhttpd.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 // What Swift cannot call of microhttpd.h. One reason per shim.
@@ -24,6 +25,21 @@ static inline struct MHD_Daemon *torpor_http_start(
         MHD_OPTION_LISTEN_SOCKET, (MHD_socket)socket, MHD_OPTION_CONNECTION_LIMIT, connections,
         MHD_OPTION_CONNECTION_TIMEOUT, timeout, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED, completed,
         context, MHD_OPTION_UNESCAPE_CALLBACK, torpor_http_unescape, NULL, MHD_OPTION_END);
+}
+
+static inline enum MHD_Result torpor_http_count_host(void *count, enum MHD_ValueKind kind, const char *key,
+                                                     const char *value) {
+    (void)kind, (void)value;
+    if (key && strcasecmp(key, "host") == 0)
+        ++*(int *)count;
+    return MHD_YES;
+}
+
+/// The kind is an enum, of which Swift makes no flags. How many headers Host there are: a lookup sees the first one alone.
+static inline int torpor_http_hosts(struct MHD_Connection *connection) {
+    int count = 0;
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, torpor_http_count_host, &count);
+    return count;
 }
 
 /// MHD_get_connection_info is variadic. Shuts a connection's socket down, which its daemon then finds and closes.

@@ -1,5 +1,6 @@
 import CMicrohttpd
 public import Linux
+import Varlink
 import WireText
 
 /// What a server serves. All is called on the server's one thread, and must not wait.
@@ -140,6 +141,11 @@ public final class HTTPServer: Sendable {
         _ head: HTTPHead,
         _ place: UnsafeMutablePointer<UnsafeMutableRawPointer?>
     ) -> MHD_Result {
+        // Who stands between may have looked at the other one.
+        guard torpor_http_hosts(connection) <= 1 else {
+            let answer = HTTPResponse(status: 400, json: ["error": "a request has one header Host"])
+            return respond(connection, answer, withBody: head.method != "HEAD")
+        }
         switch service.begin(head) {
         case .answer(let response):
             // Whoever is answered before its body was read is cut off; a GET has none, and its connection goes on.

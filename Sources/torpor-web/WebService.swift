@@ -85,23 +85,20 @@ final class WebService: HTTPService {
         switch verdict {
         case .cookie, .socket: return nil
         case .missing: return .unauthorized
-        case .bearer, .wrong: return count(isRight: verdict == .bearer) ? nil : refusalOfToken(verdict == .bearer)
+        case .bearer: return nil
+        case .wrong: return refusalOfToken
         }
     }
 
-    /// Whether a token that is right may count: where many wrong ones were tried in this second, none is looked at.
-    private func count(isRight: Bool) -> Bool {
+    /// Of wrong tokens only so many are told so in a second. A right one always counts: else anybody could lock everybody
+    /// out, and one that can be guessed ten times as fast is as safe (`Bearer.shortest`).
+    private var refusalOfToken: HTTPResponse {
         let second = Clock.monotonic().components.seconds
-        return tries.withLock { tries in
-            guard tries.allows(at: second) else { return false }
-            if !isRight { tries.fail(at: second) }
-            return isRight
+        let isLimited = tries.withLock { tries in
+            guard tries.allows(at: second) else { return true }
+            tries.fail(at: second)
+            return false
         }
-    }
-
-    private func refusalOfToken(_ wasRight: Bool) -> HTTPResponse {
-        let second = Clock.monotonic().components.seconds
-        let isLimited = wasRight || tries.withLock { !$0.allows(at: second) }
         guard isLimited else { return .unauthorized }
         return HTTPResponse(429, "too many wrong tokens: try again in a second", headers: [("Retry-After", "1")])
     }
@@ -110,11 +107,10 @@ final class WebService: HTTPService {
 
     /// Somebody shows the token, to get a cookie for it.
     private func enter(_ token: String, _ manner: Entrance) -> HTTPResponse {
-        let isRight = access.isToken(Array(token.utf8))
-        guard count(isRight: isRight) else {
+        guard access.isToken(Array(token.utf8)) else {
             // A page without access says itself what to do.
             if manner == .redirect { return HTTPResponse(status: 303, headers: [("Location", "/")], body: .bytes([])) }
-            return refusalOfToken(isRight)
+            return refusalOfToken
         }
         let cookie = access.needsToken ? [("Set-Cookie", access.setCookie)] : []
         switch manner {
