@@ -210,6 +210,9 @@ public final class Store {
         }
     }
 
+    /// How many threads of it there are.
+    public var threadCount: Int { doorbell == nil ? 0 : 1 }
+
     /// Runs `body` while the thread has nothing to do and does nothing; false when it has.
     public func whileIdle(_ body: () -> Void) -> Bool {
         if doorbell != nil { return queue.whileAllWait(1, body) }

@@ -65,8 +65,6 @@ final class DeviceSource: EventSource {
         remembered = all
     }
 
-    var isIdle: Bool { work.isIdle }
-
     var held: [(name: String, descriptors: [Int32])] {
         let nodes = entries.values.flatMap(\.nodes).compactMap { node, watch in
             watch.descriptor.map { (name: HeldName.node(node), descriptors: [$0.raw]) }

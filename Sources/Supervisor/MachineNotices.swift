@@ -30,8 +30,6 @@ final class MachineNotices: EventSource {
         work = SideWork(supervisor.loop, named: "machine")
     }
 
-    var isIdle: Bool { work.isIdle }
-
     func touched(_ app: AppRuntime) {}
     func appsLeft() { configure() }
 

@@ -48,8 +48,6 @@ final class PathSource: EventSource {
         kept = KeptBytes(supervisor, named: HeldName.paths, most: 4 << 20)
     }
 
-    var isIdle: Bool { watcher?.isIdle ?? true }
-
     var held: [(name: String, descriptors: [Int32])] { kept.held }
 
     // MARK: What is watched

@@ -25,9 +25,6 @@ final class SideWork {
         self.name = name
     }
 
-    /// Whether there is nothing to do.
-    var isIdle: Bool { underWay == nil && waiting.isEmpty }
-
     /// Has something done; its result is told later, never at once.
     func ask<Result: Sendable>(_ work: @escaping @Sendable () -> Result, _ completion: @escaping (Result) -> Void) {
         waiting.append(Piece(work: work, completion: { if let result = $0 as? Result { completion(result) } }))

@@ -22,10 +22,10 @@ extension Supervisor {
         let isQuiet = !keeper.isBusy && keeper.lastRequest == restMark
         restMark = keeper.lastRequest
         restTries += 1
-        // A disk that hangs keeps the store's thread at it: then it stays as it is.
-        guard isQuiet, stateArchives.isIdle, snapshotFolders.isIdle, snapshotReads.isIdle, iconReads.isIdle,
-            memoryWatch.worker.isIdle,
-            wakes.sources.allSatisfy(\.isIdle), store.whileIdle({ release() })
+        // Whoever else is in the program may be writing, whichever room it belongs to. A disk that hangs keeps the store's
+        // thread at it: then it stays as it is.
+        let threads = (try? ProcFS.tasks(ThisProcess.pid).count) ?? .max
+        guard isQuiet, threads <= 1 + store.threadCount, store.whileIdle({ release() })
         else {
             if restTries < Self.mostTries {
                 restTimer?.arm(after: Self.settlingTime)

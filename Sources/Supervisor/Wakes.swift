@@ -94,15 +94,12 @@ protocol EventSource: AnyObject {
     func forget(_ app: AppRuntime)
     /// Apps are gone for good, and among the supervisor's apps no more.
     func appsLeft()
-    /// Whether no thread of its own works for it.
-    var isIdle: Bool { get }
     /// What the keeper holds for it under names of ``HeldName``: another keeper is given it too.
     var held: [(name: String, descriptors: [Int32])] { get }
 }
 
 extension EventSource {
     func appsLeft() {}
-    var isIdle: Bool { true }
     var held: [(name: String, descriptors: [Int32])] { [] }
 }
 
