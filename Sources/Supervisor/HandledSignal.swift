@@ -7,7 +7,7 @@ import Linux
 /// more, and the main thread sleeps again; one that works on and on has had processor time enough.
 struct HandledSignal {
     /// The longest wait; a program that blocks the signal never takes it.
-    static let patience = Duration.seconds(1)
+    private static let patience = Duration.seconds(1)
     /// Processor time of a process that does not come to rest, clock ticks.
     private static let enough: UInt64 = 5
 
@@ -15,7 +15,10 @@ struct HandledSignal {
     /// Its processor time when the signal was seen to be delivered.
     private var ticks: UInt64?
 
-    init(since now: Duration) { end = now + Self.patience }
+    /// - Parameter deadline: the time that there is for it and for the stop; nil: without end.
+    init(since now: Duration, before deadline: Duration?) {
+        end = now + min(Self.patience, (deadline ?? Self.patience * 2) / 2)
+    }
 
     mutating func isHandled(_ number: Int32, by pid: Int32, now: Duration) -> Bool {
         guard now < end, let pending = try? ProcFS.pendingSignals(pid) else { return true }

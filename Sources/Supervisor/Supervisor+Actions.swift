@@ -40,7 +40,7 @@ extension Supervisor {
         case .signalWatchdog:
             guard !waitsForLook(app, action) else { break }
             signal(app, app.specification.watchdogSignal, toAll: false)
-        case .stopProcesses: stopUnlessSounding(app)
+        case .stopProcesses: stopWhenHandled(app)
         case .continueProcesses:
             raiseProfile(app)
             continueProcesses(app)
@@ -93,27 +93,29 @@ extension Supervisor {
 
     // MARK: Stopping and continuing
 
-    /// Stops its processes, whatever they hold; what a signal has just told it, it gets to first.
+    /// Stops its processes once it has handled what a signal has just told it: a handler that saves holds locks meanwhile.
+    private func stopWhenHandled(_ app: AppRuntime) {
+        guard let number = app.told, coordinator.machine(app.id).transition == .suspending else {
+            return stopUnlessSounding(app)
+        }
+        app.told = nil
+        app.passDelay = .milliseconds(1)
+        let deadline = app.specification.rules.suspendDeadline
+        waitForHandling(of: number, app, HandledSignal(since: loop.now, before: deadline))
+    }
+
+    private func waitForHandling(of number: Int32, _ app: AppRuntime, _ seen: HandledSignal) {
+        guard coordinator.machine(app.id).transition == .suspending, let tree = app.tree else { return }
+        var seen = seen
+        guard !seen.isHandled(number, by: tree.main.pid, now: loop.now) else { return stopUnlessSounding(app) }
+        again(app) { supervisor, app in supervisor.waitForHandling(of: number, app, seen) }
+    }
+
+    /// Stops its processes, whatever they hold.
     func beginStopping(_ app: AppRuntime) {
         app.isStopping = true
         app.passDelay = .milliseconds(1)
         app.freezes = false
-        guard let number = app.told else { return stop(app) }
-        app.told = nil
-        waitForHandling(of: number, app, HandledSignal(since: loop.now))
-    }
-
-    private func waitForHandling(of number: Int32, _ app: AppRuntime, _ seen: HandledSignal) {
-        guard app.isStopping, let tree = app.tree else { return }
-        var seen = seen
-        if seen.isHandled(number, by: tree.main.pid, now: loop.now) {
-            app.passDelay = .milliseconds(1)
-            return stop(app)
-        }
-        again(app) { supervisor, app in supervisor.waitForHandling(of: number, app, seen) }
-    }
-
-    private func stop(_ app: AppRuntime) {
         if app.specification.suspendWith == .freezer, let tree = app.tree, tree.cgroupPath != nil {
             do throws(Errno) {
                 try tree.freeze()
