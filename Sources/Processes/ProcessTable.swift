@@ -79,9 +79,9 @@ public final class ProcessTable {
     /// An empty one.
     public init(manager: String? = nil) { self.manager = manager }
 
-    /// Whether a process may be one of the app: by the user that it really is (a program that is setuid is still of the
-    /// one who called it).
-    private func mayBe(_ pid: Int32, of app: String) -> Bool {
+    /// Whether a process that bears the app's tag may be one of the app: by the user that it really is (a program that is
+    /// setuid is still of the one who called it).
+    public func mayBe(_ pid: Int32, of app: String) -> Bool {
         guard let uid = (try? ProcFS.realUser(pid)) else { return false }
         return uid == 0 || uid == Users.effectiveUID || uid == owner(app)
     }
@@ -105,14 +105,14 @@ public final class ProcessTable {
 
     /// Processes that answer to the supervisor whose control socket is at `manager`, whoever their parent is: by the
     /// environment that they were started with. The first of each incarnation is its main process, as far as that can be
-    /// told: the leader of its session, else the oldest. `helpers` are commands that ran for apps, such as hooks.
+    /// told: the leader of its session, else the oldest. `helpers` are commands that ran for apps, such as hooks. Whose
+    /// they are nobody has looked at: before one is taken for the app's, ask ``mayBe(_:of:)``.
     public func strays(manager: String) -> (apps: [AppTag: [Identity]], helpers: [Identity]) {
         var found: [AppTag: [(isLeader: Bool, stat: ProcessStat)]] = [:]
         var helpers: [Identity] = []
         for stat in snapshotWithoutLaunches().byPid.values where !stat.hasEnded && stat.pid != ThisProcess.pid {
             var isHelper = false
-            guard let tag = AppTag(of: stat.pid, manager: manager, isHelper: &isHelper), mayBe(stat.pid, of: tag.app)
-            else { continue }
+            guard let tag = AppTag(of: stat.pid, manager: manager, isHelper: &isHelper) else { continue }
             if isHelper {
                 helpers.append(Identity(stat))
             } else {
@@ -179,7 +179,10 @@ public final class ProcessTable {
         let identity = Identity(stat)
         if untagged.contains(identity) { return nil }
         if let found = tag(identity) { return found }
-        if !stat.hasEnded, stat.comm != keeper { untagged.insert(identity) }
+        // One that bears a tag may still become a user whose tag counts.
+        if !stat.hasEnded, stat.comm != keeper, AppTag(of: stat.pid, manager: manager) == nil {
+            untagged.insert(identity)
+        }
         return nil
     }
 

@@ -48,8 +48,8 @@ final class RuntimeDirectory {
             if needsLogs { throw error }
         }
         if let held, Self.isAt(path + "/lock", held) {
-            lock = held
-            isLockInherited = true
+            lock = Self.tightened(held, path + "/lock")
+            isLockInherited = lock === held
         } else {
             lock = try Self.takeLock(of: path)
             isLockInherited = false
@@ -86,42 +86,40 @@ final class RuntimeDirectory {
     private static func isTaken(_ lock: Descriptor, _ path: String) throws(Errno) -> Bool {
         let end = Clock.monotonic() + .seconds(5)
         while try !Locks.tryLock(lock.raw) {
-            guard try !isHeldByLivingSupervisor(path), Clock.monotonic() < end else { return false }
+            guard !isHolderAlive(path), Clock.monotonic() < end else { return false }
             ThisProcess.sleep(.milliseconds(10))
         }
         return true
     }
 
-    /// Only for the supervisor's own user: whoever can open it can wait for the lock, and have it before the next start.
-    private static func openLock(_ path: String) throws(Errno) -> Descriptor {
-        try File.open(path, [.readWrite, .create, .noFollow], mode: 0o600)
+    /// The lock of an earlier torpord, or another one in its place where anybody could open that.
+    private static func tightened(_ held: Descriptor, _ path: String) -> Descriptor {
+        guard (try? isLoose(held)) ?? false else { return held }
+        return (try? replaced(path, held)) ?? held
     }
 
-    private static func isHeldByLivingSupervisor(_ path: String) throws(Errno) -> Bool {
-        let holder = (try? File.readString(path))?.split(separator: "\n").first.flatMap { Int32($0) }
-        return holder.flatMap { try? ProcFS.stat($0) }.map { !$0.hasEnded } ?? false
+    private static func holder(of path: String) -> Int32? {
+        (try? File.readString(path))?.split(separator: "\n").first.flatMap { Int32($0) }
+    }
+
+    private static func isHolderAlive(_ path: String) -> Bool {
+        holder(of: path).flatMap { try? ProcFS.stat($0) }.map { !$0.hasEnded } ?? false
     }
 
     private static func takeLock(of path: String) throws(StartError) -> Descriptor {
         let lockPath = path + "/lock"
         do throws(Errno) {
-            let lock = try openLock(lockPath)
-            if try isTaken(lock, lockPath) {
-                try File.setMode(descriptor: lock.raw, 0o600)
-                return lock
-            }
-            // Earlier versions made one that anybody could open, and so lock: nobody in charge has it then.
-            guard try !isHeldByLivingSupervisor(lockPath), try File.status(descriptor: lock.raw).mode & 0o077 != 0
-            else {
+            let lock = try File.open(lockPath, [.readWrite, .create, .noFollow], mode: 0o600)
+            let isOurs = try isTaken(lock, lockPath)
+            if isOurs, isAt(lockPath, lock), try !isLoose(lock) { return lock }
+            // Earlier versions made a lock that anybody could open, and so wait for, and have before the next start.
+            guard try isLoose(lock), isOurs || !isHolderAlive(lockPath) else {
                 throw .resourceTemporarilyUnavailable
             }
-            try File.remove(lockPath)
-            let fresh = try openLock(lockPath)
-            guard try isTaken(fresh, lockPath) else { throw .resourceTemporarilyUnavailable }
-            return fresh
+            return try replaced(lockPath, isOurs ? lock : nil)
         } catch {
             if error == .resourceTemporarilyUnavailable {
-                let pid = (try? File.readString(lockPath))?.split(separator: "\n").first.map(String.init) ?? "unknown"
+                let pid = holder(of: lockPath).map(String.init) ?? "unknown"
                 throw StartError(
                     "another torpord (process \(pid)) is in charge of \(path): stop it first, or give this one a "
                         + "runtime_directory of its own"
@@ -129,6 +127,30 @@ final class RuntimeDirectory {
             }
             throw StartError("cannot lock \(lockPath): \(error)")
         }
+    }
+
+    /// Whether others than its user can open it.
+    private static func isLoose(_ lock: Descriptor) throws(Errno) -> Bool {
+        try File.status(descriptor: lock.raw).mode & 0o077 != 0
+    }
+
+    /// Puts a lock that only its user can open in the place of one that anybody can. Those who do so at the same time wait
+    /// for nobody: one of them has the new lock, which is signed before it is in its place, and the others are refused.
+    private static func replaced(_ path: String, _ held: Descriptor?) throws(Errno) -> Descriptor {
+        let freshPath = path + ".new"
+        let fresh = try File.open(freshPath, [.readWrite, .create, .noFollow], mode: 0o600)
+        guard try Locks.tryLock(fresh.raw), isAt(freshPath, fresh), try !isLoose(fresh) else {
+            throw .resourceTemporarilyUnavailable
+        }
+        // Meanwhile somebody else may have done it.
+        let there = try File.status(path)
+        guard there.mode & 0o077 != 0, held.map({ isAt(path, $0) }) ?? !isHolderAlive(path) else {
+            try? File.remove(freshPath)
+            throw .resourceTemporarilyUnavailable
+        }
+        sign(fresh)
+        try File.rename(freshPath, path)
+        return fresh
     }
 
     /// What must be there while the supervisor runs.
@@ -148,7 +170,10 @@ final class RuntimeDirectory {
     func remove(apps directories: [String]) {
         for directory in directories { try? File.removeTree(directory) }
         try? File.removeDirectory(apps)
-        let files = [recovery, batch, journal, configuration, policyMarks, path + "/lock", path + "/regions.json"]
+        let files = [
+            recovery, batch, journal, configuration, policyMarks, path + "/lock", path + "/lock.new",
+            path + "/regions.json",
+        ]
         for file in files { try? File.remove(file) }
         // Drafts of a torpord that was killed while it wrote one.
         for name in (try? File.list(path)) ?? [] where name == "recovery.new" || name.hasPrefix("configuration.tmp") {

@@ -44,7 +44,12 @@ extension Supervisor {
             guard !hasSought else { return }
             hasSought = true
             let found = processes.strays(manager: runtime.socket)
-            strays = found.apps.filter { !known.contains($0.key) }
+            for (tag, members) in found.apps where !known.contains(tag) {
+                // A stranger's process can bear any tag. Whoever bears that of an app that is no more is only ended.
+                let isKnown = coordinator.id(of: tag.app) != nil
+                let ours = isKnown ? members.filter { processes.mayBe($0.pid, of: tag.app) } : members
+                if !ours.isEmpty { strays[tag] = ours }
+            }
             // Commands do not outlive their torpord: those that are still wanted are run again.
             for helper in found.helpers {
                 guard let pidfd = try? helper.open() else { continue }

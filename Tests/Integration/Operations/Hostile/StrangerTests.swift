@@ -19,8 +19,8 @@ import Varlink
         """
         def connect():
             s = socket.socket(socket.AF_UNIX)
-            s.settimeout(60)
             s.connect(SOCKET)
+            s.settimeout(60)
             return s
 
         """
@@ -113,6 +113,29 @@ import Varlink
                     print("refused")
                 """
             #expect(try Stranger(program, daemon).waitForEnd().contains("refused"))
+        }
+    }
+
+    @Test("A lock of an earlier version, for which a stranger waited, is replaced", .enabled(if: isRoot, onlyRoot))
+    func looseLock() throws {
+        try withRecovery(Apps.sleeper("web")) { daemon in
+            let path = daemon.runtime + "/lock"
+            var stranger: Stranger?
+            defer { stranger?.end() }
+            try daemon.lose(.both) {
+                try File.remove(path)
+                try File.write(path, "999999999\n", mode: 0o644)
+                stranger = try Stranger(
+                    "import fcntl\nlock = os.open(os.path.dirname(SOCKET) + '/lock', os.O_RDONLY)\n"
+                        + "fcntl.flock(lock, fcntl.LOCK_EX)\nprint('ready', flush=True)\ntime.sleep(1000)",
+                    daemon
+                )
+                try stranger?.waitUntilReady()
+            }
+            #expect(try File.status(path).mode & 0o777 == 0o600)
+            // And so it is in the hands of whoever comes next.
+            try daemon.lose(.both)
+            #expect(try daemon.status("web").summary.state == "active")
         }
     }
 
