@@ -91,7 +91,7 @@ final class WebService: HTTPService {
     }
 
     /// Of wrong tokens only so many are told so in a second. A right one always counts: else anybody could lock everybody
-    /// out, and one that can be guessed ten times as fast is as safe (`Bearer.shortest`).
+    /// out. So guesses are not slowed down, and the token must be one that nobody guesses (`Bearer.shortest`).
     private var refusalOfToken: HTTPResponse {
         let second = Clock.monotonic().components.seconds
         let isLimited = tries.withLock { tries in
