@@ -28,7 +28,8 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
     } control;
     struct iovec part = {.iov_base = buffer, .iov_len = size};
     size_t capacity = *fd_count, count = 0;
-    // Where none is wanted there is no room for any: the kernel lets go of them, which is no close(2) and waits for nobody.
+    // Where none is wanted there is no room for any: the kernel lets go of them, which is no close(2) and no FLUSH. (What
+    // still lingers may wait all the same: a TCP socket that has unsent data and was left by its sender.)
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
                              .msg_controllen = capacity > 0 ? sizeof control.bytes : CMSG_SPACE(sizeof(struct ucred))};
     *fd_count = 0;

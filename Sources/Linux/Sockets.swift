@@ -237,6 +237,10 @@ public enum Sockets {
         try call { setsockopt(socket, SOL_SOCKET, option, &value, socklen_t(MemoryLayout<Int32>.size)) }
     }
 
+    /// Has a Unix socket, and those that it accepts, take no descriptors: who sends one gets EPERM. What one still has to
+    /// send can hold whoever lets go of it, even unread. Errors: ENOPROTOOPT before Linux 6.16.
+    public static func refuseDescriptors(_ socket: Int32) throws(Errno) { try setOption(socket, 83, 0) }
+
     /// Has the close of a connection end it at once, so that neither side keeps anything of it (SO_LINGER of no time).
     public static func resetOnClose(_ socket: Int32) throws(Errno) {
         var value = linger(l_onoff: 1, l_linger: 0)

@@ -34,6 +34,9 @@ public struct FDStore {
     /// The most descriptors kept for one app; systemd's service units choose theirs by FileDescriptorStoreMax=.
     public static let limit = 100
 
+    /// How many may be kept: fewer than ``limit`` where the daemon itself may not open enough.
+    public var most = FDStore.limit
+
     /// What is kept.
     public private(set) var entries: [Entry] = []
 
@@ -87,8 +90,9 @@ public struct FDStore {
             return .refused("a descriptor cannot be called '\(name)': printable ASCII without a colon, please")
         }
         if entries.contains(where: { Descriptor.sameFile($0.descriptor.raw, descriptor.raw) }) { return .duplicate }
-        guard entries.count < FDStore.limit else {
-            return .refused("\(FDStore.limit) descriptors are kept already: drop one with FDSTOREREMOVE=1 first")
+        guard entries.count < most else {
+            let why = most < FDStore.limit ? ", its share of what the supervisor may open (LimitNOFILE=)" : ""
+            return .refused("\(most) descriptors are kept already\(why): drop one with FDSTOREREMOVE=1 first")
         }
         let entry = Entry(name: name, descriptor: descriptor, poll: poll)
         entries.append(entry)

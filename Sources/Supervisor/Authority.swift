@@ -6,24 +6,25 @@ import VarlinkServer
 /// Who may ask what: root and the supervisor's own user everything, `readers` may look, `operators` may also act; `posters`
 /// may post to apps, and nothing else.
 struct Authority {
-    private let readers: [String]
-    private let operators: [String]
-    private let posters: [String]
+    private let readers: Set<UInt32>
+    private let operators: Set<UInt32>
+    private let posters: Set<UInt32>
 
+    /// Looks the groups up, which may wait for a directory on the network: once for each configuration.
     init(_ specification: SupervisorSpecification) {
-        readers = specification.readers
-        operators = specification.operators
-        posters = specification.posters
+        readers = Set(specification.readers.compactMap { Users.group($0) })
+        operators = Set(specification.operators.compactMap { Users.group($0) })
+        posters = Set(specification.posters.compactMap { Users.group($0) })
     }
 
     /// Why the peer may not ask that, in a sentence; nil when it may.
     func refusal(of request: ManagerRequest, to peer: Peer) -> String? {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
         let groups = Set(peer.groups + [peer.gid])
-        if isMember(groups, of: operators) { return nil }
-        if case .post = request, isMember(groups, of: posters) { return nil }
+        if !operators.isDisjoint(with: groups) { return nil }
+        if case .post = request, !posters.isDisjoint(with: groups) { return nil }
         if request.onlyLooks {
-            if isMember(groups, of: readers) { return nil }
+            if !readers.isDisjoint(with: groups) { return nil }
             return "user \(peer.uid) may not look at this supervisor: it needs to be in one of the groups named by "
                 + "readers or operators under [supervisor]"
         }
@@ -35,16 +36,10 @@ struct Authority {
     func refusal(ofAllBy peer: Peer) -> String? {
         if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
         let groups = Set(peer.groups + [peer.gid])
-        if isMember(groups, of: operators) || isMember(groups, of: readers) || isMember(groups, of: posters) {
-            return nil
-        }
+        if !operators.union(readers).union(posters).isDisjoint(with: groups) { return nil }
         return
             "user \(peer.uid) may not look at this supervisor, nor change anything: it needs to be in one of the groups "
             + "named by readers, operators or posters under [supervisor]"
-    }
-
-    private func isMember(_ groups: Set<UInt32>, of names: [String]) -> Bool {
-        names.contains { Users.group($0).map(groups.contains) ?? false }
     }
 }
 

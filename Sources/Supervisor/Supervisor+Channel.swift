@@ -58,6 +58,7 @@ extension Supervisor {
         var limits = VarlinkServer.Limits()
         limits.connections = 64
         limits.outboundBytes = 1 << 20
+        limits.countsTogether = true
         return limits
     }()
 

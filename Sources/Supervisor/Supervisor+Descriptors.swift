@@ -19,6 +19,7 @@ extension Supervisor {
 
     /// What a datagram asked of the app's store.
     func store(_ received: NotifySocket.Received, _ app: AppRuntime) {
+        app.store.most = storeShare
         let change = app.store.apply(received.message, received.descriptors)
         for warning in change.warnings { note(app, .unheard, text: warning) }
         for entry in change.removed { letGo(of: entry, app) }
@@ -28,6 +29,16 @@ extension Supervisor {
             if let name = app.storeHolds[ObjectIdentifier(entry.descriptor)]?.name { hold(name, entry.descriptor.raw) }
         }
     }
+
+    /// How many descriptors one app may store: all apps' stores together leave torpord, and the keeper, three quarters of
+    /// what they may open, so that nothing that apps store keeps them from answering, launching, or coming back.
+    private var storeShare: Int {
+        let limit = (try? ThisProcess.limit(Self.openFiles).soft) ?? 1024
+        return min(FDStore.limit, max(2, Int(clamping: limit / 4) / max(1, apps.count)))
+    }
+
+    /// RLIMIT_NOFILE.
+    static let openFiles: Int32 = 7
 
     /// The store as the keeper gives it back.
     func takeStore(_ app: AppRuntime) {

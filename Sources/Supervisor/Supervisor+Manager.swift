@@ -16,7 +16,7 @@ extension Supervisor {
             guard let request = try ManagerRequest(call: call) else {
                 return reply.fail(VarlinkErrorName.methodNotFound, ["method": .string(call.method)])
             }
-            if let refusal = Authority(configuration.supervisor).refusal(of: request, to: peer) {
+            if let refusal = authority.refusal(of: request, to: peer) {
                 return reply.fail(ManagerInterface.ErrorName.notPermitted, ["message": .string(refusal)])
             }
             answer(request, peer, reply)

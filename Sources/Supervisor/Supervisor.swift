@@ -19,7 +19,11 @@ import VarlinkServer
 /// done, so that the core is never entered twice and order is that of what happened.
 public final class Supervisor {
     /// The configuration in force.
-    var configuration: TorporConfiguration
+    var configuration: TorporConfiguration {
+        didSet { authority = Authority(configuration.supervisor) }
+    }
+    /// Who may ask what by it.
+    private(set) var authority: Authority
     let loop: EventLoop
     let keeper: Keeper
     let log: DaemonLog
@@ -155,6 +159,7 @@ public final class Supervisor {
     /// - Throws: ``StartError`` with a sentence.
     public init(_ configuration: TorporConfiguration, _ startup: Startup) throws(StartError) {
         self.configuration = configuration
+        authority = Authority(configuration.supervisor)
         loop = startup.loop
         keeper = startup.keeper
         // Before the store has a thread.
@@ -220,24 +225,28 @@ public final class Supervisor {
             let interface = VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description)
             // Without its path nobody finds it: then a new one is made.
             let held = inheritance.take(HeldName.control).first
+            var limits = VarlinkServer.Limits()
+            // Clients do not take what torpord needs to launch.
+            let files = (try? ThisProcess.limit(Self.openFiles).soft) ?? 1024
+            limits.connections = min(limits.connections, max(64, Int(clamping: files / 4)))
             server = try VarlinkServer(
                 loop: loop,
                 path: runtime.socket,
                 taking: File.exists(runtime.socket) ? held : nil,
                 info: Self.serviceInfo,
-                interfaces: [interface]
+                interfaces: [interface],
+                limits: limits
             )
         } catch {
             giveUp()
             throw StartError(error.description)
         }
         server?.refusal = { [weak self] peer in
-            self.flatMap { Authority($0.configuration.supervisor).refusal(ofAllBy: peer) }.map {
-                VarlinkServer.Refusal(
-                    error: ManagerInterface.ErrorName.notPermitted,
-                    parameters: ["message": .string($0)]
-                )
-            }
+            guard let sentence = self?.authority.refusal(ofAllBy: peer) else { return nil }
+            return VarlinkServer.Refusal(
+                error: ManagerInterface.ErrorName.notPermitted,
+                parameters: ["message": .string(sentence)]
+            )
         }
         server?.handler = { [weak self] call, peer, reply in self?.serve(call, peer, reply) }
         do {

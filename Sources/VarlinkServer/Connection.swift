@@ -28,7 +28,6 @@ final class Connection {
     private var isEnding = false
     /// Calls wait until the client has read its replies.
     private var isHeldBack = false
-    private var isHungUp = false
     private var isPumping = false
     private var isPumpScheduled = false
     private var events: IOEvents = .readable
@@ -78,9 +77,7 @@ final class Connection {
             if events.contains(.writable) { flush() }
             if canRead, events.contains(.readable) { _ = read() }
             if !events.isDisjoint(with: [.hangup, .error]) {
-                waitsForShare = false
-                isHungUp = true
-                // What the client asked for before it went is done all the same.
+                // What the client asked for before it went is done all the same, unless its user has had its share.
                 while canRead, read() {}
                 close()
             }
@@ -117,7 +114,7 @@ final class Connection {
         guard !isPumping else { return }
         isPumping = true
         while source != nil, current == nil, !isEnding, !waitsForShare {
-            if let share, !isHungUp, share.isOverdrawn {
+            if let share, share.isOverdrawn {
                 waitsForShare = true
                 share.wait { [weak self] in self?.shareIsBack() }
                 break

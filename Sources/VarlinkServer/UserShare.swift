@@ -6,13 +6,16 @@ import Linux
 /// A user who has used the loop for longer than its share is served again when it has paid for that by waiting: others
 /// never wait longer for it than ``VarlinkServer/Limits/burst``.
 final class UserShare {
-    /// Bytes of messages that have not come whole yet.
+    /// Bytes of messages that were not taken yet, most since they have not come whole.
     var inbound = 0
     /// Bytes that wait for clients that have not read them.
     var outbound = 0
 
     private let loop: EventLoop
     private let limits: VarlinkServer.Limits
+    /// What it can owe at most, in bursts.
+    private static let mostBursts = 8
+
     /// Time of the loop that was used and not paid for yet, at `at`.
     private var debt = Duration.zero
     private var at: Duration
@@ -28,14 +31,16 @@ final class UserShare {
     /// Whether it has to wait now.
     var isOverdrawn: Bool { !waiting.isEmpty || current() > limits.burst }
 
-    /// Whether it owes so much that not even a connection of it is taken.
-    var isFarOverdrawn: Bool { current() > limits.burst * 20 }
+    /// Whether it owes as much as can be: then not even a connection of it is taken.
+    var isAtEnd: Bool { current() > limits.burst * (Self.mostBursts - 1) }
 
     /// Whether nothing is remembered of it.
     var isIdle: Bool { waiting.isEmpty && inbound == 0 && outbound == 0 && current() == .zero }
 
     /// Takes time of the loop into account.
-    func spend(_ time: Duration) { debt = current() + max(time, .zero) }
+    ///
+    /// One call may take long, and some of it was other programs' time: who waits for it waits a moment and no more.
+    func spend(_ time: Duration) { debt = min(current() + max(time, .zero), limits.burst * Self.mostBursts) }
 
     /// Calls when it is its turn again.
     func wait(_ body: @escaping () -> Void) {

@@ -68,7 +68,8 @@ public final class VarlinkServer {
         public var connections = 1024
         /// Connections at a time of one user, unless it is one of these two.
         public var connectionsOfUser = 128
-        /// Bytes of messages that have not come whole yet, of all connections of one user to the service.
+        /// Bytes of messages that were not taken yet, of all connections of one user to the service; the connection with
+        /// which they are more ends.
         public var inboundBytesOfUser = 8 << 20
         /// Bytes that wait for clients of one user that do not read.
         public var outboundBytesOfUser = 64 << 20
@@ -76,6 +77,11 @@ public final class VarlinkServer {
         public var burst = Duration.milliseconds(20)
         /// One user gets the loop for one part in so many, beyond the burst.
         public var inverseShare = 4
+        /// What is counted is counted of all who connect to this one socket together, and not of each user with all
+        /// sockets of the service: for a socket of one app, which is to pay for itself alone.
+        public var countsTogether = false
+        /// Whether root and the server's own user are counted like others: for tests, which are one of them.
+        public var trustsNobody = false
 
         /// The usual bounds.
         public init() {}
@@ -123,6 +129,7 @@ public final class VarlinkServer {
     private var isAccepting = true
     private var connections: [UInt64: Connection] = [:]
     private var connectionsOfUser: [UInt32: Int] = [:]
+    private var ownShare: UserShare?
     /// Of those who are refused, who shut nobody else out.
     private var refusedConnections = 0
     private var lastConnection: UInt64 = 0
@@ -168,6 +175,8 @@ public final class VarlinkServer {
     deinit { close() }
 
     private func watch() throws(VarlinkServerError) {
+        // Before Linux 6.16 nobody can refuse them.
+        try? Sockets.refuseDescriptors(listener.raw)
         do throws(Errno) {
             source = try loop.watch(listener.raw, isAccepting ? .readable : []) { [weak self] _ in
                 self?.acceptConnections()
@@ -290,12 +299,14 @@ public final class VarlinkServer {
 
     private func open(_ socket: Descriptor) {
         guard let credentials = try? Sockets.peer(socket.raw) else { return }
-        let isTrusted = credentials.uid == 0 || credentials.uid == ownUser
+        let began = loop.now
+        let isTrusted = !limits.trustsNobody && (credentials.uid == 0 || credentials.uid == ownUser)
         guard connections.count < limits.connections + (isTrusted ? 64 : 0) else { return }
-        let share = isTrusted ? nil : service.share(of: credentials.uid, loop, limits)
+        let share = isTrusted ? nil : share(of: credentials.uid)
+        defer { share?.spend(loop.now - began) }
         if let share {
             let count = connectionsOfUser[credentials.uid, default: 0]
-            guard count < limits.connectionsOfUser, !share.isFarOverdrawn else { return }
+            guard count < limits.connectionsOfUser, !share.isAtEnd else { return }
         }
         let peer = Peer(
             pid: credentials.pid,
@@ -318,6 +329,14 @@ public final class VarlinkServer {
         connections[lastConnection] = connection
         connectionsOfUser[credentials.uid, default: 0] += 1
         if refusal != nil { refusedConnections += 1 }
+    }
+
+    private func share(of uid: UInt32) -> UserShare {
+        guard limits.countsTogether else { return service.share(of: uid, loop, limits) }
+        if let ownShare { return ownShare }
+        let share = UserShare(loop, limits)
+        ownShare = share
+        return share
     }
 
     func forget(_ connection: Connection) {

@@ -232,6 +232,86 @@ import VarlinkServer
         }
     }
 
+    /// A server for which this test's user is one like others.
+    private static func strict() -> VarlinkServer.Limits {
+        var limits = VarlinkServer.Limits()
+        limits.trustsNobody = true
+        return limits
+    }
+
+    @Test("takes no more connections of one user than it may have")
+    func connectionsOfUser() throws {
+        var limits = Self.strict()
+        limits.connectionsOfUser = 3
+        try serving(limits) { server in
+            var clients: [RawClient] = []
+            for _ in 0..<3 { clients.append(try RawClient(server.path)) }
+            try clients[2].send(echo("in"))
+            #expect(try clients[2].receive()?.parameters["text"] == "in")
+            let late = try RawClient(server.path)
+            try late.send(echo("out"))
+            #expect(try late.receive() == nil)
+            clients.removeLast(2)
+        }
+    }
+
+    @Test("ends a connection with which halves of a user's messages are too much, and no other")
+    func halvesOfUser() throws {
+        var limits = Self.strict()
+        limits.inboundBytesOfUser = 100_000
+        try serving(limits) { server in
+            let (one, other) = (try RawClient(server.path), try RawClient(server.path))
+            let text = String(repeating: "x", count: 80_000)
+            try one.send(Array(echo(text).utf8.prefix(80_000)))
+            // It is there: what the server says next of itself was asked later.
+            let watcher = try RawClient(server.path)
+            try watcher.send(echo("then"))
+            #expect(try watcher.receive()?.parameters["text"] == "then")
+            try other.send(Array(echo(text).utf8.prefix(80_000)))
+            #expect(try other.receive() == nil)
+            try one.send(Array(echo(text).utf8.dropFirst(80_000)))
+            #expect(try one.receive()?.parameters["text"]?.stringValue == text)
+        }
+    }
+
+    @Test(
+        "answers all that a user asks who has had its share, in order, and others meanwhile",
+        arguments: [false, true]
+    )
+    func overdrawn(countsTogether: Bool) throws {
+        var limits = Self.strict()
+        limits.burst = .microseconds(50)
+        limits.countsTogether = countsTogether
+        try serving(limits) { server in
+            let clients = try (0..<4).map { _ in try RawClient(server.path) }
+            for client in clients {
+                for number in 0..<50 { try client.send(echo("\(number)")) }
+            }
+            for client in clients {
+                for number in 0..<50 { #expect(try client.receive()?.parameters["text"] == .string("\(number)")) }
+            }
+        }
+    }
+
+    @Test("takes no descriptors: what lingers in one would hold the loop when it is let go of")
+    func descriptors() throws {
+        try serving { server in
+            // SO_PASSRIGHTS, since Linux 6.16.
+            var size = socklen_t(MemoryLayout<Int32>.size)
+            var value: Int32 = 0
+            let probe = try Sockets.connect(path: server.path)
+            guard getsockopt(probe.raw, SOL_SOCKET, 83, &value, &size) == 0 else {
+                return print("skipped: this kernel cannot refuse descriptors (SO_PASSRIGHTS, Linux 6.16)")
+            }
+            let pipe = try Descriptor.pipe()
+            #expect(throws: Errno.self) {
+                try Sockets.send(probe.raw, Array(echo("x").utf8), descriptors: [pipe.write.raw])
+            }
+            try Descriptor.writeAll(probe.raw, Array(echo("y").utf8))
+            #expect(try Descriptor.wait(probe.raw, timeout: .seconds(60)))
+        }
+    }
+
     @Test("replaces a socket that nobody answers on, and nothing else")
     func stale() throws {
         let folder = NSTemporaryDirectory() + "/stale-" + UUID().uuidString.prefix(8)
