@@ -29,6 +29,7 @@ import Varlink
     @Test("A method's name of combining marks, or of flags, holds nobody up")
     func marks() throws {
         try withDaemon(Apps.sleeper("web")) { daemon in
+            try daemon.waitFor("web", "active")
             let torpord = try daemon.torpord()
             for unit in ["\u{301}\u{323}", "\u{1f1e6}"] {
                 let long = String(repeating: unit, count: 120_000)
@@ -71,6 +72,7 @@ import Varlink
     )
     func flood() throws {
         try withDaemon(Apps.sleeper("web")) { daemon in
+            try daemon.waitFor("web", "active")
             let torpord = try daemon.torpord()
             _ = try daemon.status("web")
             let before = try Self.resident(torpord)
@@ -119,6 +121,7 @@ import Varlink
     @Test("A lock of an earlier version, for which a stranger waited, is replaced", .enabled(if: isRoot, onlyRoot))
     func looseLock() throws {
         try withRecovery(Apps.sleeper("web")) { daemon in
+            try daemon.waitFor("web", "active")
             let path = daemon.runtime + "/lock"
             var stranger: Stranger?
             defer { stranger?.end() }
@@ -135,7 +138,7 @@ import Varlink
             #expect(try File.status(path).mode & 0o777 == 0o600)
             // And so it is in the hands of whoever comes next.
             try daemon.lose(.both)
-            #expect(try daemon.status("web").summary.state == "active")
+            try daemon.waitFor("web", "active")
         }
     }
 
