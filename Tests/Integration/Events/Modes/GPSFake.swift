@@ -4,47 +4,52 @@ import Linux
 import TestAddresses
 import Testing
 
-/// gpsd itself, with a receiver played from sentences of a test's own (gpsfake(1)). It ends with this object.
+/// gpsd itself, with a receiver whose sentences are a test's own. It ends with this object.
+///
+/// The receiver is a sender of datagrams, one of the sources that gpsd takes: a line of serial characters, as gpsfake(1)
+/// has it, is lost for gpsd whenever the machine is busy.
 final class GPSFake {
     let port: UInt16
+    private let receiver: UInt16
     private var child: Process?
-    private let folder: String
+    private var isPlaying: Monitor<Bool>?
 
-    /// Nil where gpsd and gpsfake are there.
-    static let obstacle: String? = {
-        let programs = ["/usr/bin/gpsfake", "/usr/sbin/gpsd"]
-        return programs.allSatisfy(File.isExecutable) ? nil : "gpsd and gpsd-clients are not installed: make deps"
-    }()
+    private static let program = "/usr/sbin/gpsd"
+
+    /// Nil where gpsd is there.
+    static let obstacle: String? = File.isExecutable(program) ? nil : "gpsd is not installed: make deps"
 
     /// Nothing answers at `port` before ``start(_:)``.
     init() throws {
-        folder = NSTemporaryDirectory() + "torpor-gps-" + UUID().uuidString
-        try File.makeDirectories(folder)
         port = try TestAddress.port()
+        receiver = try TestAddress.port()
     }
 
-    deinit {
-        stop()
-        try? File.removeTree(folder)
-    }
+    deinit { stop() }
 
-    /// Plays these positions, twenty a second, again and again, as soon as somebody watches.
+    /// Plays these positions, twenty a second, again and again.
     func start(_ positions: [(latitude: Double, longitude: Double)]) throws {
-        let text = positions.enumerated().map { Self.sentences($0.offset, $0.element) }.joined()
-        try File.write(folder + "/walk.log", "# Date: 2024-06-01\n" + text)
         let process = Process()
-        // The thread of a test may block signals, and what it starts inherits that: gpsfake could not be interrupted, and
-        // would leave its gpsd behind.
+        // The thread of a test may block signals, and what it starts inherits that.
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = [
-            "--default-signal", "/usr/bin/gpsfake", "-q", "-c", "0.05", "-P", "\(port)", folder + "/walk.log",
+            "--default-signal", Self.program, "-N", "-n", "-S", "\(port)", "udp://127.0.0.1:\(receiver)",
         ]
-        // It leaves its control socket there.
-        process.environment = ProcessInfo.processInfo.environment.merging(["TMPDIR": folder]) { $1 }
         process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()
         child = process
+        let isPlaying = Monitor(true)
+        self.isPlaying = isPlaying
+        let sender = try Sender(receiver)
+        try WorkerThread.start(named: "receiver") {
+            var second = 0
+            while isPlaying.withLock({ $0 }) {
+                sender.send(Self.sentences(second, positions[second % positions.count]))
+                second += 1
+                usleep(50_000)
+            }
+        }
     }
 
     /// gpsd is there and hears no more.
@@ -52,21 +57,37 @@ final class GPSFake {
 
     /// gpsd is gone.
     func stop() {
+        isPlaying?.withLock { $0 = false }
         guard let child else { return }
-        let pid = child.processIdentifier
-        let children = (try? String(contentsOfFile: "/proc/\(pid)/task/\(pid)/children", encoding: .utf8)) ?? ""
-        // It ends its gpsd itself when it is told to end.
-        kill(pid, SIGCONT)
-        child.interrupt()
-        let end = Clock.monotonic() + .seconds(30)
-        while child.isRunning, Clock.monotonic() < end { usleep(10_000) }
-        if child.isRunning {
-            Issue.record("gpsfake did not end when it was interrupted")
-            for daemon in children.split(separator: " ").compactMap({ pid_t($0) }) { kill(daemon, SIGKILL) }
-            kill(pid, SIGKILL)
-        }
+        kill(child.processIdentifier, SIGKILL)
         child.waitUntilExit()
         self.child = nil
+    }
+
+    /// Sends to whoever may listen there.
+    private final class Sender: Sendable {
+        private let socket: Int32
+        private let port: UInt16
+
+        init(_ port: UInt16) throws {
+            self.port = port
+            socket = Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+            guard socket >= 0 else { throw Errno(rawValue: errno) }
+        }
+
+        deinit { close(socket) }
+
+        func send(_ text: String) {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+            _ = withUnsafePointer(to: &address) { address in
+                address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    sendto(socket, text, text.utf8.count, 0, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+        }
     }
 
     /// GGA and RMC of NMEA 0183.

@@ -7,7 +7,7 @@ import Varlink
 
 @Suite(
     "The background mode location",
-    .enabled(if: GPSFake.obstacle == nil, "gpsd and gpsd-clients are needed: make deps")
+    .enabled(if: GPSFake.obstacle == nil, "gpsd is needed: make deps")
 )
 struct LocationModeTests {
     static let home = (latitude: 52.52, longitude: 13.405)
