@@ -28,7 +28,7 @@ final class AppRuntime {
     /// Repeats stop and kill passes while they are under way.
     var passTimer: TimerSource?
     var passDelay: Duration = .milliseconds(1)
-    var isStopping = false
+    var stop = StopProgress.none
     /// The signal by which it was told something last, since it goes on.
     var told: Int32?
     /// It is stopped by freezing its cgroup.
@@ -108,6 +108,15 @@ final class AppRuntime {
         self.specification = specification
         self.supervisor = supervisor
     }
+}
+
+/// How far it has come with stopping an app's processes.
+enum StopProgress {
+    case none
+    /// Decided; what may be in its way is looked at first.
+    case decided
+    /// They are being stopped.
+    case underWay
 }
 
 /// What most apps have nothing of most of the time: it takes memory only of those that do.

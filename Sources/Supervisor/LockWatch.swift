@@ -178,7 +178,7 @@ final class LockWatch {
     private func lookAgain(at app: AppRuntime, isKnown: Bool) {
         let id = app.id
         // One look at a time: who waits for the one under way would wait in vain.
-        guard app.lockLook == nil else { return put(id, in: Self.interval) }
+        guard app.stop == .none, app.lockLook == nil else { return put(id, in: Self.interval) }
         // It stands still: what it held it holds, and a closer look is needed only when somebody waits.
         guard isKnown, let known = app.locks, let tree = app.tree else {
             return look(at: app) { [weak self] in self?.looked(at: id, $0) }
@@ -186,7 +186,7 @@ final class LockWatch {
         reader.ask(LockTable.Question(files: Set(known.compactMap(\.lock.file)))) { [weak self] table in
             guard let self, self.supervisor.isStillToBeLookedAt(id), app.tree === tree else { return }
             let isFree = Self.inTheWay(known, table, tree, app.specification.sharedResources).isEmpty
-            if isFree { return self.put(id, in: Self.interval) }
+            if isFree || app.stop != .none { return self.put(id, in: Self.interval) }
             self.look(at: app) { [weak self] in self?.looked(at: id, $0) }
         }
     }

@@ -40,7 +40,9 @@ extension Supervisor {
         case .signalWatchdog:
             guard !waitsForLook(app, action) else { break }
             signal(app, app.specification.watchdogSignal, toAll: false)
-        case .stopProcesses: stopWhenHandled(app)
+        case .stopProcesses:
+            app.stop = .decided
+            stopWhenHandled(app)
         case .continueProcesses:
             raiseProfile(app)
             continueProcesses(app)
@@ -113,7 +115,7 @@ extension Supervisor {
 
     /// Stops its processes, whatever they hold.
     func beginStopping(_ app: AppRuntime) {
-        app.isStopping = true
+        app.stop = .underWay
         app.passDelay = .milliseconds(1)
         app.freezes = false
         if app.specification.suspendWith == .freezer, let tree = app.tree, tree.cgroupPath != nil {
@@ -128,21 +130,21 @@ extension Supervisor {
     }
 
     private func stopPass(_ app: AppRuntime) {
-        guard app.isStopping, let tree = app.tree else { return }
+        guard app.stop == .underWay, let tree = app.tree else { return }
         let result: StopResult = app.freezes ? (tree.isFrozen ? .stopped : .again) : tree.stopPass()
         switch result {
         case .stopped:
-            app.isStopping = false
+            app.stop = .none
             // Heartbeats that were sent before the stop are read, and count for nothing after it.
             hear(app)
             deliver(.stopConfirmed, to: app.id)
-        case .gone: app.isStopping = false  // Its exit is on the way.
+        case .gone: app.stop = .none  // Its exit is on the way.
         case .again: again(app) { supervisor, app in supervisor.stopPass(app) }
         }
     }
 
     private func continueProcesses(_ app: AppRuntime) {
-        app.isStopping = false
+        app.stop = .none
         app.told = nil
         memoryWatch.continues(app)
         channelResumed(app)
@@ -161,7 +163,7 @@ extension Supervisor {
         let machine = coordinator.machine(app.id)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.tree else { return }
         // On a busy machine a process stops a while after its signal: what is being stopped again was counted.
-        guard !app.isStopping else { return }
+        guard app.stop == .none else { return }
         // Frozen it is not stopped by a signal, whatever the configuration says by now.
         let mayBeFrozen = app.specification.suspendWith == .freezer
         let isStill =
@@ -172,7 +174,7 @@ extension Supervisor {
     // MARK: Ending
 
     private func endRemains(_ app: AppRuntime) {
-        app.isStopping = false
+        app.stop = .none
         app.passDelay = .milliseconds(1)
         guard let tree = app.tree, !tree.isEmpty else {
             gone(app)

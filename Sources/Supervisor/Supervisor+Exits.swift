@@ -151,7 +151,7 @@ extension Supervisor {
         app.mainTimer = nil
         app.passTimer?.cancel()
         app.passTimer = nil
-        app.isStopping = false
+        app.stop = .none
         app.isReloading = false
         app.statusText = nil
         app.refusal = nil

@@ -20,7 +20,7 @@ extension Supervisor {
         app.saidErrno = nil
         app.launchedAt = loop.now
         app.tree = nil
-        app.isStopping = false
+        app.stop = .none
         app.told = nil
         app.profileState = nil
         app.server?.setAccepting(false)

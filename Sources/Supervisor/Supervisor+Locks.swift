@@ -28,7 +28,9 @@ extension Supervisor {
             guard machine.transition == .suspending || isStandingStill(machine) else { return }
             switch finding {
             case .free: self.beginStopping(app)
-            case .inTheWay(let locks): self.isHeld(app, by: locks)
+            case .inTheWay(let locks):
+                app.stop = .none
+                self.isHeld(app, by: locks)
             }
         }
     }

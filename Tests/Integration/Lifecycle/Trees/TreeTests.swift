@@ -183,6 +183,32 @@ import TorporAPI
         }
     }
 
+    @Test("A SIGCONT counts once, also while it is looked whether a lock is in the way of the stop")
+    func oneContinuation() throws {
+        // Whoever has many descriptors is looked at for a while, a millisecond a turn.
+        let program = """
+            import tp, resource
+            hard = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 20000)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            many = [tp.os.dup(0) for _ in range(hard - 50)]
+            tp.record("up")
+            while True:
+                tp.signal.pause()
+            """
+        let toml = Self.toml("shared_resources = [\"@D/shared/*\"]")
+        try withDaemon(toml, files: ["app.py": program]) { daemon in
+            let pid = try #require(try daemon.done(.start, "web").pid)
+            try daemon.waitForRecord("web", "up")
+            try daemon.done(.suspend, "web")
+            kill(pid, SIGCONT)
+            for _ in 1...10 { _ = try daemon.status("web") }
+            try daemon.eventually("it is stopped again") { Truth.isStopped(pid) }
+            _ = try daemon.status("web")
+            let texts = try daemon.events("web").map(\.text).filter { $0.contains("stopped again") }
+            #expect(texts.count == 1 && texts.allSatisfy { $0.contains("(1 of 3)") }, "\(texts)")
+        }
+    }
+
     @Test("kill_mode = main sends SIGTERM to the main process only, and still leaves nobody")
     func killModeMain() throws {
         let program = """
