@@ -54,5 +54,17 @@ public struct ConfigurationSystem {
         }
     }
 
+    /// The bytes of a file that may lie in a folder of the app that it is for (``OwnedFile``).
+    public static func read(_ path: String, ownedBy user: UInt32) -> Result<[UInt8], ReadFailure> {
+        do throws(OwnedFile.Failure) {
+            return .success(try OwnedFile.read(path, for: user, limit: fileLimit))
+        } catch {
+            switch error {
+            case .errno(.noSuchFileOrDirectory), .errno(.notDirectory): return .failure(.missing)
+            default: return .failure(.unusable(error.description))
+            }
+        }
+    }
+
     private static let tooLarge = ReadFailure.unusable("it is larger than 4 MiB: split it with include")
 }

@@ -8,14 +8,16 @@ public struct EnvironmentFileError: Error, Sendable, Hashable, CustomStringConve
 
 /// Files of `environment_file`: `KEY=VALUE` lines as systemd.exec(5) has them under EnvironmentFile=.
 public enum EnvironmentFile {
-    /// Reads all files of an app, a later one winning over an earlier; called before each launch.
+    /// Reads all files of an app, a later one winning over an earlier; called before each launch. It may wait for a disk.
+    ///
+    /// - Parameter read: the bytes of the file at a path.
     public static func load(
         _ files: [EnvironmentFileReference],
-        system: ConfigurationSystem = .live
+        read: (String) -> Result<[UInt8], ConfigurationSystem.ReadFailure>
     ) throws(EnvironmentFileError) -> [String: String] {
         var variables: [String: String] = [:]
         for file in files {
-            switch system.read(file.path) {
+            switch read(file.path) {
             case .success(let bytes):
                 for (name, value) in try parse(bytes, file: file.path) { variables[name] = value }
             case .failure(.missing):

@@ -36,6 +36,8 @@ public enum KeeperMessage: Sendable {
         public var isFallback: Bool
         /// The version of the state that the keeper leaves when it executes itself.
         public var resumeVersion: UInt32
+        /// It opens files of a launch by their paths.
+        public var opensFiles: Bool
     }
 
     /// Some of all that is held; the descriptors come beside it in the same order.
@@ -168,6 +170,7 @@ extension KeeperMessage.Welcome {
         keeperPid = raw.keeper_pid
         isFallback = raw.started_from_image != 0
         resumeVersion = raw.resume_version
+        opensFiles = raw.features & UInt32(TORPOR_KEEPER_FILES.rawValue) != 0
     }
 }
 

@@ -27,6 +27,11 @@ public struct LaunchRequest: Sendable {
     public var limits: [(resource: Int32, soft: UInt64, hard: UInt64)] = []
     /// Standard input, output and error; negative: /dev/null.
     public var standard: (Int32, Int32, Int32) = (-1, -1, -1)
+    /// The absolute path of what standard input is instead, opened by the process itself: with the keeper's rights where
+    /// only root and the keeper's user can have led it anywhere, else as the user that it runs as.
+    public var inputFile: String?
+    /// Likewise of standard error, which is made where it is not there, and written to at its end.
+    public var errorFile: String?
     /// Descriptors that become 3, 4 and so on.
     public var passed: [Int32] = []
     /// A descriptor of the cgroup directory it is born into.
@@ -108,7 +113,8 @@ public struct LaunchRequest: Sendable {
             )
         }
         for group in user?.groups ?? [] { message += bytes(group) }
-        for text in [app, executable, directory ?? ""] + arguments + environment {
+        let files = [inputFile, errorFile].compactMap { $0 }
+        for text in [app, executable, directory ?? ""] + files + arguments + environment {
             if text.utf8.contains(0) { throw .nul }
             message += text.utf8
             message.append(0)
@@ -129,7 +135,8 @@ public struct LaunchRequest: Sendable {
             (cgroup != nil, TORPOR_LAUNCH_CGROUP), (directory != nil, TORPOR_LAUNCH_DIRECTORY),
             (user != nil, TORPOR_LAUNCH_USER), (umask != nil, TORPOR_LAUNCH_UMASK), (nice != nil, TORPOR_LAUNCH_NICE),
             (oomScoreAdjust != nil, TORPOR_LAUNCH_OOM), (setListenPid, TORPOR_LAUNCH_LISTEN_PID),
-            (setWatchdogPid, TORPOR_LAUNCH_WATCHDOG_PID),
+            (setWatchdogPid, TORPOR_LAUNCH_WATCHDOG_PID), (inputFile != nil, TORPOR_LAUNCH_INPUT_FILE),
+            (errorFile != nil, TORPOR_LAUNCH_ERROR_FILE),
         ]
         return all.reduce(0) { $1.0 ? $0 | UInt32($1.1.rawValue) : $0 }
     }

@@ -39,6 +39,7 @@ public final class Keeper {
     public let isFallback: Bool
     /// What `torpor-keeper --accepts` must be asked before the keeper is replaced by `handOver`.
     public let resumeVersion: UInt32
+    private let opensFiles: Bool
     /// The keeper's pid.
     public let pid: Int32
     /// The table of processes, readable when the keeper is gone (torpor_keeper_protocol.h).
@@ -74,6 +75,7 @@ public final class Keeper {
         appDescriptorLimit = welcome.appDescriptorLimit
         isFallback = welcome.isFallback
         resumeVersion = welcome.resumeVersion
+        opensFiles = welcome.opensFiles
         pid = welcome.keeperPid
         table = answer.descriptors[0]
 
@@ -102,6 +104,9 @@ public final class Keeper {
             loop.later { completion(.failure(failure)) }
         }
         if isLost { return fail(.keeper, .brokenPipe, "the keeper is gone") }
+        guard opensFiles || plan.inputFile == nil && plan.errorFile == nil else {
+            return fail(.plan, .notSupported, "the keeper is older than torpord, and opens no files: run ‘torpor upgrade’")
+        }
         let id = channel.nextId()
         let request = plan.request
         let message: [UInt8]

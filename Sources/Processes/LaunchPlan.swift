@@ -26,12 +26,14 @@ public struct LaunchPlan {
     public var oomScoreAdjust: Int32?
     /// Its limits, by number of resource (getrlimit(2)).
     public var limits: [(resource: Int32, soft: UInt64, hard: UInt64)] = []
-    /// Standard input; −1: /dev/null.
-    public var standardInput: Int32 = -1
     /// Standard output; −1: /dev/null.
     public var standardOutput: Int32 = -1
     /// Standard error; −1: /dev/null.
     public var standardError: Int32 = -1
+    /// The file that is standard input, else /dev/null: the child opens it, as ``LaunchRequest/inputFile`` says.
+    public var inputFile: String?
+    /// The file that standard error is added to instead, likewise.
+    public var errorFile: String?
     /// Become 3, 4, … in the app.
     public var passed: [Int32] = []
     /// Whether the child writes LISTEN_PID into its environment.
@@ -65,8 +67,10 @@ public struct LaunchPlan {
         request.nice = nice
         request.oomScoreAdjust = oomScoreAdjust
         request.limits = limits
-        request.standard = (standardInput, standardOutput, standardError)
+        request.standard = (-1, standardOutput, standardError)
         request.passed = passed
+        request.inputFile = inputFile
+        request.errorFile = errorFile
         request.cgroup = cgroup
         request.setListenPid = setListenPid
         request.setWatchdogPid = setWatchdogPid
@@ -75,11 +79,15 @@ public struct LaunchPlan {
     }
 }
 
-/// Where a launch can fail, in the order in which it happens.
+/// Where a launch can fail, in the order in which it happens but for the files.
 public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
     case plan = 1
     case slot, fork, session, signals, cgroup, descriptors, limits, priority, oomScore, groups, group, user, directory
     case exec
+    /// The file that is standard input.
+    case input
+    /// The file that is standard error.
+    case error
     /// The keeper is gone.
     case keeper = 100
     /// A stage of a newer keeper.
@@ -103,6 +111,8 @@ public enum LaunchStage: UInt32, Sendable, CustomStringConvertible {
         case .user: "user"
         case .directory: "directory"
         case .exec: "exec"
+        case .input: "standard input"
+        case .error: "standard error"
         case .keeper: "keeper"
         case .unknown: "unknown stage"
         }

@@ -127,6 +127,8 @@ struct AppExtras {
     var mainSource: IOSource?
     var mainTimer: TimerSource?
     var probe: ReadinessProbe?
+    /// Its files of variables are being read for a launch, which goes on with this.
+    var variablesReading: ((Result<[String: String], LaunchTrouble>) -> Void)?
     var hooks: HookRun?
     var statusText: String?
     var saidErrno: Int32?

@@ -1,8 +1,8 @@
 import EventLoop
 import Linux
 
-/// Work that may wait for a disk, a driver or a server, done beside the loop, one piece after the other, by a thread that
-/// is there only while there is something to do.
+/// Work that may wait for a disk, a driver or a server, done beside the loop by threads that are there only while there is
+/// something to do: one piece after the other, or each at once.
 ///
 /// Of the loop's thread.
 final class SideWork {
@@ -13,16 +13,26 @@ final class SideWork {
 
     private let loop: EventLoop
     private let name: String
-    private let answers = Monitor<[any Sendable]>([])
+    private let isInOrder: Bool
+    private let answers = Monitor<[Answer]>([])
     private var doorbell: EventCounter?
     private var source: IOSource?
     private var waiting: [Piece] = []
-    private var underWay: Piece?
+    private var underWay: [UInt64: Piece] = [:]
+    private var count: UInt64 = 0
 
-    /// - Parameter name: of the thread; at most 15 bytes.
-    init(_ loop: EventLoop, named name: String) {
+    private struct Answer: Sendable {
+        let number: UInt64
+        let result: any Sendable
+    }
+
+    /// - Parameters:
+    ///   - name: of the threads; at most 15 bytes.
+    ///   - isInOrder: one piece waits for the one before. Else whoever asks bounds how many there are.
+    init(_ loop: EventLoop, named name: String, isInOrder: Bool = true) {
         self.loop = loop
         self.name = name
+        self.isInOrder = isInOrder
     }
 
     /// Has something done; its result is told later, never at once.
@@ -32,20 +42,21 @@ final class SideWork {
     }
 
     private func next() {
-        guard underWay == nil, !waiting.isEmpty else { return }
+        guard !isInOrder || underWay.isEmpty, !waiting.isEmpty else { return }
         let piece = waiting.removeFirst()
-        underWay = piece
-        let work = piece.work
+        count += 1
+        let (number, work) = (count, piece.work)
+        underWay[number] = piece
         do throws(Errno) {
             let (answers, doorbell) = (answers, try bell())
             try WorkerThread.start(named: name) {
                 let result = work()
-                answers.withLock { $0.append(result) }
+                answers.withLock { $0.append(Answer(number: number, result: result)) }
                 doorbell.signal()
             }
         } catch {
             // No room for a thread: then the loop waits this once.
-            loop.later { [weak self] in self?.answer(work()) }
+            loop.later { [weak self] in self?.answer(Answer(number: number, result: work())) }
         }
     }
 
@@ -65,10 +76,8 @@ final class SideWork {
         return doorbell
     }
 
-    private func answer(_ result: any Sendable) {
-        let piece = underWay
-        underWay = nil
-        piece?.completion(result)
+    private func answer(_ answer: Answer) {
+        underWay.removeValue(forKey: answer.number)?.completion(answer.result)
         next()
     }
 }

@@ -251,8 +251,11 @@ extension Supervisor {
         app.announced = transition
         guard let transition else { return app.timeline.rest() }
         trace(app, .began(transition))
-        // A launch that was overtaken while its commands ran has no process that a signal could end.
-        if transition == .terminating { cancelHooks(app) }
+        // A launch that was overtaken while its commands ran, or its files were read, has no process to be ended.
+        if transition == .terminating {
+            cancelHooks(app)
+            cancelReading(app)
+        }
         note(app, .changing, to: transition.rawValue, text: "is \(transition.rawValue)")
     }
 

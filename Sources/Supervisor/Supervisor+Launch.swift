@@ -38,15 +38,60 @@ extension Supervisor {
 
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
         let user = identity(of: app)
+        readVariables(app, user) { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .success(let variables): self.launch(app, order, user, variables)
+            case .failure(let trouble): self.launchRefused(app, trouble.description)
+            }
+        }
+    }
+
+    /// Reads an app's files of variables beside the loop; where there are none it goes on at once.
+    private func readVariables(
+        _ app: AppRuntime,
+        _ user: User?,
+        _ completion: @escaping (Result<[String: String], LaunchTrouble>) -> Void
+    ) {
+        let files = app.specification.environmentFiles
+        guard !files.isEmpty else { return completion(.success([:])) }
+        guard app.variablesReading == nil else {
+            return completion(.failure(LaunchTrouble("its environment files are still being read, since the last launch")))
+        }
+        app.variablesReading = completion
+        let owner = user?.uid ?? Users.effectiveUID
+        variableReads.ask {
+            do throws(EnvironmentFileError) {
+                let variables = try EnvironmentFile.load(files) { ConfigurationSystem.read($0, ownedBy: owner) }
+                return Result<[String: String], LaunchTrouble>.success(variables)
+            } catch {
+                return .failure(LaunchTrouble(error.description))
+            }
+        } _: { [weak app] result in
+            guard let completion = app?.variablesReading else { return }
+            app?.variablesReading = nil
+            completion(result)
+        }
+    }
+
+    /// A launch was overtaken while its files were read: it is over, though the disk may not have answered yet.
+    func cancelReading(_ app: AppRuntime) {
+        guard app.variablesReading != nil else { return }
+        app.variablesReading = { _ in }
+        loop.later { [weak self] in self?.deliver(.launchFailed, to: app.id) }
+    }
+
+    private func launch(_ app: AppRuntime, _ order: LaunchOrder, _ user: User?, _ read: [String: String]) {
         do throws(LaunchTrouble) {
             try prepare(app, user)
             let given = try sockets.passed(to: app)
-            let environment = try environment(of: app, order, user, given.map(\.name))
+            let environment = environment(of: app, order, user, given.map(\.name), read)
             var plan = try plan(app, order, environment, user)
             let output = try outputs(of: app)
-            plan.standardInput = output.input?.raw ?? -1
             plan.standardOutput = output.output?.raw ?? -1
             plan.standardError = output.error?.raw ?? -1
+            if case .file(let path) = app.specification.standardInput { plan.inputFile = path }
+            plan.errorFile = errorFile(of: app)
             let stored = app.store.entries
             plan.passed = given.map(\.descriptor) + stored.map(\.descriptor.raw)
             plan.setListenPid = !plan.passed.isEmpty
@@ -106,7 +151,7 @@ extension Supervisor {
             startProbe(app)
         case .failure(let failure):
             app.launchFailure = failure
-            launchRefused(app, failure.stage == .directory ? wrongDirectory(app, failure) : failure.description)
+            launchRefused(app, sentence(app, failure))
         }
     }
 
@@ -118,9 +163,24 @@ extension Supervisor {
         app.probe?.start()
     }
 
-    private func wrongDirectory(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
-        let path = Self.directory(of: app, identity(of: app))
-        return "could not enter its directory \(path): \(failure.errno)"
+    private func sentence(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
+        let specification = app.specification
+        switch (failure.stage, specification.standardInput) {
+        case (.directory, _):
+            let path = Self.directory(of: app, identity(of: app))
+            return "could not enter its directory \(path): \(failure.errno)"
+        case (.input, .file(let path)):
+            return "could not open \(path), its standard input: \(failure.errno)\(whoOpens(app, failure))"
+        case (.error, _):
+            let path = errorFile(of: app) ?? ""
+            return "could not open \(path), its standard error: \(failure.errno)\(whoOpens(app, failure))"
+        default: return failure.description
+        }
+    }
+
+    private func whoOpens(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
+        guard failure.errno == .permissionDenied, let user = app.specification.user else { return "" }
+        return "; where others than root may write to a folder on the way it is opened as the app's user, \(user)"
     }
 
     /// No process came to be: said, and handed to the core.
@@ -209,8 +269,9 @@ extension Supervisor {
         of app: AppRuntime,
         _ order: LaunchOrder,
         _ user: User?,
-        _ sockets: [String]
-    ) throws(LaunchTrouble) -> [String] {
+        _ sockets: [String],
+        _ read: [String: String]
+    ) -> [String] {
         let specification = app.specification
         var variables: [String: String] = [:]
         if let user {
@@ -222,13 +283,7 @@ extension Supervisor {
         if LaunchEnvironment.inherited["PATH"] == nil {
             variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         }
-        do throws(EnvironmentFileError) {
-            if !specification.environmentFiles.isEmpty {
-                for (key, value) in try EnvironmentFile.load(specification.environmentFiles) { variables[key] = value }
-            }
-        } catch {
-            throw LaunchTrouble(error.description)
-        }
+        variables.merge(read) { $1 }
         for (key, value) in specification.environment { variables[key] = value }
         variables["NOTIFY_SOCKET"] = app.notifySocket?.path
         if let watchdog = specification.rules.watchdog { variables["WATCHDOG_USEC"] = "\(watchdog.microseconds)" }
@@ -318,17 +373,10 @@ extension Supervisor {
 
     // MARK: Output
 
-    /// What standard input, output and error are; nil is /dev/null, which the child opens.
-    private func outputs(
-        of app: AppRuntime
-    ) throws(LaunchTrouble) -> (input: Descriptor?, output: Descriptor?, error: Descriptor?) {
+    /// What standard output and error are; nil is /dev/null or a file, which the child opens.
+    private func outputs(of app: AppRuntime) throws(LaunchTrouble) -> (output: Descriptor?, error: Descriptor?) {
         let specification = app.specification
         do {
-            let input: Descriptor? =
-                switch specification.standardInput {
-                case .null: nil
-                case .file(let path): try File.open(path, .read)
-                }
             let output: Descriptor?
             switch specification.log {
             case .file: output = try capture(app).writerForApp()
@@ -338,17 +386,21 @@ extension Supervisor {
             case .inherit: output = try OutputTarget.inherit(1)
             case .null: output = nil
             }
-            let error: Descriptor?
-            switch specification.standardError {
-            case .log: error = specification.log == .inherit ? try OutputTarget.inherit(2) : output
-            case .file(let path):
-                let full = path.hasPrefix("/") ? path : runtime.logs + "/" + path
-                error = try File.open(full, [.write, .create, .append], mode: 0o640)
-            }
-            return (input, output, error)
+            let error: Descriptor? =
+                switch specification.standardError {
+                case .log: specification.log == .inherit ? try OutputTarget.inherit(2) : output
+                case .file: nil
+                }
+            return (output, error)
         } catch {
             throw LaunchTrouble("the output of \(app.name) cannot be set up: \(error)")
         }
+    }
+
+    /// The file that standard error is added to; nil where it is none.
+    private func errorFile(of app: AppRuntime) -> String? {
+        guard case .file(let path) = app.specification.standardError else { return nil }
+        return path.hasPrefix("/") ? path : runtime.logs + "/" + path
     }
 
     func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchTrouble) -> OutputCapture {

@@ -202,16 +202,16 @@ extension Supervisor {
     /// The picture that the configuration names; disks are waited for beside the loop.
     private func sendIcon(of app: AppRuntime, _ reply: Reply) {
         guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
-        iconReads.ask({ Self.icon(path).json }) { reply.send($0) }
+        let owner = identity(of: app)?.uid ?? Users.effectiveUID
+        iconReads.ask({ Self.icon(path, owner).json }) { reply.send($0) }
     }
 
-    private nonisolated static func icon(_ path: String) -> AppIcon {
-        do throws(Errno) {
-            let content = try File.readRegular(path, limit: AppIcon.mostBytes)
-            return content.map { AppIcon(content: $0) } ?? AppIcon(trouble: "\(path) is not a regular file")
+    private nonisolated static func icon(_ path: String, _ owner: UInt32) -> AppIcon {
+        do throws(OwnedFile.Failure) {
+            return AppIcon(content: try OwnedFile.read(path, for: owner, limit: AppIcon.mostBytes))
         } catch {
-            let why = error == .fileTooLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)"
-            return AppIcon(trouble: "\(path) cannot be read: \(why)")
+            let isLarge = error == .errno(.fileTooLarge)
+            return AppIcon(trouble: "\(path): " + (isLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)"))
         }
     }
 

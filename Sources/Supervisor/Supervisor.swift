@@ -91,6 +91,8 @@ public final class Supervisor {
     private(set) lazy var snapshotReads = SideWork(loop, named: "snapshots")
     /// Reads icons for clients, wherever they are.
     private(set) lazy var iconReads = SideWork(loop, named: "icons")
+    /// Reads files of variables for launches, for one app as well as for another whose disk hangs.
+    private(set) lazy var variableReads = SideWork(loop, named: "variables", isInOrder: false)
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
     /// Sees to it that there is memory.

@@ -149,6 +149,27 @@ static void set_user(struct keeper_plan *plan, int report)
         fail(report, TORPOR_STAGE_USER, errno);
 }
 
+static void open_file(const char **path, int target, int flags, uint32_t stage, bool is_app, int report)
+{
+    if (*path == NULL)
+        return;
+    bool may = true;
+    int fd = is_app ? files_open(*path, flags) : files_open_trusted(*path, flags, &may);
+    if (!may)
+        return;  // as the app's user, later
+    int error = fd < 0 ? errno : files_place(fd, target);
+    if (error != 0)
+        fail(report, stage, error);
+    *path = NULL;
+}
+
+// Once with the keeper's rights, for what only root can have put there, once as the app.
+static void open_files(struct keeper_plan *plan, bool is_app, int report)
+{
+    open_file(&plan->input_file, 0, O_RDONLY, TORPOR_STAGE_INPUT, is_app, report);
+    open_file(&plan->error_file, 2, O_WRONLY | O_CREAT | O_APPEND, TORPOR_STAGE_ERROR, is_app, report);
+}
+
 // Until exec nothing tells whose it is: without its keeper it goes, so that whoever comes next may launch it again.
 static void tie_to_keeper(pid_t keeper)
 {
@@ -184,6 +205,7 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
         fail(report, TORPOR_STAGE_DESCRIPTORS, error);
     if (cgroup >= 0 && (error = write_file(cgroup, "cgroup.procs", "0", 1)) != 0)
         fail(report, TORPOR_STAGE_CGROUP, error);
+    open_files(plan, false, report);
     set_limits(plan, report);
     set_priority(head, report);
     set_user(plan, report);
@@ -192,6 +214,7 @@ _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *sp
         umask(head->umask & 0777);
     if ((head->flags & TORPOR_LAUNCH_DIRECTORY) && chdir(plan->directory) < 0)
         fail(report, TORPOR_STAGE_DIRECTORY, errno);
+    open_files(plan, true, report);
     if (head->flags & TORPOR_LAUNCH_LISTEN_PID)
         write_pid(plan->environment, "LISTEN_PID=");
     if (head->flags & TORPOR_LAUNCH_WATCHDOG_PID)

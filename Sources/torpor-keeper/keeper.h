@@ -200,6 +200,8 @@ struct keeper_plan {
     const char *app;
     const char *executable;
     const char *directory;
+    const char *input_file;  // NULL: none
+    const char *error_file;
     struct torpor_keeper_limit limits[TORPOR_KEEPER_LIMIT_LIMIT];
     uint32_t groups[TORPOR_KEEPER_GROUP_LIMIT];
     char **arguments;
@@ -215,6 +217,11 @@ extern uint32_t launch_in_flight;
 
 // child.c
 _Noreturn void child_run(struct keeper_plan *plan, const struct keeper_spawn *spawn, pid_t keeper);
+
+// files.c: descriptors, or -1 with errno. They are left open where the child ends or executes soon.
+int files_open_trusted(const char *path, int flags, bool *trusted);  // not trusted: nothing was opened
+int files_open(const char *path, int flags);
+int files_place(int fd, int target);  // 0, or errno
 
 // reap.c
 void reap_named(pid_t pid);  // a SIGCHLD said so

@@ -62,17 +62,23 @@ static int read_plan(struct keeper_plan *plan, char *message, size_t size, const
         || head->environment_count > TORPOR_KEEPER_STRINGS)
         return E2BIG;
     plan->head = head;
+    plan->input_file = plan->error_file = NULL;
     plan->arguments = arguments;
     plan->environment = environment;
     if (!take_bytes(&reader, plan->limits, sizeof *plan->limits * head->limit_count)
         || !take_bytes(&reader, plan->groups, sizeof *plan->groups * head->group_count)
         || (plan->app = take_string(&reader)) == NULL || (plan->executable = take_string(&reader)) == NULL
         || (plan->directory = take_string(&reader)) == NULL
+        || ((head->flags & TORPOR_LAUNCH_INPUT_FILE) && (plan->input_file = take_string(&reader)) == NULL)
+        || ((head->flags & TORPOR_LAUNCH_ERROR_FILE) && (plan->error_file = take_string(&reader)) == NULL)
         || !take_strings(&reader, arguments, head->argument_count)
         || !take_strings(&reader, environment, head->environment_count) || reader.next != reader.end)
         return EINVAL;
     size_t name = strlen(plan->app);
     if (name == 0 || name >= TORPOR_KEEPER_APP_BYTES || plan->executable[0] == 0 || head->argument_count == 0)
+        return EINVAL;
+    if ((plan->input_file != NULL && (plan->input_file[0] != '/' || (head->flags & TORPOR_LAUNCH_STDIN)))
+        || (plan->error_file != NULL && (plan->error_file[0] != '/' || (head->flags & TORPOR_LAUNCH_STDERR))))
         return EINVAL;
     unsigned used = 0;
     for (unsigned i = 0; i < 3; i++) {

@@ -49,11 +49,11 @@ struct EnvironmentFileTests {
     func loads() throws {
         let system = machine(["/a": "X=1\nY=1", "/b": "X=2"])
         let files = ["/a", "/missing", "/b"].map { EnvironmentFileReference(path: $0, isOptional: true) }
-        #expect(try EnvironmentFile.load(files, system: system) == ["X": "2", "Y": "1"])
+        #expect(try EnvironmentFile.load(files, read: system.read) == ["X": "2", "Y": "1"])
         #expect(throws: EnvironmentFileError.self) {
             _ = try EnvironmentFile.load(
                 [EnvironmentFileReference(path: "/missing", isOptional: false)],
-                system: system
+                read: system.read
             )
         }
     }

@@ -124,11 +124,11 @@ final class TestApp {
 
 /// Repeats until the result is right, at most 10 s, with a pause of 1 ms as a caller's timer would make.
 func repeated<Result>(_ body: () throws -> Result, until done: (Result) -> Bool) throws -> Result {
-    let deadline = Clock.monotonic() + .seconds(10)
+    let deadline = Clock.monotonic() + .seconds(60)
     while true {
         let result = try body()
         if done(result) { return result }
-        try #require(Clock.monotonic() < deadline, "not done within 10 s: \(result)")
+        try #require(Clock.monotonic() < deadline, "not done within a minute: \(result)")
         usleep(1000)
     }
 }

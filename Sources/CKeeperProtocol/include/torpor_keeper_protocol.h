@@ -13,7 +13,8 @@
 //   1  first version: HELLO, LAUNCH, SLOT_FREE, ORPHAN_FREE, HOLD, RELEASE, TAKE, LIST, MANAGER, BYE
 //   2  ADOPT, TAKE_ALL, HANDOVER, SETTLED; flags in HOLD and BYE; LAUNCHED with id 0 for a launch of an earlier
 //      torpord; in WELCOME whether torpord was started from a kept image, and the version of the resume state.
-//      Later: REST, which a keeper that does not know it refuses without harm
+//      Later: REST, which a keeper that does not know it refuses without harm; files by path in LAUNCH, for which
+//      WELCOME says whether the keeper has them
 
 #define TORPOR_KEEPER_PROTOCOL_VERSION 2u
 
@@ -117,6 +118,8 @@ enum torpor_keeper_stage {
     TORPOR_STAGE_USER = 13,
     TORPOR_STAGE_DIRECTORY = 14,
     TORPOR_STAGE_EXEC = 15,
+    TORPOR_STAGE_INPUT = 16,        // the file that is standard input; before LIMITS, or after DIRECTORY
+    TORPOR_STAGE_ERROR = 17,        // the file that is standard error; likewise
 };
 
 enum torpor_keeper_launch_flags {
@@ -133,6 +136,12 @@ enum torpor_keeper_launch_flags {
     TORPOR_LAUNCH_LISTEN_PID = 1 << 10,  // the child writes its pid over the value of LISTEN_PID= (room for 10 digits)
     TORPOR_LAUNCH_WATCHDOG_PID = 1 << 11,
     TORPOR_LAUNCH_ADOPTED = 1 << 12,     // in slots only: somebody else launched it, the keeper watches its pidfd
+    TORPOR_LAUNCH_INPUT_FILE = 1 << 13,  // the child opens standard input itself; not with STDIN
+    TORPOR_LAUNCH_ERROR_FILE = 1 << 14,  // the child opens standard error itself, to write at its end; not with STDERR
+};
+
+enum torpor_keeper_features {
+    TORPOR_KEEPER_FILES = 1 << 0,  // knows INPUT_FILE and ERROR_FILE
 };
 
 struct torpor_keeper_limit {
@@ -143,7 +152,8 @@ struct torpor_keeper_limit {
 };
 
 // Followed by: limits, groups (uint32_t each), then strings, each with its NUL: app, executable, directory (empty if
-// there is none), the arguments, the environment. Descriptors: standard input, output and error as far as the flags
+// there is none), the input's and the error's file as far as the flags say (absolute), the arguments, the environment.
+// Descriptors: standard input, output and error as far as the flags
 // say, those that become 3, 4, …, the cgroup's directory.
 struct torpor_keeper_launch {
     struct torpor_keeper_header header;
@@ -279,7 +289,7 @@ struct torpor_keeper_welcome {
     int32_t keeper_pid;
     uint32_t started_from_image;  // 1: the program on disk failed, this torpord is the one that worked before
     uint32_t resume_version;      // of the state that this keeper writes when it executes itself
-    uint32_t reserved;
+    uint32_t features;            // torpor_keeper_features; 0 before there were any
 };
 
 #endif

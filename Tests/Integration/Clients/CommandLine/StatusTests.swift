@@ -57,7 +57,7 @@ import Varlink
             // What cannot be had is said, and nobody waits for it.
             try FileManager.default.removeItem(atPath: daemon.directory + "/a.svg")
             try File.makeFIFO(daemon.directory + "/a.svg")
-            #expect(try icon("a").trouble == "\(daemon.directory)/a.svg is not a regular file")
+            #expect(try icon("a").trouble == "\(daemon.directory)/a.svg: it is not a regular file")
             _ = try daemon.apply(toml("title = \"Jotter\""))
             #expect(try run(["list"]).contains("  Jotter\n"))
             #expect(try icon("a") == AppIcon(trouble: nil))

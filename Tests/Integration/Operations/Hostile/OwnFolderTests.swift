@@ -1,0 +1,157 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+/// What an app does with the paths of its configuration that lie where it may write itself.
+@Suite(
+    "Apps in folders of their own",
+    .enabled(if: Users.effectiveUID == 0, "another user is needed, and only root can become one")
+)
+struct OwnFolderTests {
+    private static let nobody: UInt32 = 65534
+
+    private static func toml(_ keys: String) -> String {
+        """
+        [apps.web]
+        exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+        user = "nobody"
+        launch = "on-demand"
+        restart = "never"
+        \(keys)
+
+        """
+    }
+
+    /// Tells what it was given, where the supervisor hears it.
+    private static let program = """
+        import os, sys, socket, time
+        os.write(2, b"to standard error\\n")
+        os.set_blocking(0, False)
+        try:
+            text = os.read(0, 100)
+        except BlockingIOError:
+            text = b"nothing yet"
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        s.sendto(b"READY=1\\nSTATUS=read " + text.strip() + b" and " + os.environb.get(b"SECRET", b"none"),
+                 os.environ["NOTIFY_SOCKET"])
+        time.sleep(1000)
+        """
+
+    private func run(_ keys: String, _ body: (Daemon, String) throws -> Void) throws {
+        try withDaemon(Self.toml("ready = \"notify\"\n" + keys), files: ["app.py": Self.program]) { daemon in
+            let home = daemon.directory + "/home"
+            try File.makeDirectory(home)
+            try File.makeDirectory(daemon.directory + "/root", mode: 0o700)
+            try File.write(daemon.directory + "/root/secret", "SECRET=it\n", mode: 0o600)
+            try body(daemon, home)
+            // Whatever came of it, torpord is there.
+            #expect(try daemon.status("web").summary.name == "web")
+        }
+    }
+
+    /// The app's own by now, as is all that lies in it.
+    private func giveAway(_ home: String) throws {
+        for name in try File.list(home) { try File.setOwner(home + "/" + name, uid: Self.nobody, gid: Self.nobody) }
+        try File.setOwner(home, uid: Self.nobody, gid: Self.nobody)
+    }
+
+    private func refused(_ daemon: Daemon) throws -> String {
+        let torpord = try daemon.torpord()
+        let result = try daemon.verb(.start, "web")
+        #expect(!result.ok)
+        #expect(try daemon.torpord() == torpord)
+        return result.message ?? ""
+    }
+
+    @Test("A link that an app puts in place of its standard error makes and appends to nothing of root's")
+    func errorLink() throws {
+        try run("stderr = \"@D/home/err\"") { daemon, home in
+            try File.link(home + "/err", to: daemon.directory + "/root/made")
+            try giveAway(home)
+            let message = try refused(daemon)
+            #expect(message.contains("home/err, its standard error: Permission denied"), "\(message)")
+            #expect(message.contains("it is opened as the app's user, nobody"), "\(message)")
+            #expect(!File.exists(daemon.directory + "/root/made"))
+            // A folder on the way is no better.
+            try File.remove(home + "/err")
+            try File.removeDirectory(home)
+            try File.link(home, to: daemon.directory + "/root")
+            try File.setOwner(home, uid: Self.nobody, gid: Self.nobody)
+            #expect(try refused(daemon).contains("Permission denied"))
+            #expect(try File.list(daemon.directory + "/root") == ["secret"])
+        }
+    }
+
+    @Test("A link that an app puts in place of its standard input reads nothing of root's")
+    func inputLink() throws {
+        try run("stdin = \"@D/home/in\"") { daemon, home in
+            try File.link(home + "/in", to: daemon.directory + "/root/secret")
+            try giveAway(home)
+            let message = try refused(daemon)
+            #expect(message.contains("home/in, its standard input: Permission denied"), "\(message)")
+        }
+    }
+
+    @Test("A link, a second name or a FIFO in place of an environment file hands nothing out", arguments: 0..<3)
+    func variables(kind: Int) throws {
+        try run("environment_file = \"@D/home/env\"") { daemon, home in
+            let (secret, place) = (daemon.directory + "/root/secret", home + "/env")
+            switch kind {
+            case 0: try File.link(place, to: secret)
+            case 1: guard Glibc.link(secret, place) == 0 else { throw Errno(rawValue: errno) }
+            default: try File.makeFIFO(place)
+            }
+            if kind == 1 { try File.setOwner(home, uid: Self.nobody, gid: Self.nobody) } else { try giveAway(home) }
+            let message = try refused(daemon)
+            let why = ["is a symbolic link", "it has 2 names", "it is not a regular file"][kind]
+            #expect(message.contains(why), "\(message)")
+        }
+    }
+
+    @Test("A FIFO that nobody reads or writes holds up nobody but the app")
+    func fifos() throws {
+        try run("stderr = \"@D/home/err\"") { daemon, home in
+            try File.makeFIFO(home + "/err")
+            try giveAway(home)
+            #expect(try refused(daemon).contains("its standard error: No such device or address"))
+        }
+        try run("stdin = \"@D/home/in\"") { daemon, home in
+            try File.makeFIFO(home + "/in")
+            try giveAway(home)
+            try daemon.done(.start, "web")
+            #expect(try daemon.status("web").summary.status == "read  and none")
+        }
+    }
+
+    @Test("Files of an app's own, and root's for it, are what it is given")
+    func given() throws {
+        let keys = "stdin = \"@D/root/secret\"\nstderr = \"@D/home/err\"\nenvironment_file = \"@D/home/env\""
+        try run(keys) { daemon, home in
+            // As whoever sets it up leaves it: root's, in the app's folder.
+            try File.write(home + "/env", "SECRET=of its own\n", mode: 0o600)
+            try File.setOwner(home, uid: Self.nobody, gid: Self.nobody)
+            try daemon.done(.start, "web")
+            // Where only root may write, root's rights open it.
+            #expect(try daemon.status("web").summary.status == "read SECRET=it and of its own")
+            #expect(try File.readString(home + "/err") == "to standard error\n")
+            #expect(try File.status(home + "/err").uid == Self.nobody)
+        }
+        try run("stderr = \"web.err\"") { daemon, _ in
+            try daemon.done(.start, "web")
+            #expect(try File.readString(daemon.directory + "/l/web.err") == "to standard error\n")
+            #expect(try File.status(daemon.directory + "/l/web.err").uid == 0)
+        }
+    }
+
+    @Test("A picture is no way to read what is root's")
+    func icon() throws {
+        try run("icon = \"@D/home/icon.svg\"") { daemon, home in
+            try File.link(home + "/icon.svg", to: daemon.directory + "/root/secret")
+            try giveAway(home)
+            let icon = try AppIcon(json: daemon.call(.icon(app: "web")))
+            #expect(icon.data.isEmpty && icon.trouble?.contains("is a symbolic link") ?? false)
+        }
+    }
+}
