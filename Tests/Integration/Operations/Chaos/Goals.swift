@@ -52,8 +52,9 @@ struct Goals {
             case .stopped:
                 // It may have been stopped before it had made its children, or while the one was there whose only work is
                 // to make the last of them.
+                // One that is launched on its way there has its background time first, and a mortal one ends sooner.
                 incarnations.count == 1 && members.count <= app.processes + (app.processes > 1 ? 1 : 0)
-                    && members.allSatisfy(\.isStopped)
+                    && (app.sort == .mortal || members.allSatisfy(\.isStopped))
             }
         if isRight { return nil }
         let found = members.map { "\($0.pid) of incarnation \($0.incarnation)\($0.isStopped ? ", stopped" : "")" }
