@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -14,6 +15,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -198,6 +200,15 @@ int tlx_set_socket_option(int fd, int option, int value)
 }
 
 int tlx_socket_inode_mode(int fd, unsigned int mode) { return fchmod(fd, mode); }
+
+int tlx_set_owner(int fd, uint32_t user, uint32_t group) { return fchownat(fd, "", user, group, AT_EMPTY_PATH); }
+
+uint64_t tlx_set_filesystem_user(uint32_t user, uint32_t group)
+{
+    // The group first, while it may be changed.
+    uint64_t group_before = (uint32_t)setfsgid(group);
+    return group_before << 32 | (uint32_t)setfsuid(user);
+}
 
 int tlx_hold_back(int fd, int on)
 {

@@ -194,31 +194,69 @@ extension Sockets {
             return socket
         }
         if let folder = File.parent(of: path), !File.exists(folder) {
-            try at(.folder(folder)) { () throws(Errno) in try File.makeDirectories(folder, mode: node.folderMode) }
+            try PathRights.acting(at: path) { () throws(BindFailure) in
+                try at(.folder(folder)) { () throws(Errno) in
+                    try File.makeDirectories(folder, mode: node.folderMode)
+                }
+            }
         }
         // From its first moment on nobody has more rights than in the end; and nobody can connect before it listens.
         try at(.owner) { () throws(Errno) in try call { tlx_socket_inode_mode(socket.raw, node.mode) } }
+        // Looked at anew, now that the folder is there.
+        let who = PathRights.owner(ofWayTo: path)?.uid ?? Users.effectiveUID
         do throws(Errno) {
-            try call { tlx_unix_bind(socket.raw, path, path.utf8.count) }
+            try bindUnix(socket.raw, path)
         } catch {
             guard error == .addressInUse else { throw BindFailure(stage: .bind, errno: error) }
             guard (try? File.kind(path)) == .socket else { throw BindFailure(stage: .occupied, errno: error) }
             guard !answers(path, kind) else { throw BindFailure(stage: .bind, errno: error) }
             try at(.bind) { () throws(Errno) in
-                try File.remove(path)
-                try call { tlx_unix_bind(socket.raw, path, path.utf8.count) }
+                try PathRights.acting(at: path) { () throws(Errno) in try File.remove(path) }
+                try bindUnix(socket.raw, path)
             }
         }
         try at(.owner) { () throws(Errno) in
             do throws(Errno) {
-                if node.uid != nil || node.gid != nil { try File.setOwner(path, uid: node.uid, gid: node.gid) }
-                try File.setMode(path, node.mode, followLinks: false)
+                try setNode(path, node, madeBy: Users.isRoot ? who : Users.effectiveUID)
             } catch {
-                try? File.remove(path)
+                try? PathRights.acting(at: path) { () throws(Errno) in try File.remove(path) }
                 throw error
             }
         }
         return socket
+    }
+
+    private static func bindUnix(_ socket: Int32, _ path: String) throws(Errno) {
+        try PathRights.acting(at: path) { () throws(Errno) in
+            try call { tlx_unix_bind(socket, path, path.utf8.count) }
+        }
+    }
+
+    /// Sets owner and mode of a socket's node, which `user` made.
+    private static func setNode(_ path: String, _ node: SocketNode, madeBy user: UInt32) throws(Errno) {
+        let place = try PathRights.openSocket(path, of: user)
+        let isOthers = user != Users.effectiveUID
+        try File.set(
+            place.raw,
+            uid: node.uid ?? (isOthers ? Users.effectiveUID : nil),
+            gid: node.gid ?? (isOthers ? Users.effectiveGID : nil),
+            mode: node.mode
+        )
+    }
+
+    /// Sets owner and mode of the node of a socket that was bound before, and is that file still.
+    public static func change(
+        _ path: String,
+        _ node: SocketNode,
+        device: UInt64,
+        inode: UInt64
+    ) throws(Errno) {
+        let place = try File.open(path, [.path, .noFollow])
+        let status = try File.status(descriptor: place.raw)
+        guard status.kind == .socket, status.device == device, status.inode == inode else {
+            throw .noSuchFileOrDirectory
+        }
+        try File.set(place.raw, uid: node.uid, gid: node.gid, mode: node.mode)
     }
 
     /// Whether somebody has the socket at the path open: who is there but does not take us counts.

@@ -91,9 +91,8 @@ final class ListeningSocket {
             let wanted = Self.node(new)
             do throws(Errno) {
                 // Its folder may be the app's, which may have put anything into its place.
-                guard isOwnNode(path) else { throw .noSuchFileOrDirectory }
-                if wanted.uid != nil || wanted.gid != nil { try File.setOwner(path, uid: wanted.uid, gid: wanted.gid) }
-                try File.setMode(path, wanted.mode, followLinks: false)
+                guard let node else { throw .noSuchFileOrDirectory }
+                try Sockets.change(path, wanted, device: node.device, inode: node.inode)
             } catch {
                 warnings.append("owner and mode of \(path) cannot be changed (\(error))")
             }
@@ -184,9 +183,11 @@ final class ListeningSocket {
         for link in specification.symlinks where (try? File.readLink(link)) != path {
             do throws(Errno) {
                 if let folder = File.parent(of: link), !File.exists(folder) {
-                    try File.makeDirectories(folder, mode: specification.directoryMode)
+                    try PathRights.acting(at: link) { () throws(Errno) in
+                        try File.makeDirectories(folder, mode: specification.directoryMode)
+                    }
                 }
-                try File.link(link, to: path)
+                try PathRights.acting(at: link) { () throws(Errno) in try File.link(link, to: path) }
             } catch {
                 let reason = error == .fileExists ? "something else is there" : "\(error)"
                 warnings.append("the link \(link) to its socket \(path) cannot be made: \(reason)")
@@ -197,7 +198,7 @@ final class ListeningSocket {
 
     private static func removeLink(_ link: String, to target: String) {
         guard (try? File.readLink(link)) == target else { return }
-        try? File.remove(link)
+        try? PathRights.acting(at: link) { () throws(Errno) in try File.remove(link) }
     }
 
     /// Closes it for good.
@@ -210,7 +211,7 @@ final class ListeningSocket {
         defer { node = nil }
         guard specification.removeOnStop, case .path(let path) = specification.plan.address else { return }
         for link in specification.symlinks { Self.removeLink(link, to: path) }
-        if isOwnNode(path) { try? File.remove(path) }
+        if isOwnNode(path) { try? PathRights.acting(at: path) { () throws(Errno) in try File.remove(path) } }
     }
 
     private func isOwnNode(_ path: String) -> Bool {
