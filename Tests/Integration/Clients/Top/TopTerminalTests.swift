@@ -53,9 +53,10 @@ import Testing
         try TopTests.withScreen(toml: toml) { _, screen in
             try screen.waitFor("● active", of: "web")
             try screen.press("l")
-            let lines = try screen.waitFor("日本") { $0.contains { $0.contains("日本") } }
-            #expect(lines.contains { $0.contains("one \u{fffd}[2J\u{fffd}]0;owned\u{fffd} two") })
-            #expect(lines[0].contains("torpor top"))
+            try screen.waitFor("what it wrote") { lines in
+                lines[0].contains("torpor top") && lines.contains { $0.contains("日本") }
+                    && lines.contains { $0.contains("one \u{fffd}[2J\u{fffd}]0;owned\u{fffd} two") }
+            }
         }
     }
 

@@ -47,10 +47,13 @@ import TorporAPI
                     && lines.contains { $0.hasPrefix(" web") && $0.contains("● active") }
             }
             try screen.resize(columns: 200, rows: 50)
-            let lines = try screen.waitFor("200 columns") { $0[0].count > 150 && $0[0].hasSuffix("3 apps") }
-            #expect(lines.contains { $0.contains("PID") && $0.contains("LAST EVENT") })
             let pid = try #require(try daemon.summary("web").pid)
-            #expect(lines.contains { $0.hasPrefix(" web") && $0.contains(" \(pid) ") })
+            // It may be seen while it is being drawn.
+            try screen.waitFor("200 columns") { lines in
+                lines[0].count > 150 && lines[0].hasSuffix("3 apps")
+                    && lines.contains { $0.contains("PID") && $0.contains("LAST EVENT") }
+                    && lines.contains { $0.hasPrefix(" web") && $0.contains(" \(pid) ") }
+            }
             try screen.resize(columns: 40, rows: 10)
             try screen.waitFor("● active", of: "web")
         }

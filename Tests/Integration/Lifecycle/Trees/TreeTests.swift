@@ -188,14 +188,14 @@ import TorporAPI
         // Whoever has many descriptors is looked at for a while, a millisecond a turn.
         let program = """
             import tp, resource
-            hard = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 20000)
+            hard = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 5000)
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             many = [tp.os.dup(0) for _ in range(hard - 50)]
             tp.record("up")
             while True:
                 tp.signal.pause()
             """
-        let toml = Self.toml("shared_resources = [\"@D/shared/*\"]")
+        let toml = Self.toml("shared_resources = [\"@D/shared/*\"]\nsuspend_deadline = \"1min\"")
         try withDaemon(toml, files: ["app.py": program]) { daemon in
             let pid = try #require(try daemon.done(.start, "web").pid)
             try daemon.waitForRecord("web", "up")
