@@ -17,7 +17,9 @@ public enum PathRights {
     ) throws(Failure) -> T {
         guard Users.isRoot, let who = owner(ofWayTo: path) else { return try body() }
         let before = tlx_set_filesystem_user(who.uid, who.gid)
-        defer { _ = tlx_set_filesystem_user(UInt32(truncatingIfNeeded: before), UInt32(truncatingIfNeeded: before >> 32)) }
+        defer {
+            _ = tlx_set_filesystem_user(UInt32(truncatingIfNeeded: before), UInt32(truncatingIfNeeded: before >> 32))
+        }
         return try body()
     }
 

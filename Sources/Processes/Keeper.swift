@@ -105,7 +105,11 @@ public final class Keeper {
         }
         if isLost { return fail(.keeper, .brokenPipe, "the keeper is gone") }
         guard opensFiles || plan.inputFile == nil && plan.errorFile == nil else {
-            return fail(.plan, .notSupported, "the keeper is older than torpord, and opens no files: run ‘torpor upgrade’")
+            return fail(
+                .plan,
+                .notSupported,
+                "the keeper is older than torpord, and opens no files: run ‘torpor upgrade’"
+            )
         }
         let id = channel.nextId()
         let request = plan.request

@@ -56,7 +56,9 @@ extension Supervisor {
         let files = app.specification.environmentFiles
         guard !files.isEmpty else { return completion(.success([:])) }
         guard app.variablesReading == nil else {
-            return completion(.failure(LaunchTrouble("its environment files are still being read, since the last launch")))
+            return completion(
+                .failure(LaunchTrouble("its environment files are still being read, since the last launch"))
+            )
         }
         app.variablesReading = completion
         let owner = user?.uid ?? Users.effectiveUID

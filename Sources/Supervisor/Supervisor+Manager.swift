@@ -211,7 +211,9 @@ extension Supervisor {
             return AppIcon(content: try OwnedFile.read(path, for: owner, limit: AppIcon.mostBytes))
         } catch {
             let isLarge = error == .errno(.fileTooLarge)
-            return AppIcon(trouble: "\(path): " + (isLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)"))
+            return AppIcon(
+                trouble: "\(path): " + (isLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)")
+            )
         }
     }
 
