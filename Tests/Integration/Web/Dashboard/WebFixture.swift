@@ -165,9 +165,20 @@ final class WebFixture {
         }
     }
 
-    /// Waits until it is stopped: a shell that waits for its vfork stops a moment after its children.
+    /// Waits until it is stopped. A shell whose vfork was stopped before its exec waits for that child, and stops before
+    /// it does anything else: the signal is pending.
     func waitUntilStopped(_ pid: Int32, at location: SourceLocation = #_sourceLocation) throws {
-        try eventually("process \(pid) is stopped", at: location) { Self.letter(pid) == "T" }
+        try eventually("process \(pid) is stopped", at: location) {
+            let letter = Self.letter(pid)
+            return letter == "T" || (letter == "D" && Self.hasPending(SIGSTOP, pid))
+        }
+    }
+
+    private static func hasPending(_ signal: Int32, _ pid: Int32) -> Bool {
+        ["SigPnd", "ShdPnd"].contains { field in
+            let mask = (try? ProcFS.statusField(pid, field)).flatMap { $0 }.flatMap { UInt64($0, radix: 16) } ?? 0
+            return mask >> UInt64(signal - 1) & 1 == 1
+        }
     }
 
     /// The letter of /proc/PID/stat.
