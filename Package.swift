@@ -123,8 +123,10 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Bluetooth", "CalendarTime", "Configuration", "Devices", "EventLoop", "Lifecycle", "Linux", "Location",
-                "LoginManager", "Mailbox", "Notify", "Output", "PathWatch", "Policies", "PolicyHost", "Processes",
+                "Bluetooth", "CalendarTime", "Configuration", "Devices", "EventLoop", "KeeperProtocol", "Lifecycle",
+                "Linux",
+                "Location", "LoginManager", "Mailbox", "Notify", "Output", "PathWatch", "Policies", "PolicyHost",
+                "Processes",
                 "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI", "Varlink",
                 "VarlinkServer", "WireText",
             ]

@@ -6,6 +6,7 @@
 #include <link.h>
 #include <linux/kcmp.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 #include <sys/sysmacros.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef MADV_COLD
@@ -64,6 +66,37 @@ int tlx_set_io_priority(int thread, int priority) { return (int)syscall(SYS_iopr
 long tlx_attribute(const char *path, const char *name, void *value, unsigned long size)
 {
     return getxattr(path, name, value, size);
+}
+
+static void interrupted(int signo) { (void)signo; }
+
+static void handle_alarm(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = interrupted;
+    sigaction(SIGALRM, &action, NULL);
+}
+
+void tlx_promptly(int begins) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static __thread timer_t timer;
+    static __thread int state;  // 1: there is one, -1: none can be had
+    if (state == 0 && begins) {
+        struct sigevent event;
+        memset(&event, 0, sizeof event);
+        event.sigev_notify = SIGEV_THREAD_ID;
+        event.sigev_signo = SIGALRM;
+        event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+        pthread_once(&once, handle_alarm);
+        state = tlx_signal_block(SIGALRM, 0) == 0 && timer_create(CLOCK_MONOTONIC, &event, &timer) == 0 ? 1 : -1;
+    }
+    if (state != 1)
+        return;
+    struct itimerspec often;
+    memset(&often, 0, sizeof often);
+    if (begins)
+        often.it_interval.tv_nsec = often.it_value.tv_nsec = 5000000;
+    timer_settime(timer, 0, &often, NULL);
 }
 
 int tlx_signal_block(int signo, int block) {

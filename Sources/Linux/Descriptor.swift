@@ -5,6 +5,8 @@ import Glibc
 public final class Descriptor {
     /// The number; −1 once closed or taken.
     public private(set) var raw: Int32
+    /// Whether its close is not to wait, though somebody else may have it linger (``Promptly``).
+    public var closesPromptly = false
 
     /// Takes over the duty to close `raw`.
     public init(owning raw: Int32) { self.raw = raw }
@@ -22,7 +24,7 @@ public final class Descriptor {
     /// Closes it now; a second call does nothing. Cancel watches of it first: epoll keeps what was duplicated.
     public func close() {
         guard raw >= 0 else { return }
-        _ = Glibc.close(raw)
+        if closesPromptly { Promptly.run { _ = Glibc.close(raw) } } else { _ = Glibc.close(raw) }
         raw = -1
     }
 

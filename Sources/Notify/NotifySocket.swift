@@ -16,8 +16,7 @@ public final class DatagramBuffer {
 
 /// The socket behind one app's `NOTIFY_SOCKET`.
 ///
-/// Never blocks. Descriptors that come are not even opened here until somebody asks for them (`takeDescriptors`): the
-/// close of one may wait for whoever made it.
+/// Never blocks. Descriptors that come are not opened here: the close of one may wait for whoever made it.
 public final class NotifySocket {
     /// A datagram, and who sent it.
     public struct Received {
@@ -29,8 +28,8 @@ public final class NotifySocket {
         public var uid: UInt32
         /// The sender's group.
         public var gid: UInt32
-        /// Those that came along, once they were asked for; closed when the last reference goes.
-        public var descriptors: [Descriptor] = []
+        /// Whether descriptors came along.
+        public var hasDescriptors: Bool
     }
 
     /// The path, for `NOTIFY_SOCKET`.
@@ -85,9 +84,9 @@ public final class NotifySocket {
     /// daemon that dies before it has acted on it, and the next one reads it again. A datagram without credentials is
     /// dropped at once.
     public func peek() -> Received? {
-        while let datagram = look(atMost: 0) {
+        while let datagram = look() {
             guard let sender = datagram.sender else {
-                drop()
+                drop(withDescriptors: datagram.controlTruncated)
                 continue
             }
             var message = NotifyMessage(parsing: datagram.bytes)
@@ -98,44 +97,34 @@ public final class NotifySocket {
                 message: message,
                 pid: sender.pid,
                 uid: sender.uid,
-                gid: sender.gid
+                gid: sender.gid,
+                hasDescriptors: datagram.controlTruncated
             )
         }
         return nil
     }
 
-    /// Opens what came along with the datagram that was peeked at.
-    public func takeDescriptors(_ received: inout Received) {
-        guard let datagram = look(atMost: Sockets.mostDescriptors) else { return }
-        guard !datagram.controlTruncated else {
-            // What is left cannot be told from what is missing.
-            received.message.warnings.append(
-                "descriptors were lost on the way, so all of this datagram's were closed: send at most "
-                    + "\(Sockets.mostDescriptors) at once, and look at the limit of open files (torpor doctor)"
-            )
-            return
-        }
-        received.descriptors = datagram.descriptors
-    }
-
-    private func look(atMost descriptors: Int) -> ReceivedMessage? {
-        let found = try? Sockets.receive(
-            descriptor.raw,
-            into: &buffer.bytes,
-            maximumDescriptors: descriptors,
-            leaving: true
-        )
+    // With no room for descriptors the kernel says that there are some.
+    private func look() -> ReceivedMessage? {
+        let found = try? Sockets.receive(descriptor.raw, into: &buffer.bytes, maximumDescriptors: 0, leaving: true)
         return found ?? nil
     }
 
-    /// Takes away the datagram that was peeked at.
-    public func drop() { Sockets.drop(descriptor.raw) }
+    /// Takes away the datagram that was peeked at. What came along is let go of, unopened.
+    public func drop(_ received: Received) { drop(withDescriptors: received.hasDescriptors) }
 
-    /// The next datagram, taken away; nil if none waits. Its descriptors are there if it wants them kept.
+    private func drop(withDescriptors: Bool) {
+        if withDescriptors {
+            Promptly.run { Sockets.drop(descriptor.raw) }
+        } else {
+            Sockets.drop(descriptor.raw)
+        }
+    }
+
+    /// The next datagram, taken away; nil if none waits.
     public func receive() -> Received? {
-        guard var received = peek() else { return nil }
-        if received.message.fdStore { takeDescriptors(&received) }
-        drop()
+        guard let received = peek() else { return nil }
+        drop(received)
         return received
     }
 

@@ -18,9 +18,9 @@ extension Supervisor {
     }
 
     /// What a datagram asked of the app's store.
-    func store(_ received: NotifySocket.Received, _ app: AppRuntime) {
+    func store(_ message: NotifyMessage, _ opened: [Descriptor], _ app: AppRuntime) {
         app.store.most = storeShare
-        let change = app.store.apply(received.message, received.descriptors)
+        let change = app.store.apply(message, opened)
         for warning in change.warnings { note(app, .unheard, text: warning) }
         for entry in change.removed { letGo(of: entry, app) }
         for entry in change.added {
@@ -47,6 +47,7 @@ extension Supervisor {
         for (held, descriptors) in inheritance.takeStore(of: app.name) {
             let rest = held.dropFirst(prefix.count)
             guard rest.utf8.count > 7, let descriptor = descriptors.first else { continue }
+            descriptor.closesPromptly = true
             app.storeCount = max(app.storeCount, Int(rest.prefix(6)) ?? 0)
             let poll = rest.dropFirst(6).first == "p"
             entries.append((held, FDStore.Entry(name: String(rest.dropFirst(7)), descriptor: descriptor, poll: poll)))

@@ -31,14 +31,16 @@ extension Supervisor {
             app.tree = tree(tag, main, nil, cgroup(of: app), isOurs: true)
             deliver(.launched, to: id)
         }
-        guard let tree = app.tree else { return }
+        guard app.tree != nil else { return }
         // It may have named its successor (MAINPID) as the last thing it did.
-        hear(app)
-        guard tree.main.pid == record.pid else {
-            // MAINPID has moved on: the first process may go.
-            return sweepSoon(app)
+        afterHearing(app) { [weak self, weak app] in
+            guard let self, let app, let tree = app.tree, tree.tag.incarnation == record.incarnation else { return }
+            guard tree.main.pid == record.pid else {
+                // MAINPID has moved on: the first process may go.
+                return self.sweepSoon(app)
+            }
+            self.mainExited(app, MainExit(record))
         }
-        mainExited(app, MainExit(record))
     }
 
     func orphanExited(_ record: OrphanRecord) {
@@ -56,9 +58,11 @@ extension Supervisor {
         app.exitRecord = record
         trace(app, .exited)
         // What it said before it went counts before that it went.
-        hear(app)
-        app.capture?.drain()
-        deliver(.mainExited(cause(record, app)), to: app.id)
+        afterHearing(app) { [weak self, weak app] in
+            guard let self, let app, app.exitRecord?.pid == record.pid else { return }
+            app.capture?.drain()
+            self.deliver(.mainExited(self.cause(record, app)), to: app.id)
+        }
     }
 
     /// Watches a main process that the app named itself: as long as its own parent lives, the keeper does not reap it.

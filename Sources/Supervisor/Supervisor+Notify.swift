@@ -17,22 +17,61 @@ extension Supervisor {
             return
         }
         app.isHearing = true
-        defer { app.isHearing = false }
+        defer { app.isHearing = app.receiver?.isAsked == true }
         // Each stays in the socket until it was acted on: a torpord that dies meanwhile leaves it to the next one.
         for _ in 0..<limit {
-            guard var received = socket.peek() else { return }
-            defer { socket.drop() }
+            guard let received = socket.peek() else { return }
             guard isHeard(received, app) else {
                 if !received.message.barrier {
                     note(app, .unheard, text: "ignored a notification from process \(received.pid), not its own")
                 }
+                socket.drop(received)
                 continue
             }
             checkStillSuspended(app)
-            if received.message.fdStore { socket.takeDescriptors(&received) }
             for warning in received.message.warnings { note(app, .unheard, text: warning) }
-            take(received, app)
+            if received.message.fdStore, received.hasDescriptors { return open(received, socket, app) }
+            take(received, [], app)
+            socket.drop(received)
         }
+    }
+
+    /// Acts on a datagram once its descriptors were opened; what is behind it waits.
+    private func open(_ received: NotifySocket.Received, _ socket: NotifySocket, _ app: AppRuntime) {
+        let receiver = app.receiver ?? DescriptorReceiver(of: app.name, self)
+        app.receiver = receiver
+        app.notifySource?.setEvents([])
+        let incarnation = coordinator.machine(app.id).incarnation
+        receiver.open(socket.descriptor) { [weak self, weak app] opened, warnings in
+            guard let self, let app else { return }
+            if app.tree != nil, self.coordinator.machine(app.id).incarnation == incarnation {
+                for warning in warnings { self.note(app, .unheard, text: warning) }
+                self.take(received, opened, app)
+            }
+            if app.notifySocket === socket { socket.drop(received) }
+            app.isHearing = false
+            app.notifySource?.setEvents(.readable)
+            self.hear(app)
+            self.goOnAfterHearing(app)
+        }
+    }
+
+    /// Does something once all was heard that the app has said until now. What it says without end is not waited for.
+    func afterHearing(_ app: AppRuntime, _ work: @escaping () -> Void) {
+        hear(app)
+        guard app.receiver?.isAsked == true else { return work() }
+        let most = 512  // datagrams that the kernel keeps for a socket (net.unix.max_dgram_qlen)
+        app.afterHearing = (most, (app.afterHearing?.work ?? []) + [work])
+    }
+
+    private func goOnAfterHearing(_ app: AppRuntime) {
+        guard let waiting = app.afterHearing else { return }
+        if app.receiver?.isAsked == true, waiting.rounds > 0 {
+            app.afterHearing = (waiting.rounds - 1, waiting.work)
+            return
+        }
+        app.afterHearing = nil
+        for work in waiting.work { work() }
     }
 
     private func isHeard(_ received: NotifySocket.Received, _ app: AppRuntime) -> Bool {
@@ -47,7 +86,7 @@ extension Supervisor {
         }
     }
 
-    private func take(_ received: NotifySocket.Received, _ app: AppRuntime) {
+    private func take(_ received: NotifySocket.Received, _ opened: [Descriptor], _ app: AppRuntime) {
         let id = app.id
         trace(app, .contact)
         for field in received.message.fields {
@@ -95,7 +134,7 @@ extension Supervisor {
             case .showsNew: deliver(.showsNew, to: id)
             case .taskBegin(let name): beginTask(byNotify: name, app)
             case .taskEnd(let name): endTask(byNotify: name, app)
-            case .fdStore, .fdStoreRemove: store(received, app)
+            case .fdStore, .fdStoreRemove: store(received.message, opened, app)
             case .barrier, .monotonicUsec, .busError, .fdName, .fdPoll, .unknown: break
             }
         }

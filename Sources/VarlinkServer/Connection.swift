@@ -93,7 +93,7 @@ final class Connection {
     private func read() -> Bool {
         guard let server else { return false }
         do throws(Errno) {
-            guard let count = try Descriptor.read(socket.raw, into: server.buffer) else { return false }
+            guard let count = try receive(into: server.buffer) else { return false }
             if count == 0 { isAtEnd = true }
             if let refusal, count > 0 {
                 refuse(refusal.error, refusal.parameters)
@@ -107,6 +107,12 @@ final class Connection {
         }
         pump()
         return true
+    }
+
+    // Descriptors that came along are let go of, unopened.
+    private func receive(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int? {
+        guard socket.closesPromptly else { return try Descriptor.read(socket.raw, into: buffer) }
+        return try Promptly.run { () throws(Errno) in try Descriptor.read(socket.raw, into: buffer) }
     }
 
     /// Handles calls until one is left to be answered later, or nothing more is there.

@@ -127,6 +127,8 @@ public final class VarlinkServer {
     private var source: IOSource?
     private var pause: TimerSource?
     private var isAccepting = true
+    /// Whether the kernel refuses what descriptors clients send.
+    private var refusesDescriptors = false
     private var connections: [UInt64: Connection] = [:]
     private var connectionsOfUser: [UInt32: Int] = [:]
     private var ownShare: UserShare?
@@ -176,7 +178,7 @@ public final class VarlinkServer {
 
     private func watch() throws(VarlinkServerError) {
         // Before Linux 6.16 nobody can refuse them.
-        try? Sockets.refuseDescriptors(listener.raw)
+        refusesDescriptors = (try? Sockets.refuseDescriptors(listener.raw)) != nil
         do throws(Errno) {
             source = try loop.watch(listener.raw, isAccepting ? .readable : []) { [weak self] _ in
                 self?.acceptConnections()
@@ -278,6 +280,7 @@ public final class VarlinkServer {
         for _ in 0..<64 {
             do throws(Errno) {
                 guard let socket = try Sockets.accept(listener.raw) else { return }
+                socket.closesPromptly = !refusesDescriptors
                 open(socket)
             } catch {
                 return pauseAccepting()

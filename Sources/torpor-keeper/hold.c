@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 // Names in a hash of static entries; the descriptors of a name form a list in the order in which they came. Where there
@@ -118,9 +119,19 @@ static uint32_t room(void)
     return freed + (TORPOR_KEEPER_HELD_COUNT - entries_used);
 }
 
+// A TCP socket that lingers waits when it is closed, as long as its maker said. A signal ends that.
+static void close_promptly(bool begin)
+{
+    struct itimerval often = {0};
+    if (begin)
+        often.it_interval.tv_usec = often.it_value.tv_usec = 5000;
+    setitimer(ITIMER_REAL, &often, NULL);
+}
+
 // Closes what is held under the name; what the manager has of it is to be removed.
 static void empty(struct hold_name *name)
 {
+    close_promptly(true);
     for (uint32_t link = name->first; link != 0;) {
         struct hold_entry *entry = &hold_entries[link - 1];
         uint32_t next = entry->next;
@@ -129,6 +140,7 @@ static void empty(struct hold_name *name)
         entries_free = link;
         link = next;
     }
+    close_promptly(false);
     name->first = name->last = name->count = name->unparked = 0;
     if (name->remove < name->parked)
         name->remove = name->parked;

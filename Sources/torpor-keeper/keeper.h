@@ -22,6 +22,7 @@
 //   hold.c     descriptors by name
 //   held.c     reads them; what the service manager kept
 //   park.c     gives the service manager a copy
+//   receive.c  a process of its own that opens what apps send
 //   manager.c  NOTIFY_SOCKET and the service manager's watchdog
 //   rest.c     gives memory back, and keeps what is left in memory
 
@@ -264,6 +265,9 @@ void manager_retry(void);
 void manager_watchdog(void);
 uint32_t manager_text_count(void);
 const char *manager_text(uint32_t index, uint32_t *size);
+
+// receive.c
+int receive(void);
 
 // rest.c
 void rest(void);

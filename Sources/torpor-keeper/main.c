@@ -148,6 +148,8 @@ void keeper_reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+static void interrupt(int signo) { (void)signo; }
+
 // Blocked and read from a descriptor: as PID 1, which has no default actions, this works as anywhere else.
 static bool take_signals(void)
 {
@@ -170,6 +172,9 @@ static bool take_signals(void)
     sigaction(FORWARD_POWER_OFF, &action, NULL);
     action.sa_flags = SA_NOCLDSTOP;
     sigaction(SIGCHLD, &action, NULL);
+    action.sa_flags = 0;
+    action.sa_handler = interrupt;
+    sigaction(SIGALRM, &action, NULL);  // it ends a wait of the kernel's, no more
     note_ignored();
     if (sigprocmask(SIG_SETMASK, &wanted, NULL) < 0)
         return false;
@@ -287,11 +292,14 @@ int main(int count, char **arguments, char **environment)
         return resume_accepts(arguments[2]);
     if (count == 2 && strcmp(arguments[1], "--placeholder") == 0)
         return placeholder();
+    if (count == 2 && strcmp(arguments[1], "--receive") == 0)
+        return receive();
     bool resuming = count >= 4 && strncmp(arguments[1], "--resume", 8) == 0;
     if (count < 2 || (arguments[1][0] == '-' && !resuming)) {
         fprintf(stderr, "usage: torpor-keeper TORPORD [ARGUMENT…]\n"
                         "       torpor-keeper --accepts VERSION\n"
                         "       torpor-keeper --placeholder\n"
+                        "       torpor-keeper --receive\n"
                         "torpord starts its keeper by itself: run torpord instead.\n");
         return 2;
     }

@@ -292,4 +292,11 @@ struct torpor_keeper_welcome {
     uint32_t features;            // torpor_keeper_features; 0 before there were any
 };
 
+// What `torpor-keeper --receive` answers to each message, whatever that says, beside the descriptors that are good.
+struct torpor_keeper_received {
+    uint32_t error;    // errno: no datagram could be read
+    uint32_t refused;  // descriptors whose close could wait for whoever made them
+    uint32_t lost;     // 1: some could not be opened, and which is not known
+};
+
 #endif

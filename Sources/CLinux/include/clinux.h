@@ -41,6 +41,8 @@ ssize_t tlx_receive(int fd, void *buffer, size_t size, int *fds, size_t *fd_coun
                     int *truncated, int peek);
 /// Takes the next datagram away, whatever it has; its descriptors are closed.
 int tlx_drop(int fd);
+/// Has this thread interrupted by SIGALRM every 5 ms, from 1 to 0; where there is no timer to be had nothing happens.
+void tlx_promptly(int begins);
 /// sendmsg with descriptors (at most 253), as above; MSG_NOSIGNAL; never blocks where `wait` is 0.
 ssize_t tlx_send(int fd, const void *buffer, size_t size, const int *fds, size_t fd_count, int wait);
 /// SO_PEERCRED takes a struct ucred.

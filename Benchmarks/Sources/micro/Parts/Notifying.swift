@@ -23,7 +23,7 @@ extension Part {
                     received.message.fields.contains(.watchdogPing)
                 else { throw WentWrong("the beat did not arrive") }
                 fleet.take(.heartbeat, of: number % Fleet.size)
-                socket.drop()
+                socket.drop(received)
             }
         }
     }

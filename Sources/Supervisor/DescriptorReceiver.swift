@@ -1,0 +1,152 @@
+import EventLoop
+import KeeperProtocol
+import Linux
+import Processes
+
+/// Opens what an app sends to be stored, in a process of its own (`torpor-keeper --receive`): the close of a file may wait
+/// for whoever made it, with no signal to end that, and then it is this process that waits. What gets from it into torpord
+/// closes at once.
+///
+/// There is one process at most for an app, and only while it is needed.
+final class DescriptorReceiver {
+    /// What a datagram brought; the sentences tell what of it was not opened.
+    typealias Completion = (_ opened: [Descriptor], _ warnings: [String]) -> Void
+
+    /// The longest wait for an answer: nothing in it takes long but a close that waits.
+    private static let patience = Duration.seconds(10)
+    /// How long the process stays for more.
+    private static let idle = Duration.seconds(1)
+
+    private unowned let supervisor: Supervisor
+    private let app: String
+    /// Requests and answers; nil: there is no process, or it is about to end.
+    private var requests: Descriptor?
+    private var source: IOSource?
+    private var timer: TimerSource?
+    /// The socket that the process reads.
+    private var datagrams: Descriptor?
+    /// A process was started and has not ended.
+    private var isThere = false
+    private var isStuck = false
+    private var waiting: Completion?
+
+    /// Whether an answer is awaited.
+    var isAsked: Bool { waiting != nil }
+
+    init(of app: String, _ supervisor: Supervisor) {
+        self.app = app
+        self.supervisor = supervisor
+    }
+
+    deinit {
+        timer?.cancel()
+        source?.cancel()
+    }
+
+    /// Opens the descriptors of the datagram that is next in an app's socket, and leaves it there. One request at a time;
+    /// the answer comes later.
+    func open(_ datagrams: Descriptor, _ completion: @escaping Completion) {
+        waiting = completion
+        guard !isStuck else {
+            return supervisor.loop.later { [weak self] in
+                self?.finish([], ["refused its descriptors: one that it sent before still waits to be closed"])
+            }
+        }
+        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.timeIsOver() } }
+        timer?.arm(after: Self.patience)
+        // It reads the socket that it was started with.
+        if datagrams !== self.datagrams { dismiss() }
+        self.datagrams = datagrams
+        ask()
+    }
+
+    private func ask() {
+        if requests == nil, !isThere { start() }
+        guard let requests else { return }
+        _ = try? Sockets.send(requests.raw, [1])
+    }
+
+    private func start() {
+        guard let datagrams else { return }
+        guard let program = Keeper.findProgram(),
+            let (ours, theirs) = try? Sockets.pair(.sequenced, nonBlocking: false),
+            let source = try? supervisor.loop.watch(ours.raw, .readable, { [weak self] _ in self?.answered() })
+        else { return fail("no process can be started for them") }
+        var plan = LaunchPlan(
+            app: "torpor.receive",
+            incarnation: 1,
+            executable: program,
+            arguments: ["torpor-keeper", "--receive"],
+            environment: ["\(AppTag.helperVariable)=1"]
+        )
+        plan.isHelper = true
+        plan.passed = [datagrams.raw, theirs.raw]
+        requests = ours
+        self.source = source
+        isThere = true
+        supervisor.keeper.launch(plan) { [weak self, weak supervisor] result in
+            switch result {
+            case .success(let launched):
+                supervisor?.helpers[launched.pid] = { [weak self] _ in self?.ended() }
+            case .failure(let failure):
+                self?.fail(failure.description)
+                self?.ended()
+            }
+        }
+        withExtendedLifetime(theirs) {}
+    }
+
+    private func answered() {
+        guard let requests else { return }
+        guard let message = try? Sockets.receive(requests.raw, maximum: ReceiveAnswer.size),
+            let answer = ReceiveAnswer(decoding: message.bytes)
+        else { return fail("the process that was to open them has ended") }
+        for descriptor in message.descriptors { descriptor.closesPromptly = true }
+        timer?.arm(after: Self.idle)
+        if let failure = answer.failure { return fail(failure.description) }
+        if answer.isIncomplete || message.controlTruncated {
+            // What is left cannot be told from what is missing.
+            let sentence =
+                "descriptors were lost on the way, so all of this datagram's were closed: send at most "
+                + "\(Sockets.mostDescriptors) at once, and look at the limit of open files (torpor doctor)"
+            return finish([], [sentence])
+        }
+        let refusal =
+            "refused \(answer.refused) of its descriptors: only memory, pipes, sockets, files of local disks and the kernel's "
+            + "own descriptors can be stored, since the close of others can wait for whoever made them"
+        finish(message.descriptors, answer.refused > 0 ? [refusal] : [])
+    }
+
+    private func timeIsOver() {
+        isStuck = waiting != nil && isThere
+        dismiss()
+        if waiting != nil { fail("no answer came about them") }
+    }
+
+    /// The process sees the end of the requests, and ends.
+    private func dismiss() {
+        source?.cancel()
+        source = nil
+        requests = nil
+        datagrams = nil
+    }
+
+    private func ended() {
+        isThere = false
+        isStuck = false
+        guard waiting != nil else { return }
+        // A request that came while the last process was on its way out.
+        if requests == nil, datagrams != nil { ask() }
+    }
+
+    private func fail(_ why: String) {
+        dismiss()
+        finish([], ["its descriptors could not be opened: \(why)"])
+    }
+
+    private func finish(_ opened: [Descriptor], _ warnings: [String]) {
+        guard let completion = waiting else { return }
+        waiting = nil
+        completion(opened, warnings)
+    }
+}

@@ -1,0 +1,166 @@
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+// `torpor-keeper --receive`: opens what apps send to be stored, for torpord, which started it. A file can make whoever
+// closes it wait for its maker, and SIGKILL does not help (the FLUSH of FUSE): so what is not known to be harmless never
+// gets into torpord or the keeper, and is closed here, where nobody waits for it.
+
+enum {
+    DATAGRAMS = 3,  // the app's socket
+    REQUESTS = 4,   // a sequenced socket; each message asks for the descriptors of the datagram that is next
+};
+
+// File systems whose files close without asking anybody: those of disks, and of memory.
+static bool is_local(long type)
+{
+    static const unsigned local[] = {
+        0xEF53u,      // ext2, ext3, ext4
+        0x58465342u,  // xfs
+        0x9123683Eu,  // btrfs
+        0xF2F52010u,  // f2fs
+        0xCA451A4Eu,  // bcachefs
+        0x2FC12FC1u,  // zfs
+        0x01021994u,  // tmpfs
+        0x858458F6u,  // ramfs
+        0x958458F6u,  // hugetlbfs
+        0x73717368u,  // squashfs
+        0xE0F5E1E2u,  // erofs
+    };
+    for (size_t i = 0; i < sizeof local / sizeof *local; i++)
+        if ((unsigned)type == local[i])
+            return true;
+    return false;
+}
+
+// Sockets that close at once, but for the time to linger, which a signal ends.
+static bool is_known_socket(int fd)
+{
+    static const int known[] = {AF_UNIX,   AF_INET, AF_INET6, AF_NETLINK,
+                                AF_PACKET, AF_CAN,  AF_VSOCK, AF_BLUETOOTH};
+    int domain;
+    socklen_t size = sizeof domain;
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (domain == known[i])
+            return true;
+    return false;
+}
+
+static bool is_harmless(int fd)
+{
+    // What has no place in any file system: the kernel's own name for it does not begin with a slash.
+    static const char *const kinds[] = {
+        "pipe:[", "pidfd:[", "mnt:[", "net:[", "pid:[", "user:[", "uts:[", "ipc:[", "time:[", "cgroup:[",
+        "anon_inode:[eventfd]", "anon_inode:[timerfd]", "anon_inode:[signalfd]", "anon_inode:[eventpoll]",
+        "anon_inode:[pidfd]", "anon_inode:inotify",
+    };
+    char path[64], name[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(path, name, sizeof name - 1);
+    if (length <= 0)
+        return false;
+    name[length] = 0;
+    if (strncmp(name, "socket:[", 8) == 0)
+        return is_known_socket(fd);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(name, kinds[i], strlen(kinds[i])) == 0)
+            return true;
+    if (fcntl(fd, F_GET_SEALS) >= 0)
+        return true;  // memory
+    // FUSE asks its maker this, and may wait for the answer: here nobody waits.
+    struct statfs status;
+    return fstatfs(fd, &status) == 0 && is_local((long)status.f_type);
+}
+
+static int opened[TORPOR_KEEPER_DESCRIPTORS];
+static unsigned opened_count;
+
+static void close_opened(void)
+{
+    for (unsigned i = 0; i < opened_count; i++)
+        close(opened[i]);
+    opened_count = 0;
+}
+
+/// Opens those of the next datagram, which stays where it is.
+static void open_next(struct torpor_keeper_received *answer)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof opened) + CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    char none;
+    struct iovec part = {.iov_base = &none, .iov_len = sizeof none};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
+    if (recvmsg(DATAGRAMS, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0) {
+        answer->error = (uint32_t)errno;
+        return;
+    }
+    for (struct cmsghdr *head = CMSG_FIRSTHDR(&message); head != NULL; head = CMSG_NXTHDR(&message, head)) {
+        if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count && opened_count < TORPOR_KEEPER_DESCRIPTORS; i++)
+            memcpy(&opened[opened_count++], CMSG_DATA(head) + i * sizeof(int), sizeof(int));
+    }
+    answer->lost = (message.msg_flags & MSG_CTRUNC) != 0;
+}
+
+static bool answer_next(void)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof opened)];
+    } control;
+    struct torpor_keeper_received answer = {0, 0, 0};
+    int good[TORPOR_KEEPER_DESCRIPTORS];
+    unsigned count = 0;
+    open_next(&answer);
+    for (unsigned i = 0; i < opened_count; i++)
+        if (is_harmless(opened[i]))
+            good[count++] = opened[i];
+        else
+            answer.refused++;
+    struct iovec part = {.iov_base = &answer, .iov_len = sizeof answer};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (count > 0) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = control.bytes;
+        message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(count * sizeof(int));
+        memcpy(CMSG_DATA(head), good, count * sizeof(int));
+    }
+    bool sent = sendmsg(REQUESTS, &message, MSG_NOSIGNAL) >= 0;
+    // Only now: this may take for ever.
+    close_opened();
+    return sent;
+}
+
+int receive(void)
+{
+    prctl(PR_SET_NAME, "torpor-receive");
+    syscall(SYS_close_range, REQUESTS + 1, ~0u, 0);
+    for (;;) {
+        char request;
+        ssize_t size = recv(REQUESTS, &request, sizeof request, 0);
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size <= 0 || !answer_next())
+            return 0;
+    }
+}

@@ -1,0 +1,185 @@
+import DaemonHarness
+import Foundation
+import Linux
+import Testing
+import TorporAPI
+
+/// What an app does with descriptors that keep whoever closes them waiting.
+@Suite("Descriptors that wait") struct DescriptorTests {
+    private static func toml(_ keys: String = "") -> String {
+        """
+        [apps.evil]
+        exec = ["/usr/bin/python3", "-S", "@D/app.py"]
+        ready = "notify"
+        restart = "never"
+        \(keys)
+        [apps.web]
+        exec = ["/bin/sleep", "1000"]
+        launch = "on-demand"
+
+        """
+    }
+
+    /// torpord answers and the keeper launches and reaps, both the same as before.
+    private func expectUnharmed(_ daemon: Daemon, _ torpord: Int32, _ keeper: Int32) throws {
+        try daemon.done(.start, "web")
+        try daemon.done(.stop, "web")
+        #expect(try daemon.torpord() == torpord && ProcFS.stat(torpord).parent == keeper)
+    }
+
+    private func attack(_ program: String, keys: String = "", _ body: (Daemon) throws -> Void) throws {
+        try withDaemon(Self.toml(keys), files: ["app.py": program]) { daemon in
+            let torpord = try daemon.torpord()
+            let keeper = try ProcFS.stat(torpord).parent
+            try body(daemon)
+            try expectUnharmed(daemon, torpord, keeper)
+        }
+    }
+
+    /// A file of the app's own file system: whoever closes it waits for ever, but for the app's main process. The server is
+    /// a process of its own, so that its end lets go of all who wait.
+    private static let silentFile = """
+        import ctypes, struct, tp
+        from tp import os
+        libc = ctypes.CDLL(None, use_errno=True)
+        user = os.getuid()
+        if libc.unshare(0x10000000 | 0x20000) != 0:
+            tp.notify("READY=1\\nSTATUS=no namespaces"); tp.wait()
+        open("/proc/self/setgroups", "w").write("deny")
+        open("/proc/self/uid_map", "w").write("0 %d 1" % user)
+        open("/proc/self/gid_map", "w").write("0 %d 1" % os.getgid())
+        device = os.open("/dev/fuse", os.O_RDWR)
+        options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % device
+        if libc.mount(b"evil", b"/mnt", b"fuse", 6, options) != 0:
+            tp.notify("READY=1\\nSTATUS=no mount"); tp.wait()
+        main = os.getpid()
+
+        def attributes(node):
+            mode = 0o40755 if node == 1 else 0o100644
+            return struct.pack("<6Q10I", node, 0, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+        def serve():
+            while True:
+                message = os.read(device, 1 << 20)
+                _, code, unique, node, _, _, pid, _ = struct.unpack_from("<IIQQIIII", message)
+                if code == 25 and pid != main:
+                    continue
+                error, body = 0, b""
+                if code == 26: body = struct.pack("<IIIIHHIIHHI7I", 7, 31, 0, 0, 16, 12, 4096, 1, 0, 0, *[0] * 8)
+                elif code == 1: body = struct.pack("<QQQQII", 2, 0, 0, 0, 0, 0) + attributes(2)
+                elif code == 3: body = struct.pack("<QII", 0, 0, 0) + attributes(node)
+                elif code == 14: body = struct.pack("<QII", 1, 0, 0)
+                elif code in (2, 36, 42): continue
+                elif code not in (18, 25): error = -38
+                os.write(device, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
+
+        child = os.fork()
+        if child == 0: serve()
+        os.close(device)
+        file = os.open("/mnt/file", os.O_RDWR)
+        """
+
+    @Test(
+        "A file whose close waits for ever is not stored, and holds nobody",
+        .enabled(if: Users.effectiveUID == 0 && File.exists("/dev/fuse"), "needs root and FUSE")
+    )
+    func fuse() throws {
+        let program =
+            Self.silentFile
+                + """
+
+                memory = os.memfd_create("good")
+                for round in range(3):
+                    tp.notify("FDSTORE=1\\nFDNAME=evil", [file, memory])
+                    tp.notify("FDSTOREREMOVE=1\\nFDNAME=evil", [file])
+                tp.notify("STATUS=with one", [file])
+                tp.notify("FDSTORE=1\\nFDNAME=good", [memory])
+                tp.notify("READY=1\\nSTATUS=through")
+                tp.wait()
+                """
+        let keys = "user = \"nobody\"\nlaunch_deadline = \"5min\"\n"
+        try attack(program, keys: keys) { daemon in
+            try daemon.eventually("it came through") {
+                let status = try daemon.summary("evil").status
+                try #require(status?.hasPrefix("no ") != true, "the machine has \(status ?? "") for users")
+                return status == "through"
+            }
+            try daemon.waitForEvent("evil", "refused 1 of its descriptors: only memory, pipes, sockets")
+            // The process that has opened it is still closing it.
+            try daemon.waitForEvent("evil", "no answer came about them")
+            try daemon.waitForEvent("evil", "one that it sent before still waits to be closed")
+        }
+    }
+
+    /// A connection with unsent data that lingers for an hour.
+    private static let lingering = """
+        import socket, struct, tp
+        listener = socket.create_server(("127.0.0.1", 0))
+        def connection():
+            one = socket.create_connection(listener.getsockname())
+            other, _ = listener.accept()
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+            one.setblocking(False)
+            try:
+                while True: one.send(bytes(65536))
+            except BlockingIOError:
+                pass
+            return one.detach(), other
+        others = []
+        # Whoever exits does not linger: so the app itself never closes one last.
+        def send(text):
+            one, other = connection()
+            others.append(other)
+            heard, bell = tp.os.pipe()
+            child = tp.os.fork()
+            if child == 0:
+                tp.os.read(heard, 1)
+                tp.notify(text, [one])
+                tp.os._exit(0)
+            tp.os.close(one)
+            tp.os.write(bell, b"1")
+            tp.os.waitpid(child, 0)
+            for end in (heard, bell): tp.os.close(end)
+        """
+
+    @Test("A connection that lingers holds nobody: dropped unread, stored and let go of, stored twice")
+    func lingering() throws {
+        let program =
+            Self.lingering
+                + """
+
+                for round in range(5):
+                    send("STATUS=round %d" % round)
+                    send("FDSTORE=1\\nFDNAME=lingers")
+                    tp.notify("FDSTOREREMOVE=1\\nFDNAME=lingers")
+                for round in range(5): send("FDSTORE=1\\nFDNAME=kept")
+                tp.notify("FDSTOREREMOVE=1\\nFDNAME=kept")
+                tp.notify("READY=1\\nSTATUS=through")
+                tp.wait()
+                """
+        try attack(program) { daemon in
+            try daemon.waitFor("evil", "active")
+            #expect(try daemon.summary("evil").status == "through")
+        }
+    }
+
+    @Test("What an app sends as the last thing before it ends is stored")
+    func atItsEnd() throws {
+        let program = """
+            import tp
+            tp.record("names " + tp.os.environ.get("LISTEN_FDNAMES", "none"))
+            if "LISTEN_FDS" in tp.os.environ:
+                tp.notify("READY=1")
+                tp.wait()
+            for number in range(20):
+                tp.notify("FDSTORE=1\\nFDNAME=n%d" % number, [tp.os.memfd_create("last")])
+            tp.os._exit(1)
+            """
+        let toml = Self.toml().replacing("restart = \"never\"", with: "restart = \"on-failure\"")
+        try withDaemon(toml, files: ["app.py": program]) { daemon in
+            try daemon.waitFor("evil", "active")
+            let names = (0..<20).map { "n\($0)" }.joined(separator: ":")
+            #expect(daemon.records("evil") == ["names none", "names \(names)"])
+        }
+    }
+}
