@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -203,11 +204,39 @@ int tlx_socket_inode_mode(int fd, unsigned int mode) { return fchmod(fd, mode); 
 
 int tlx_set_owner(int fd, uint32_t user, uint32_t group) { return fchownat(fd, "", user, group, AT_EMPTY_PATH); }
 
-uint64_t tlx_set_filesystem_user(uint32_t user, uint32_t group)
+static __thread struct {
+    uint32_t user, group;
+    int dumpable;
+    long group_count;
+    gid_t *groups;
+} before;
+
+// The system calls of their own: the library's setgroups() is for all threads.
+void tlx_act_as(uint32_t user, uint32_t group)
 {
+    before.dumpable = prctl(PR_GET_DUMPABLE);
+    before.group_count = syscall(SYS_getgroups, 0, NULL);
+    before.groups = before.group_count > 0 ? calloc((size_t)before.group_count, sizeof(gid_t)) : NULL;
+    if (before.groups != NULL && syscall(SYS_getgroups, before.group_count, before.groups) == before.group_count)
+        syscall(SYS_setgroups, 0, NULL);
+    else
+        before.group_count = 0;
     // The group first, while it may be changed.
-    uint64_t group_before = (uint32_t)setfsgid(group);
-    return group_before << 32 | (uint32_t)setfsuid(user);
+    before.group = (uint32_t)setfsgid(group);
+    before.user = (uint32_t)setfsuid(user);
+}
+
+void tlx_act_as_before(void)
+{
+    setfsuid(before.user);
+    setfsgid(before.group);
+    if (before.group_count > 0)
+        syscall(SYS_setgroups, before.group_count, before.groups);
+    free(before.groups);
+    before.groups = NULL;
+    // It is off since then: without it there is no core of a torpord that the keeper ends.
+    if (before.dumpable == 1)
+        prctl(PR_SET_DUMPABLE, 1);
 }
 
 int tlx_hold_back(int fd, int on)

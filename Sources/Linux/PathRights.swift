@@ -16,42 +16,58 @@ public enum PathRights {
         _ body: () throws(Failure) -> T
     ) throws(Failure) -> T {
         guard Users.isRoot, let who = owner(ofWayTo: path) else { return try body() }
-        let before = tlx_set_filesystem_user(who.uid, who.gid)
-        defer {
-            _ = tlx_set_filesystem_user(UInt32(truncatingIfNeeded: before), UInt32(truncatingIfNeeded: before >> 32))
-        }
+        tlx_act_as(who.uid, who.gid)
+        defer { tlx_act_as_before() }
         return try body()
     }
 
     /// Who can lead a path elsewhere: the owner of the last folder on the way, if it is not root's alone, or nobody with
-    /// the group that may write to it; nil where nobody but root and this process's user can.
+    /// the group that may write to it; nil where nobody but root and this process's user can. Of a way that cannot be looked
+    /// at it is nobody.
     public static func owner(ofWayTo path: String) -> (uid: UInt32, gid: UInt32)? {
-        guard var folder = try? File.open("/", [.path, .directory]) else { return nil }
+        do throws(Errno) {
+            return try findOwner(ofWayTo: path)
+        } catch {
+            return (nobody, nobody)
+        }
+    }
+
+    private static func findOwner(ofWayTo path: String) throws(Errno) -> (uid: UInt32, gid: UInt32)? {
+        var folder = try File.open("/", [.path, .directory])
         var names = path.split(separator: "/").filter { $0 != "." }
         var who: (uid: UInt32, gid: UInt32)?
         var links = 0
         while !names.isEmpty {
             let name = names.removeFirst()
-            guard let around = try? File.status(descriptor: folder.raw) else { return who }
-            let next = try? File.open(String(name), in: folder.raw, [.path, .noFollow])
-            let found = next.flatMap { try? File.status(descriptor: $0.raw) }
+            let around = try File.status(descriptor: folder.raw)
+            let next = try open(name, in: folder)
+            let found = try next.map { next throws(Errno) in try File.status(descriptor: next.raw) }
             if let stranger = stranger(in: around, found, isLast: names.isEmpty) { who = stranger }
             guard let next, let found else { return who }
             switch found.kind {
             case .directory: folder = next
             case .link:
                 // Whoever has a way of others already goes it no further: where it leads is for the kernel to judge.
+                guard who == nil else { return who }
                 links += 1
-                guard who == nil, links <= 40, let target = try? File.readLink(descriptor: next.raw) else { return who }
-                if target.hasPrefix("/") {
-                    guard let root = try? File.open("/", [.path, .directory]) else { return who }
-                    folder = root
-                }
+                guard links <= 40 else { throw .tooManySymbolicLinkLevels }
+                let target = try File.readLink(descriptor: next.raw)
+                if target.hasPrefix("/") { folder = try File.open("/", [.path, .directory]) }
                 names = target.split(separator: "/").filter { $0 != "." } + names
             default: return who
             }
         }
         return who
+    }
+
+    /// What is called so in a folder; nil where there is nothing.
+    private static func open(_ name: Substring, in folder: Descriptor) throws(Errno) -> Descriptor? {
+        do throws(Errno) {
+            return try File.open(String(name), in: folder.raw, [.path, .noFollow])
+        } catch {
+            if error == .noSuchFileOrDirectory { return nil }
+            throw error
+        }
     }
 
     /// Who else can have what lies in a folder replaced.
@@ -61,13 +77,14 @@ public enum PathRights {
         isLast: Bool
     ) -> (uid: UInt32, gid: UInt32)? {
         func isOurs(_ uid: UInt32) -> Bool { uid == 0 || uid == Users.effectiveUID }
-        guard isOurs(folder.uid) else { return (folder.uid, folder.gid) }
+        guard isOurs(folder.uid) else { return (folder.uid, nobody) }
         guard folder.mode & 0o022 != 0, let found, !isLast || found.kind == .link else { return nil }
         // In a sticky folder everybody has what is their own; else whoever is in its group has all of it.
-        if folder.mode & 0o1000 != 0 { return isOurs(found.uid) ? nil : (found.uid, found.gid) }
-        return (nobody, folder.gid)
+        if folder.mode & 0o1000 != 0 { return isOurs(found.uid) ? nil : (found.uid, nobody) }
+        return (nobody, folder.mode & 0o002 != 0 ? nobody : folder.gid)
     }
 
+    /// The number of nobody, and of its group.
     private static let nobody: UInt32 = 65534
 
     /// Opens the socket that is at a path, as a place only: no other file, whatever somebody puts there.

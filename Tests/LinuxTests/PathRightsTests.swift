@@ -51,6 +51,31 @@ struct PathRightsTests {
         }
     }
 
+    @Test("where everybody may write nobody's rights are used, and no group's; the owner's folder's group is not")
+    func groups() throws {
+        try withFolders { root, home in
+            try File.makeDirectory(root + "/all")
+            try File.makeDirectory(root + "/all/mine")
+            try File.setMode(root + "/all", 0o777)
+            let who = PathRights.owner(ofWayTo: root + "/all/mine/s")
+            #expect(who?.uid == Self.nobody && who?.gid == Self.nobody)
+            try File.setOwner(home, uid: Self.nobody, gid: 0)
+            #expect(PathRights.owner(ofWayTo: home + "/s")?.gid == Self.nobody)
+        }
+    }
+
+    @Test("a way that cannot be followed is nobody's")
+    func endless() throws {
+        try withFolders { root, _ in
+            try File.link(root + "/one", to: root + "/two")
+            try File.link(root + "/two", to: root + "/one")
+            #expect(PathRights.owner(ofWayTo: root + "/one/s")?.uid == Self.nobody)
+            #expect(
+                PathRights.owner(ofWayTo: root + "/" + String(repeating: "n", count: 300) + "/s")?.uid == Self.nobody
+            )
+        }
+    }
+
     @Test("a thread has its rights back afterwards, also after an error")
     func givenBack() throws {
         try withFolders { root, home in
