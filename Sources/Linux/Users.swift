@@ -13,6 +13,15 @@ public struct User: Hashable, Sendable {
     public let home: String
     /// The login shell.
     public let shell: String
+
+    /// One that need not be in the database.
+    public init(name: String, uid: UInt32, gid: UInt32, home: String, shell: String) {
+        self.name = name
+        self.uid = uid
+        self.gid = gid
+        self.home = home
+        self.shell = shell
+    }
 }
 
 /// Users and groups by name or number, through NSS. It may read files and, with network directories, wait: look up

@@ -127,8 +127,10 @@ struct AppExtras {
     var mainSource: IOSource?
     var mainTimer: TimerSource?
     var probe: ReadinessProbe?
-    /// Its files of variables are being read for a launch, which goes on with this.
-    var variablesReading: ((Result<[String: String], LaunchTrouble>) -> Void)?
+    /// Whom it runs as, and what that follows from, as of its last launch.
+    var account: (names: Account.Names, account: Account)?
+    /// Something is being read for a launch.
+    var reading: LaunchReading?
     var hooks: HookRun?
     var statusText: String?
     var saidErrno: Int32?

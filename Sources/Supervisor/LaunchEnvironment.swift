@@ -16,6 +16,9 @@ struct LaunchEnvironment {
     /// That of this process, which does not change while it runs.
     static let inherited = LaunchEnvironment(inheriting: ThisProcess.environment)
 
+    /// Where programs are looked for, as far as the app's own variables do not say.
+    static let path = inherited["PATH"] ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
     private let variables: [(name: String, value: String, entry: String)]
 
     /// The supervisor's own variables (`K=V`), less those that are about the supervisor.

@@ -158,6 +158,12 @@ extension Supervisor {
         _ pid: Int32
     ) -> (plan: LaunchPlan, ends: (read: Descriptor, write: Descriptor))? {
         guard let path = Self.stackTool, let ends = try? Descriptor.pipe() else { return nil }
+        let user: (uid: UInt32, gid: UInt32, groups: [UInt32])?
+        do throws(LaunchTrouble) {
+            user = try credentials(of: app)
+        } catch {
+            return nil
+        }
         let variables = [
             AppTag.helperVariable: "1", "TORPOR_MANAGER_SOCKET": runtime.socket, "TORPOR_APP": app.name,
             // It is not to ask the network.
@@ -173,7 +179,7 @@ extension Supervisor {
         plan.directory = "/"
         plan.isHelper = true
         plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
-        plan.user = credentials(of: app, identity(of: app))
+        plan.user = user
         let addressSpace: Int32 = 9
         plan.limits = [(addressSpace, 1 << 30, 1 << 30)]
         plan.standardOutput = ends.write.raw

@@ -210,7 +210,12 @@ extension Supervisor {
         if app.specification.resources != old.resources { profilesChanged(app) }
         guard app.specification.user != old.user, Users.isRoot else { return }
         // Made for the old user, and of no use to the new one.
-        let user = identity(of: app)
+        let user: User?
+        do throws(LaunchTrouble) {
+            user = try identity(of: app)
+        } catch {
+            return log.warning("\(app.name): its sockets cannot be given to its new user: \(error)")
+        }
         let (uid, gid) = (user?.uid ?? Users.effectiveUID, user?.gid ?? Users.effectiveGID)
         for path in [app.notifySocket?.path, app.capture?.fifoPath].compactMap({ $0 }) {
             do throws(Errno) {

@@ -71,7 +71,7 @@ extension Supervisor {
     }
 
     /// Whose files are the app's own.
-    func ownUsers(of app: AppRuntime) -> Set<UInt32> { [identity(of: app)?.uid ?? Users.effectiveUID] }
+    func ownUsers(of app: AppRuntime) -> Set<UInt32> { userID(of: app).map { [$0] } ?? [] }
 
     /// Forgets the archive, as the app asks.
     func discardState(of app: AppRuntime, _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void) {
@@ -82,7 +82,7 @@ extension Supervisor {
     func stateDirectory(of app: AppRuntime) -> String { runtime.state + "/apps/" + app.name }
 
     private func archiveOwner(_ app: AppRuntime) -> ArchiveOwner? {
-        guard Users.isRoot, let user = identity(of: app) else { return nil }
+        guard Users.isRoot, let user = try? identity(of: app) else { return nil }
         return ArchiveOwner(uid: user.uid, gid: user.gid)
     }
 

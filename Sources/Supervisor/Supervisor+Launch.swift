@@ -28,7 +28,7 @@ extension Supervisor {
         guard !first.isEmpty else { return launchMain(app, order) }
         runHooks(app, first, named: "before_start") { [weak self] failure in
             guard let self else { return }
-            guard self.coordinator.machine(app.id).transition == .launching, failure == nil else {
+            guard self.isLaunching(app, order), failure == nil else {
                 if let failure { self.launchRefused(app, failure) } else { self.deliver(.launchFailed, to: app.id) }
                 return
             }
@@ -36,59 +36,44 @@ extension Supervisor {
         }
     }
 
+    /// Whether it is still this launch that is under way.
+    private func isLaunching(_ app: AppRuntime, _ order: LaunchOrder) -> Bool {
+        let machine = coordinator.machine(app.id)
+        return machine.transition == .launching && machine.incarnation == order.incarnation
+    }
+
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
-        let user = identity(of: app)
-        readVariables(app, user) { [weak self] result in
+        let specification = app.specification
+        let names = Account.Names(specification)
+        let finish = { [weak self] (result: Result<LaunchFacts, LaunchTrouble>) in
             guard let self else { return }
             switch result {
-            case .success(let variables): self.launch(app, order, user, variables)
-            case .failure(let trouble): self.launchRefused(app, trouble.description)
+            case .success(let facts):
+                if let names, let account = facts.account { app.account = (names, account) }
+                self.launch(app, order, facts)
+            case .failure(let trouble):
+                app.launchFailure = trouble.failure
+                self.launchRefused(app, trouble.description)
             }
         }
-    }
-
-    /// Reads an app's files of variables beside the loop; where there are none it goes on at once.
-    private func readVariables(
-        _ app: AppRuntime,
-        _ user: User?,
-        _ completion: @escaping (Result<[String: String], LaunchTrouble>) -> Void
-    ) {
-        let files = app.specification.environmentFiles
-        guard !files.isEmpty else { return completion(.success([:])) }
-        guard app.variablesReading == nil else {
-            return completion(
-                .failure(LaunchTrouble("its environment files are still being read, since the last launch"))
-            )
+        guard names == nil, specification.environmentFiles.isEmpty else {
+            return read(for: app, { () throws(LaunchTrouble) in try LaunchFacts.find(specification) }, finish)
         }
-        app.variablesReading = completion
-        let owner = user?.uid ?? Users.effectiveUID
-        variableReads.ask {
-            do throws(EnvironmentFileError) {
-                let variables = try EnvironmentFile.load(files) { ConfigurationSystem.read($0, ownedBy: owner) }
-                return Result<[String: String], LaunchTrouble>.success(variables)
-            } catch {
-                return .failure(LaunchTrouble(error.description))
-            }
-        } _: { [weak app] result in
-            guard let completion = app?.variablesReading else { return }
-            app?.variablesReading = nil
-            completion(result)
+        // Nothing that could keep anybody waiting, and nobody else's.
+        do throws(LaunchTrouble) {
+            finish(.success(try LaunchFacts.find(specification)))
+        } catch {
+            finish(.failure(error))
         }
     }
 
-    /// A launch was overtaken while its files were read: it is over, though the disk may not have answered yet.
-    func cancelReading(_ app: AppRuntime) {
-        guard app.variablesReading != nil else { return }
-        app.variablesReading = { _ in }
-        loop.later { [weak self] in self?.deliver(.launchFailed, to: app.id) }
-    }
-
-    private func launch(_ app: AppRuntime, _ order: LaunchOrder, _ user: User?, _ read: [String: String]) {
+    private func launch(_ app: AppRuntime, _ order: LaunchOrder, _ facts: LaunchFacts) {
+        let user = facts.account?.user
         do throws(LaunchTrouble) {
             try prepare(app, user)
             let given = try sockets.passed(to: app)
-            let environment = environment(of: app, order, user, given.map(\.name), read)
-            var plan = try plan(app, order, environment, user)
+            let environment = environment(of: app, order, user, given.map(\.name), facts.variables)
+            var plan = try plan(app, order, environment, facts)
             let output = try outputs(of: app)
             plan.standardOutput = output.output?.raw ?? -1
             plan.standardError = output.error?.raw ?? -1
@@ -169,7 +154,7 @@ extension Supervisor {
         let specification = app.specification
         switch (failure.stage, specification.standardInput) {
         case (.directory, _):
-            let path = Self.directory(of: app, identity(of: app))
+            let path = Self.directory(of: specification, app.account?.account.user)
             return "could not enter its directory \(path): \(failure.errno)"
         case (.input, .file(let path)):
             return "could not open \(path), its standard input: \(failure.errno)\(whoOpens(app, failure))"
@@ -203,34 +188,28 @@ extension Supervisor {
         return min(max(wish, ProcessTree.inheritedOOMScore), 1000)
     }
 
-    func identity(of app: AppRuntime) -> User? {
-        app.specification.user.flatMap { Users.lookup($0) }
-    }
-
     private func plan(
         _ app: AppRuntime,
         _ order: LaunchOrder,
         _ environment: [String],
-        _ user: User?
+        _ facts: LaunchFacts
     ) throws(LaunchTrouble) -> LaunchPlan {
         let specification = app.specification
-        let path = environment.last { $0.hasPrefix("PATH=") }.map { String($0.dropFirst(5)) }
-        let executable = try Executable.find(specification.exec[0], path: path, directory: specification.directory)
         var plan = LaunchPlan(
             app: app.name,
             incarnation: order.incarnation,
-            executable: executable,
+            executable: facts.executable,
             arguments: specification.exec,
             environment: environment
         )
-        plan.directory = Self.directory(of: app, user)
+        plan.directory = facts.directory
         plan.umask = specification.umask
         plan.nice = specification.nice
         plan.limits = specification.processLimits.map { ($0.resource, $0.soft, $0.hard) }
         plan.limits += descriptorLimit(of: specification)
         let score = Self.birthScore(app, order)
         plan.oomScoreAdjust = score == ProcessTree.inheritedOOMScore ? ProcessTree.oomScoreForChildren : score
-        plan.user = credentials(of: app, user)
+        plan.user = try credentials(of: app)
         return plan
     }
 
@@ -248,23 +227,8 @@ extension Supervisor {
     }
 
     /// Where it runs: users such as nobody have a home that does not exist.
-    private static func directory(of app: AppRuntime, _ user: User?) -> String {
-        app.specification.directory ?? user.flatMap { File.exists($0.home) ? $0.home : nil } ?? "/"
-    }
-
-    /// Whom it runs as; nil for the supervisor's own user.
-    func credentials(of app: AppRuntime, _ user: User?) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
-        let specification = app.specification
-        guard specification.user != nil || specification.group != nil || specification.supplementaryGroups != nil
-        else { return nil }
-        let uid = user?.uid ?? Users.effectiveUID
-        let gid = specification.group.flatMap { Users.group($0) } ?? user?.gid ?? Users.effectiveGID
-        let groups =
-            specification.supplementaryGroups.map { $0.compactMap { Users.group($0) } + [gid] }
-            ?? user.map { Users.groups(of: $0.name, primary: gid) } ?? [gid]
-        // Asking for what we are already needs no right.
-        guard Users.isRoot || uid != Users.effectiveUID || gid != Users.effectiveGID else { return nil }
-        return (uid, gid, groups)
+    nonisolated static func directory(of specification: AppSpecification, _ user: User?) -> String {
+        specification.directory ?? user.flatMap { File.exists($0.home) ? $0.home : nil } ?? "/"
     }
 
     private func environment(
@@ -283,7 +247,7 @@ extension Supervisor {
             variables["SHELL"] = user.shell
         }
         if LaunchEnvironment.inherited["PATH"] == nil {
-            variables["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+            variables["PATH"] = LaunchEnvironment.path
         }
         variables.merge(read) { $1 }
         for (key, value) in specification.environment { variables[key] = value }
@@ -407,7 +371,8 @@ extension Supervisor {
 
     func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchTrouble) -> OutputCapture {
         if let capture = app.capture { return capture }
-        let user = identity(of: app)
+        // One that is there has its owner.
+        let user = held == nil ? try identity(of: app) : nil
         let capture = OutputCapture(
             app: app.name,
             fifo: SharedPath(runtime.apps, app.name, "/out"),
@@ -458,7 +423,7 @@ extension Supervisor {
         _ app: AppRuntime,
         _ command: [String]
     ) throws(LaunchTrouble) -> (LaunchPlan, Descriptor?) {
-        let user = identity(of: app)
+        let user = try identity(of: app)
         let machine = coordinator.machine(app.id)
         let order = (app: app.name, incarnation: machine.incarnation)
         try prepare(app, user)
@@ -480,10 +445,10 @@ extension Supervisor {
             arguments: command,
             environment: LaunchEnvironment.inherited.entries(adding: variables)
         )
-        plan.directory = Self.directory(of: app, user)
+        plan.directory = Self.directory(of: app.specification, user)
         plan.isHelper = true
         plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
-        plan.user = credentials(of: app, user)
+        plan.user = try credentials(of: app)
         let output: Descriptor?
         do {
             output = app.specification.log == .file ? try capture(app).writerForApp() : nil

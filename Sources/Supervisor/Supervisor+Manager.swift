@@ -202,7 +202,9 @@ extension Supervisor {
     /// The picture that the configuration names; disks are waited for beside the loop.
     private func sendIcon(of app: AppRuntime, _ reply: Reply) {
         guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
-        let owner = identity(of: app)?.uid ?? Users.effectiveUID
+        guard let owner = userID(of: app) else {
+            return reply.send(AppIcon(trouble: "\(path): the app's user cannot be looked up now").json)
+        }
         iconReads.ask({ Self.icon(path, owner).json }) { reply.send($0) }
     }
 

@@ -248,7 +248,9 @@ extension Supervisor {
         let output = inheritance.take(HeldName.output(app.name)).first
         do throws(LaunchTrouble) {
             if isAlive || notify != nil {
-                try prepare(app, identity(of: app), taking: notify, channel: channel, holdsNotify: !isAlive)
+                // What is there has its owner, also while that cannot be looked up.
+                let user = notify == nil ? try identity(of: app) : try? identity(of: app)
+                try prepare(app, user, taking: notify, channel: channel, holdsNotify: !isAlive)
             }
             // One that writes into it goes on doing so, whatever the configuration says by now.
             if output != nil || (isAlive && app.specification.log == .file) { _ = try capture(app, taking: output) }

@@ -87,7 +87,7 @@ extension Supervisor {
         app.notifySocket = nil
         socket.descriptor.close()
         do throws(LaunchTrouble) {
-            try prepare(app, identity(of: app))
+            try prepare(app, try identity(of: app))
         } catch {
             log.error("\(app.name) cannot notify any more: \(error)")
         }

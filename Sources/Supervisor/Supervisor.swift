@@ -92,7 +92,7 @@ public final class Supervisor {
     /// Reads icons for clients, wherever they are.
     private(set) lazy var iconReads = SideWork(loop, named: "icons")
     /// Reads files of variables for launches, for one app as well as for another whose disk hangs.
-    private(set) lazy var variableReads = SideWork(loop, named: "variables", isInOrder: false)
+    private(set) lazy var launchReads = SideWork(loop, named: "launches", isInOrder: false)
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
     /// Sees to it that there is memory.
@@ -213,7 +213,7 @@ public final class Supervisor {
     /// Runs until a signal ends it, or its main app has ended, and every app is gone. Returns the exit status.
     public func run() throws(StartError) -> Int32 {
         processes.owner = { [weak self] name in
-            self.flatMap { me in me.coordinator.id(of: name).flatMap { me.identity(of: me.apps[$0])?.uid } }
+            self.flatMap { me in me.coordinator.id(of: name).flatMap { me.userID(of: me.apps[$0]) } }
         }
         keeper.keepsExits = true
         keeper.onExit = { [weak self] record in self?.exited(record) }

@@ -1,0 +1,101 @@
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+
+/// What a launch has to know and only disks, directories of users and files of the app can tell: read beside the loop.
+struct LaunchFacts: Sendable {
+    /// Whom it runs as.
+    var account: Account?
+    /// Those of its files.
+    var variables: [String: String] = [:]
+    /// The path of its program.
+    var executable: String
+    /// Where it starts.
+    var directory: String
+
+    /// Reads them.
+    static func find(_ specification: AppSpecification) throws(LaunchTrouble) -> LaunchFacts {
+        let account = try Account.Names(specification).map { names throws(LaunchTrouble) in try Account.find(names) }
+        let owner = account?.user?.uid ?? Users.effectiveUID
+        let variables: [String: String]
+        do throws(EnvironmentFileError) {
+            variables = try EnvironmentFile.load(specification.environmentFiles) {
+                ConfigurationSystem.read($0, ownedBy: owner)
+            }
+        } catch {
+            throw LaunchTrouble(error.description)
+        }
+        // What no launch can take is not carried further.
+        let size = variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
+        guard variables.count <= mostVariables, size <= mostBytes else {
+            throw LaunchTrouble(
+                "its environment files set \(variables.count) variables of \(size >> 10) KiB: at most \(mostVariables) of "
+                    + "\(mostBytes >> 10) KiB go"
+            )
+        }
+        let path = specification.environment["PATH"] ?? variables["PATH"]
+        return LaunchFacts(
+            account: account,
+            variables: variables,
+            executable: try Executable.find(
+                specification.exec[0],
+                path: path ?? LaunchEnvironment.path,
+                directory: specification.directory
+            ),
+            directory: Supervisor.directory(of: specification, account?.user)
+        )
+    }
+
+    private static let mostVariables = 8192
+    private static let mostBytes = 192 << 10
+}
+
+/// A reading for a launch that is under way.
+final class LaunchReading {
+    /// The launch was overtaken, though the disk may not have answered yet.
+    fileprivate(set) var isCancelled = false
+    /// The launch after it, which begins to read when this one ends.
+    fileprivate(set) var next: (() -> Void)?
+}
+
+extension Supervisor {
+    /// Reads something for an app's launch beside the loop; one thing at a time.
+    func read<Value: Sendable>(
+        for app: AppRuntime,
+        _ work: @escaping @Sendable () throws(LaunchTrouble) -> Value,
+        _ completion: @escaping (Result<Value, LaunchTrouble>) -> Void
+    ) {
+        if let reading = app.reading {
+            reading.next = { [weak self, weak app] in
+                if let self, let app { self.read(for: app, work, completion) }
+            }
+            return
+        }
+        let reading = LaunchReading()
+        app.reading = reading
+        launchReads.ask {
+            do throws(LaunchTrouble) {
+                return Result<Value, LaunchTrouble>.success(try work())
+            } catch {
+                return .failure(error)
+            }
+        } _: { [weak app] result in
+            guard let app, app.reading === reading else { return }
+            app.reading = nil
+            if !reading.isCancelled { completion(result) }
+            reading.next?()
+        }
+    }
+
+    /// A launch was overtaken while something was read for it: it is over, once.
+    func cancelReading(_ app: AppRuntime) {
+        guard let reading = app.reading else { return }
+        if reading.isCancelled {
+            guard reading.next != nil else { return }
+            reading.next = nil
+        }
+        reading.isCancelled = true
+        loop.later { [weak self] in self?.deliver(.launchFailed, to: app.id) }
+    }
+}
