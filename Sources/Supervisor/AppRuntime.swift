@@ -131,6 +131,8 @@ struct AppExtras {
     var account: (names: Account.Names, account: Account)?
     /// Something is being read for a launch.
     var reading: LaunchReading?
+    /// Its picture is being read for these.
+    var iconReplies: [Reply]?
     var hooks: HookRun?
     var statusText: String?
     var saidErrno: Int32?

@@ -138,6 +138,8 @@ extension Supervisor {
             // Heartbeats that were sent before the stop are read, and count for nothing after it.
             hear(app)
             deliver(.stopConfirmed, to: app.id)
+            // Of one that somebody else had continued nothing is entered, and its look may have been given up for the stop.
+            if isStillToBeLookedAt(app.id) { followLocks(app) }
         case .gone: app.stop = .none  // Its exit is on the way.
         case .again: again(app) { supervisor, app in supervisor.stopPass(app) }
         }

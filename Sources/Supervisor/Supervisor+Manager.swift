@@ -205,7 +205,17 @@ extension Supervisor {
         guard let owner = userID(of: app) else {
             return reply.send(AppIcon(trouble: "\(path): the app's user cannot be looked up now").json)
         }
-        iconReads.ask({ Self.icon(path, owner).json }) { reply.send($0) }
+        // One reading for all who ask meanwhile.
+        guard app.iconReplies == nil else {
+            app.iconReplies?.append(reply)
+            return
+        }
+        app.iconReplies = [reply]
+        iconReads.ask({ Self.icon(path, owner).json }) { icon in
+            let waiting = app.iconReplies ?? []
+            app.iconReplies = nil
+            for reply in waiting { reply.send(icon) }
+        }
     }
 
     private nonisolated static func icon(_ path: String, _ owner: UInt32) -> AppIcon {

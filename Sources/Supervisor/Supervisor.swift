@@ -90,7 +90,7 @@ public final class Supervisor {
     /// Reads snapshots for clients.
     private(set) lazy var snapshotReads = SideWork(loop, named: "snapshots")
     /// Reads icons for clients, wherever they are.
-    private(set) lazy var iconReads = SideWork(loop, named: "icons")
+    private(set) lazy var iconReads = SideWork(loop, named: "icons", isInOrder: false)
     /// Reads files of variables for launches, for one app as well as for another whose disk hangs.
     private(set) lazy var launchReads = SideWork(loop, named: "launches", isInOrder: false)
     /// Looks at the memory of apps that the kernel does not keep to their limits.

@@ -109,14 +109,25 @@ static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_th
 int files_open_trusted(const char *path, int flags, bool *trusted)
 {
     char name[NAME_MAX + 1];
-    bool is_there = false;
-    int folder = trusted_folder(path, name, &is_there);
-    *trusted = folder >= 0;
-    if (folder < 0)
-        return -1;
-    // What was not there is made: nobody else's may come there first.
-    flags |= (flags & O_CREAT) && !is_there ? O_EXCL : 0;
-    return openat(folder, name, flags | O_NOFOLLOW | OPEN_ALWAYS, 0640);
+    for (int tries = 0;; tries++) {
+        bool is_there = false;
+        int folder = trusted_folder(path, name, &is_there), fd = -1;
+        *trusted = folder >= 0;
+        if (folder < 0)
+            return -1;
+        // What was not there is made: nobody else's may come there first.
+        if (is_there || (flags & O_CREAT))
+            fd = openat(folder, name, flags | (is_there ? 0 : O_EXCL) | O_NOFOLLOW | OPEN_ALWAYS, 0640);
+        else
+            errno = ENOENT;
+        int error = errno;
+        close(folder);
+        // Another app that writes to it too has made it meanwhile: looked at again.
+        if (fd >= 0 || error != EEXIST || tries == MOST_LINKS) {
+            errno = error;
+            return fd;
+        }
+    }
 }
 
 int files_open(const char *path, int flags)

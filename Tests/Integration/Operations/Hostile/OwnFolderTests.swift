@@ -154,4 +154,24 @@ struct OwnFolderTests {
             #expect(icon.data.isEmpty && icon.trouble?.contains("is a symbolic link") ?? false)
         }
     }
+
+    @Test("Apps that make one file of standard error together all get it")
+    func sharedError() throws {
+        let names = (1...8).map { "web@\($0)" }
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sh", "-c", "echo $TORPOR_APP >&2; exec sleep 1000"]
+            stderr = "@D/shared"
+            instances = 8
+            launch = "on-demand"
+
+            """
+        try withDaemon(toml) { daemon in
+            for result in try daemon.verbs(.start, names) { #expect(result.ok, "\(result.message ?? "")") }
+            try daemon.eventually("all have written") {
+                try Set(File.readString(daemon.directory + "/shared").split(separator: "\n").map(String.init))
+                    == Set(names)
+            }
+        }
+    }
 }
