@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <linux/kcmp.h>
+#include <linux/magic.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
@@ -394,6 +395,13 @@ const void *tlx_memrchr(const void *bytes, int byte, size_t count) { return memr
 void tlx_store_release(uint32_t *to, uint32_t value)
 {
     __atomic_store_n(to, value, __ATOMIC_RELEASE);
+}
+
+int tlx_is_made_up(int fd) {
+    struct statfs fs;
+    if (fstatfs(fd, &fs) < 0)
+        return -1;
+    return fs.f_type == FUSE_SUPER_MAGIC;
 }
 
 int tlx_is_memory(const char *path)

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import WireText
 
@@ -54,7 +55,7 @@ public enum OwnedFile {
             let next = try errno { () throws(Errno) in try File.open(String(name), in: folder.raw, [.path, .noFollow]) }
             let found = try status(next)
             // In a sticky folder everybody has what is their own.
-            if !isTrusted(around, with: found) { isOthers = true }
+            if !isTrusted(around, with: found) || tlx_is_made_up(folder.raw) != 0 { isOthers = true }
             switch found.kind {
             case .link:
                 guard !isOthers, isOurs(found.uid) else {

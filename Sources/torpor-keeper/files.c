@@ -42,11 +42,11 @@ static struct place look(int fd)
     return place;
 }
 
-// The links of procfs are no paths.
+// The links of procfs are no paths, and of FUSE whoever has mounted it says whose what is.
 static bool has_paths(int folder)
 {
     struct statfs status;
-    return fstatfs(folder, &status) == 0 && status.f_type != PROC_SUPER_MAGIC;
+    return fstatfs(folder, &status) == 0 && status.f_type != PROC_SUPER_MAGIC && status.f_type != FUSE_SUPER_MAGIC;
 }
 
 // What stands behind a link's name comes after what the link stands for.

@@ -249,6 +249,8 @@ int tlx_set_limit(int resource, uint64_t soft, uint64_t hard);
 int tlx_same_file(int one, int other);
 /// A store that comes after all stores before it: for records that another process reads after this one's death.
 void tlx_store_release(uint32_t *to, uint32_t value);
+/// Whether what is open is on a file system whose maker says whose a file is (FUSE): 1, 0, or -1.
+int tlx_is_made_up(int fd);
 /// Whether a path is on a tmpfs or ramfs: statfs is a function and a struct. 1, 0, or -1.
 int tlx_is_memory(const char *path);
 /// memrchr needs _GNU_SOURCE.

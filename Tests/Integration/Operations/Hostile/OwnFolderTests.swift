@@ -174,4 +174,71 @@ struct OwnFolderTests {
             }
         }
     }
+
+    /// A file system at the folder that it is given, in which all belongs to root and every name is a link to the other one.
+    private static let forger = """
+        import ctypes, os, struct, sys
+        place, target = (word.encode() for word in sys.argv[1:])
+        device = os.open("/dev/fuse", os.O_RDWR)
+        options = b"fd=%d,rootmode=40000,user_id=65534,group_id=65534,allow_other" % device
+        if ctypes.CDLL(None).mount(b"forger", place, b"fuse", 6, options) != 0:
+            sys.exit("cannot mount")
+        print("mounted", flush=True)
+
+        def attributes(node):
+            mode = 0o40755 if node == 1 else 0o120777
+            return struct.pack("<6Q10I", node, len(target), 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+
+        while True:
+            try:
+                message = os.read(device, 1 << 20)
+            except OSError:
+                break
+            _, code, unique, node = struct.unpack_from("<IIQQ", message)
+            error, body = 0, b""
+            if code == 26: body = struct.pack("<IIIIHHIIHHI7I", 7, 31, 0, 0, 16, 12, 4096, 1, 0, 0, *[0] * 8)
+            elif code == 1: body = struct.pack("<QQQQII", 2, 0, 0, 0, 0, 0) + attributes(2)
+            elif code == 3: body = struct.pack("<QII", 0, 0, 0) + attributes(node)
+            elif code == 5: body = target
+            elif code == 17: body = bytes(80)
+            elif code in (2, 36, 42): continue
+            else: error = -38
+            os.write(device, struct.pack("<IiQ", 16 + len(body), error, unique) + body)
+        """
+
+    @Test(
+        "A file system of a user's, which says that all in it is root's, leads nowhere",
+        .enabled(if: Namespaces.areAllowed && File.exists("/dev/fuse"), "needs namespaces and FUSE"),
+        arguments: [
+            ("stderr = \"@D/home/err\"", "made"), ("stdin = \"@D/home/in\"", "secret"),
+            ("environment_file = \"@D/home/env\"", "secret"),
+        ]
+    )
+    func forged(keys: String, target: String) throws {
+        let daemon = try Daemon(
+            Self.toml("ready = \"notify\"\n" + keys),
+            files: ["app.py": Self.program, "forger.py": Self.forger],
+            wrapper: ["/usr/bin/unshare", "--mount", "--propagation", "private"]
+        )
+        try daemon.waitUntilItAnswers()
+        let torpord = try daemon.torpord()
+        try File.makeDirectory(daemon.directory + "/home")
+        try File.makeDirectory(daemon.directory + "/root", mode: 0o700)
+        try File.write(daemon.directory + "/root/secret", "SECRET=it\n", mode: 0o600)
+        let said = daemon.directory + "/said"
+        let words = ["/usr/bin/python3", "-S", daemon.directory + "/forger.py", daemon.directory + "/home"]
+        let forger = try Spawn.start(
+            ["/usr/bin/nsenter", "--target", "\(torpord)", "--mount"] + words + [daemon.directory + "/root/" + target],
+            environment: [:],
+            output: said
+        )
+        defer {
+            kill(forger, SIGKILL)
+            waitpid(forger, nil, 0)
+        }
+        try daemon.eventually("it is mounted") { try File.readString(said) == "mounted\n" }
+        _ = try refused(daemon)
+        #expect(!File.exists(daemon.directory + "/root/made"))
+        try daemon.stop()
+    }
 }
