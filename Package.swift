@@ -124,10 +124,9 @@ let package = Package(
             name: "Supervisor",
             dependencies: [
                 "Bluetooth", "CalendarTime", "Configuration", "Devices", "EventLoop", "KeeperProtocol", "Lifecycle",
-                "Linux",
-                "Location", "LoginManager", "Mailbox", "Notify", "Output", "PathWatch", "Policies", "PolicyHost",
-                "Processes",
-                "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI", "Varlink",
+                "Linux", "Location", "LoginManager", "Mailbox", "Notify", "Output", "PathWatch", "Policies",
+                "PolicyHost", "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI",
+                "TorporPolicyABI", "Varlink",
                 "VarlinkServer", "WireText",
             ]
         ),

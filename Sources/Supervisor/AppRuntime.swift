@@ -151,8 +151,8 @@ struct AppExtras {
     var evidence: Evidence?
     /// Opens the descriptors that it sends to be stored.
     var receiver: DescriptorReceiver?
-    /// What waits until that was done, and how many further times it would.
-    var afterHearing: (rounds: Int, work: [() -> Void])?
+    /// What waits for that, and when it waits no longer.
+    var afterHearing: (until: Duration, work: [() -> Void])?
     /// Looks where its program stands before it is told to end.
     var stackLook: StackLook?
     /// A policy has given it another share of the machine than its state's, for as long as it is in that state.

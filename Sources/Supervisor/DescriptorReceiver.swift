@@ -49,7 +49,10 @@ final class DescriptorReceiver {
         waiting = completion
         guard !isStuck else {
             return supervisor.loop.later { [weak self] in
-                self?.finish([], ["refused its descriptors: one that it sent before still waits to be closed"])
+                self?.finish(
+                    [],
+                    ["refused its descriptors: closing one that it sent before still blocks torpor-keeper --receive"]
+                )
             }
         }
         if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.timeIsOver() } }
@@ -71,7 +74,11 @@ final class DescriptorReceiver {
         guard let program = Keeper.findProgram(),
             let (ours, theirs) = try? Sockets.pair(.sequenced, nonBlocking: false),
             let source = try? supervisor.loop.watch(ours.raw, .readable, { [weak self] _ in self?.answered() })
-        else { return fail("no process can be started for them") }
+        else {
+            return supervisor.loop.later { [weak self] in
+                self?.fail("torpor-keeper --receive cannot be started for them (look at torpor doctor)")
+            }
+        }
         var plan = LaunchPlan(
             app: "torpor.receive",
             incarnation: 1,
@@ -100,7 +107,7 @@ final class DescriptorReceiver {
         guard let requests else { return }
         guard let message = try? Sockets.receive(requests.raw, maximum: ReceiveAnswer.size),
             let answer = ReceiveAnswer(decoding: message.bytes)
-        else { return fail("the process that was to open them has ended") }
+        else { return fail("torpor-keeper --receive ended before it answered") }
         for descriptor in message.descriptors { descriptor.closesPromptly = true }
         timer?.arm(after: Self.idle)
         if let failure = answer.failure { return fail(failure.description) }
@@ -120,7 +127,7 @@ final class DescriptorReceiver {
     private func timeIsOver() {
         isStuck = waiting != nil && isThere
         dismiss()
-        if waiting != nil { fail("no answer came about them") }
+        if waiting != nil { fail("closing one that it sent before blocks torpor-keeper --receive") }
     }
 
     /// The process sees the end of the requests, and ends.

@@ -56,20 +56,18 @@ extension Supervisor {
         }
     }
 
-    /// Does something once all was heard that the app has said until now. What it says without end is not waited for.
+    /// Does something once all was heard that the app has said until now. The wait is bounded in time: an app can send
+    /// without end, and have each descriptor take long.
     func afterHearing(_ app: AppRuntime, _ work: @escaping () -> Void) {
         hear(app)
         guard app.receiver?.isAsked == true else { return work() }
-        let most = 512  // datagrams that the kernel keeps for a socket (net.unix.max_dgram_qlen)
-        app.afterHearing = (most, (app.afterHearing?.work ?? []) + [work])
+        let until = app.afterHearing?.until ?? loop.now + .seconds(10)
+        app.afterHearing = (until, (app.afterHearing?.work ?? []) + [work])
     }
 
     private func goOnAfterHearing(_ app: AppRuntime) {
         guard let waiting = app.afterHearing else { return }
-        if app.receiver?.isAsked == true, waiting.rounds > 0 {
-            app.afterHearing = (waiting.rounds - 1, waiting.work)
-            return
-        }
+        if app.receiver?.isAsked == true, loop.now < waiting.until { return }
         app.afterHearing = nil
         for work in waiting.work { work() }
     }

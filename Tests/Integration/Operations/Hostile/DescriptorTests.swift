@@ -106,8 +106,8 @@ import TorporAPI
             }
             try daemon.waitForEvent("evil", "refused 1 of its descriptors: only memory, pipes, sockets")
             // The process that has opened it is still closing it.
-            try daemon.waitForEvent("evil", "no answer came about them")
-            try daemon.waitForEvent("evil", "one that it sent before still waits to be closed")
+            try daemon.waitForEvent("evil", "closing one that it sent before blocks torpor-keeper --receive")
+            try daemon.waitForEvent("evil", "closing one that it sent before still blocks torpor-keeper --receive")
         }
     }
 
