@@ -1,6 +1,7 @@
 """What tests there are, and how they are cut into shards."""
 
 import dataclasses
+import os
 import re
 import subprocess
 
@@ -62,6 +63,8 @@ class Bundle:
 
     def tests(self) -> list[str]:
         """Every test, as `Module.Suite/function()`."""
+        if not os.path.exists(self.program):
+            raise RuntimeError(f"{self.program} is not there: build it first (make build, or without --no-build)")
         run = subprocess.run(
             [self.program, "--testing-library", "swift-testing", "--list-tests"],
             capture_output=True, text=True, check=False,

@@ -80,6 +80,10 @@ class RunnerTests(unittest.TestCase):
         code, text = self.run_tests("A.S/one()", "(")
         self.assertEqual((code, "is no regular expression" in text), (2, True), text)
 
+    def test_not_built(self) -> None:
+        code, text = self.run_tests("A.S/one()", "--program", "/nowhere/bundle")
+        self.assertEqual((code, text), (1, "✘ /nowhere/bundle is not there: build it first (make build, or without --no-build)\n"))
+
     def test_part_of_a_suite(self) -> None:
         code, text = self.run_tests("A.S/one() A.S/fails()", "one")
         self.assertEqual((code, self.closing(text)), (0, "1 passed, 0 failed, 0 skipped"), text)
