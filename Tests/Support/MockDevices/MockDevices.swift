@@ -25,11 +25,32 @@ package final class MockDevices {
     }()
 
     private static let program = """
-        import json, os, sys
+        import glob, json, os, select, socket, sys
         import gi
         gi.require_version('UMockdev', '1.0')
         from gi.repository import UMockdev
-        bed = UMockdev.Testbed.new()
+
+        class Bed:
+            # umockdev dies where a listener's queue is full (net.unix.max_dgram_qlen), as that of one that is slow to read.
+            def __init__(self): self.bed = UMockdev.Testbed.new()
+            def __getattr__(self, name): return getattr(self.bed, name)
+
+            def wait_for_room(self):
+                for path in glob.glob(self.bed.get_root_dir() + '/event*'):
+                    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+                        try: listener.connect(path)
+                        except OSError: continue
+                        if not select.select([], [listener], [], 60)[1]: raise Exception('nobody reads at ' + path)
+
+            def uevent(self, *words):
+                self.wait_for_room()
+                self.bed.uevent(*words)
+
+            def add_device(self, *words):
+                self.wait_for_room()
+                return self.bed.add_device(*words)
+
+        bed = Bed()
         print(json.dumps({'ok': bed.get_root_dir()}), flush=True)
 
         def add(subsystem, name, parent=None, attributes=None, properties=None):

@@ -11,6 +11,7 @@ import TorporAPI
         [apps.evil]
         exec = ["/usr/bin/python3", "-S", "@D/app.py"]
         ready = "notify"
+        launch_deadline = "5min"
         restart = "never"
         \(keys)
         [apps.web]
@@ -97,7 +98,7 @@ import TorporAPI
                 tp.notify("READY=1\\nSTATUS=through")
                 tp.wait()
                 """
-        let keys = "user = \"nobody\"\nlaunch_deadline = \"5min\"\n"
+        let keys = "user = \"nobody\"\n"
         try attack(program, keys: keys) { daemon in
             try daemon.eventually("it came through") {
                 let status = try daemon.summary("evil").status

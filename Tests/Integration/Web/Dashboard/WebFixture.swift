@@ -139,6 +139,13 @@ final class WebFixture {
         let pid: Int32
         var text: String { (try? File.readString(path, limit: 16 << 20)) ?? "" }
 
+        /// What was told of torpord, by snapshots and by itself.
+        var supervisors: [JSON] {
+            messages.compactMap { name, _, data in
+                name == "snapshot" ? data["supervisor"] : name == "supervisor" ? data : nil
+            }
+        }
+
         /// The messages that are whole, in their order.
         var messages: [(name: String, id: Int64?, data: JSON)] {
             text.components(separatedBy: "\n\n").dropLast().compactMap { block in
