@@ -83,11 +83,14 @@ public final class HTTPLater: @unchecked Sendable {
 public final class HTTPServer: Sendable {
     fileprivate let service: any HTTPService
     private let open = Monitor(0)
+    // Of the server's thread alone, on which libmicrohttpd calls everything here.
+    private nonisolated(unsafe) let table: ConnectionTable
 
     /// Serves a listening socket as long as the program runs. Errors: out of threads or descriptors.
     ///
     /// - Parameters:
-    ///   - connections: how many at a time; others wait.
+    ///   - connections: how many at a time. Each further one closes the one that has waited longest for its client, so
+    ///     that a client that only opens connections, or sends half requests, keeps no other out.
     ///   - timeout: how long a connection may say nothing.
     public init(
         _ socket: Descriptor,
@@ -96,9 +99,11 @@ public final class HTTPServer: Sendable {
         _ service: any HTTPService
     ) throws(Errno) {
         self.service = service
+        table = ConnectionTable(most: connections)
         let daemon = torpor_http_start(
             socket.take(),
-            UInt32(connections),
+            // Some more, since one that is closed for another goes a moment later.
+            UInt32(connections + connections / 8 + 1),
             UInt32(timeout.components.seconds),
             { context, connection, url, method, _, data, size, place in
                 guard let context, let connection, let url, let method, let size, let place else { return .NO }
@@ -115,10 +120,21 @@ public final class HTTPServer: Sendable {
                 size.pointee = 0
                 return known.exchange.take(bytes) ? .YES : .NO
             },
-            { context, _, place, _ in
+            { context, connection, place, _ in
+                connection.flatMap(ConnectionTable.Entry.of)?.waitForClient()
                 guard let context, let request = place?.pointee else { return }
                 Unmanaged<OpenRequest>.fromOpaque(request).release()
                 Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue().ended()
+            },
+            { context, connection, place, event in
+                guard let context, let connection, let place else { return }
+                let table = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue().table
+                if event == .CONNECTION_NOTIFY_STARTED {
+                    place.pointee = Unmanaged.passRetained(table.open(connection)).toOpaque()
+                } else if let entry = place.pointee {
+                    table.close(Unmanaged<ConnectionTable.Entry>.fromOpaque(entry).takeRetainedValue())
+                    place.pointee = nil
+                }
             },
             Unmanaged.passRetained(self).toOpaque()
         )
@@ -141,6 +157,7 @@ public final class HTTPServer: Sendable {
         _ head: HTTPHead,
         _ place: UnsafeMutablePointer<UnsafeMutableRawPointer?>
     ) -> MHD_Result {
+        ConnectionTable.Entry.of(connection)?.waitForClient()
         // Who stands between may have looked at the other one.
         guard torpor_http_hosts(connection) <= 1 else {
             let answer = HTTPResponse(status: 400, json: ["error": "a request has one header Host"])
@@ -182,6 +199,7 @@ private final class OpenRequest {
         case .later(let begin):
             let later = HTTPLater(connection)
             self.later = later
+            ConnectionTable.Entry.of(connection)?.keep()
             MHD_suspend_connection(connection)
             begin(later)
             return .YES
@@ -201,11 +219,15 @@ private final class Decided: HTTPExchange {
 
 private func respond(_ connection: OpaquePointer, _ answer: HTTPResponse, withBody: Bool = true) -> MHD_Result {
     let response: OpaquePointer?
+    let entry = ConnectionTable.Entry.of(connection)
+    entry?.waitForClient()
     switch answer.body {
     case .bytes(var bytes):
         if !withBody { bytes = [] }
         response = MHD_create_response_from_buffer(bytes.count, &bytes, .RESPMEM_MUST_COPY)
-    case .stream(let stream): response = stream.response(connection)
+    case .stream(let stream):
+        response = stream.response(connection)
+        entry?.keep()
     }
     guard let response else { return .NO }
     defer { MHD_destroy_response(response) }

@@ -57,10 +57,7 @@ import Varlink
             // The first snapshot may be older than what torpor-web knows of torpord; then that is told as it comes.
             var known: Int64?
             try web.eventually("which torpord it is") {
-                let told = stream.messages.compactMap { name, _, data -> JSON? in
-                    name == "snapshot" ? data["supervisor"] : name == "supervisor" ? data : nil
-                }
-                known = told.compactMap { $0["instance"]?.intValue }.last
+                known = stream.supervisors.compactMap { $0["instance"]?.intValue }.last
                 return known != nil
             }
             let before = try #require(known)

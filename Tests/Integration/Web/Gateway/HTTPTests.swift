@@ -109,6 +109,32 @@ import Varlink
         #expect(topics.count == 400 && Set(topics).count == 400)
     }
 
+    @Test("half requests keep nobody out, and end no message that is under way")
+    func halfRequests() throws {
+        try fixture.end(pid)
+        let text = Self.configuration(port)
+            .replacingOccurrences(of: "[[gateway", with: "max_connections = 16\n[[gateway")
+        _ = try fixture.gateway(text)
+        fixture.supervisor.answer("held", .held)
+        let held = try Peer(port: port)
+        let bearer = "Authorization: Bearer \(GatewayFixture.token)"
+        try held.send("POST /apps/held/t HTTP/1.1\r\nHost: x\r\n\(bearer)\r\nContent-Length: 1\r\n\r\nx")
+        try fixture.eventually("the message is under way") { !fixture.supervisor.posts("held").isEmpty }
+        // Heads and bodies that do not end, and no byte at all.
+        let halves = try (0..<60).map { number in
+            let peer = try Peer(port: port)
+            if number % 3 == 1 { try peer.send("POST /apps/web/t HTTP/1.1\r\nHost: x\r\nX: ") }
+            if number % 3 == 2 {
+                try peer.send("POST /apps/web/t HTTP/1.1\r\nHost: x\r\n\(bearer)\r\nContent-Length: 9\r\n\r\nx")
+            }
+            return peer
+        }
+        #expect(try fixture.curl(["-d", "x", url + "/apps/web/t"]).status == 202)
+        fixture.supervisor.answer("held", .taken)
+        #expect(try held.receive(until: "\r\n").contains("202"))
+        withExtendedLifetime(halves) {}
+    }
+
     @Test("answers what it has begun before it ends")
     func ends() throws {
         fixture.supervisor.answer("web", .held)
