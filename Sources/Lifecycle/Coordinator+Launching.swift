@@ -39,7 +39,9 @@ extension Coordinator {
             if memoryAdmission.ask(app) { askForMemory(for: app) }
             return
         }
-        guard pacing.hasRoom else { return pacing.wait(app) }
+        guard pacing.hasRoom else {
+            return pacing.wait(app, isRestart: nodes[app].machine.launchReason == .restart)
+        }
         pacing.begin(app)
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
     }

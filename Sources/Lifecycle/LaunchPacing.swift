@@ -2,15 +2,19 @@
 ///
 /// A thousand apps that are launched at once come to run no sooner for it: they would only make each other wait, and
 /// each one's launch deadline would run while others have the machine. So the others wait for their turn, in the order
-/// in which they came. A launch that takes unusually long (an exec from a dead filesystem, a command that runs before)
-/// is passed over: it holds up nobody.
+/// in which they came; restarts after all others, so that apps that crash again and again delay no app that is wanted.
+/// A launch that takes unusually long (an exec from a dead filesystem, a command that runs before) is passed over: it
+/// holds up nobody.
 struct LaunchPacing: Sendable {
     /// How many; at least 1.
     var limit = Int.max
     private var underWay: Set<AppID> = []
     private var waiting: Set<AppID> = []
-    private var queue: [AppID] = []
-    private var first = 0
+    /// Those of `waiting` that are no restarts.
+    private var wanted: Set<AppID> = []
+    private var queue = Queue()
+    /// May have some that have had their turn, or are in `queue` since.
+    private var restarts = Queue()
 
     /// Whether one more may begin.
     var hasRoom: Bool { underWay.count < limit }
@@ -27,20 +31,41 @@ struct LaunchPacing: Sendable {
     /// Whatever is under way counts no more.
     mutating func passOver() { underWay.removeAll() }
 
-    mutating func wait(_ app: AppID) {
-        if waiting.insert(app).inserted { queue.append(app) }
+    mutating func wait(_ app: AppID, isRestart: Bool) {
+        let isNew = waiting.insert(app).inserted
+        if isRestart {
+            if isNew { restarts.append(app) }
+        } else if wanted.insert(app).inserted {
+            queue.append(app)
+        }
     }
 
     /// Whose turn it is; nil when there is no room, or nobody waits.
     mutating func next() -> AppID? {
-        guard hasRoom, first < queue.count else { return nil }
-        let app = queue[first]
-        first += 1
-        if first == queue.count {
-            queue.removeAll()
-            first = 0
+        guard hasRoom else { return nil }
+        while let app = queue.popFirst() ?? restarts.popFirst() {
+            wanted.remove(app)
+            if waiting.remove(app) != nil { return app }
         }
-        waiting.remove(app)
-        return app
+        return nil
+    }
+
+    /// First in, first out.
+    private struct Queue: Sendable {
+        private var apps: [AppID] = []
+        private var first = 0
+
+        mutating func append(_ app: AppID) { apps.append(app) }
+
+        mutating func popFirst() -> AppID? {
+            guard first < apps.count else { return nil }
+            let app = apps[first]
+            first += 1
+            if first == apps.count {
+                apps.removeAll()
+                first = 0
+            }
+            return app
+        }
     }
 }

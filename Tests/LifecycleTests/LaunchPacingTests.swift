@@ -49,6 +49,34 @@ import Testing
         #expect(started(coordinator.handle(.launched, of: 2, now: now)) == [1])
     }
 
+    @Test("restarts have their turn after all others, also one that a person asks for while it waits")
+    func restartsLast() throws {
+        let crashing = (0..<5).map { number in
+            var definition = AppDefinition(name: "app\(number)")
+            definition.rules.restart = .always
+            definition.rules.backoff.initial = .zero
+            return definition
+        }
+        var coordinator = try Coordinator(crashing + [AppDefinition(name: "quiet")])
+        coordinator.launchesAtOnce = 1
+        var order = started(coordinator.launch((0..<5).map { ($0, true) }, now: now))
+        for _ in 0..<4 { order += started(coordinator.handle(.launched, of: order.last ?? -1, now: now)) }
+        _ = coordinator.handle(.launched, of: order.last ?? -1, now: now)
+        #expect(order.sorted() == [0, 1, 2, 3, 4])
+        // All crash at once; the first begins again, the others wait.
+        var again: [AppID] = []
+        for app in 0..<5 {
+            _ = coordinator.handle(.mainExited(.exited(code: 1)), of: app, now: now)
+            again += started(coordinator.handle(.allGone, of: app, now: now))
+        }
+        #expect(again == [0])
+        #expect(started(try coordinator.request(.start(background: false), of: 5, now: now)).isEmpty)
+        #expect(started(try coordinator.request(.start(background: false), of: 3, now: now)).isEmpty)
+        for _ in 0..<5 { again += started(coordinator.handle(.launched, of: again.last ?? -1, now: now)) }
+        #expect(again == [0, 5, 3, 1, 2, 4])
+        #expect(!coordinator.isHoldingLaunches)
+    }
+
     @Test("what an app requires has its turn before it")
     func requirements() throws {
         var coordinator = try Coordinator([
