@@ -241,4 +241,66 @@ struct OwnFolderTests {
         #expect(!File.exists(daemon.directory + "/root/made"))
         try daemon.stop()
     }
+
+    /// A file system at the folder that it is given, which answers nothing.
+    private static let silent = """
+        import ctypes, os, struct, sys
+        device = os.open("/dev/fuse", os.O_RDWR)
+        options = b"fd=%d,rootmode=40000,user_id=0,group_id=0,allow_other" % device
+        if ctypes.CDLL(None).mount(b"silent", sys.argv[1].encode(), b"fuse", 6, options) != 0:
+            sys.exit("cannot mount")
+        print("mounted", flush=True)
+        while True:
+            message = os.read(device, 1 << 20)
+            _, code, unique, _ = struct.unpack_from("<IIQQ", message)
+            if code == 26:
+                body = struct.pack("<IIIIHHIIHHI7I", 7, 31, 0, 0, 16, 12, 4096, 1, 0, 0, *[0] * 8)
+                os.write(device, struct.pack("<IiQ", 16 + len(body), 0, unique) + body)
+            elif code in (1, 3):
+                print("asked", flush=True)
+        """
+
+    @Test(
+        "A folder that never answers whether an app is ready keeps nobody waiting",
+        .enabled(if: Namespaces.areAllowed && File.exists("/dev/fuse"), "needs namespaces and FUSE")
+    )
+    func silentReadiness() throws {
+        let other = "[apps.other]\nexec = [\"/bin/sleep\", \"1000\"]\n"
+        let daemon = try Daemon(
+            Self.toml("ready = { file = \"@D/home/go\", interval = \"10ms\" }\n") + other,
+            files: ["app.py": Self.program, "silent.py": Self.silent],
+            wrapper: ["/usr/bin/unshare", "--mount", "--propagation", "private"]
+        )
+        try daemon.waitUntilItAnswers()
+        let torpord = try daemon.torpord()
+        try File.makeDirectory(daemon.directory + "/home")
+        let said = daemon.directory + "/said"
+        let words = ["/usr/bin/python3", "-S", daemon.directory + "/silent.py", daemon.directory + "/home"]
+        let silent = try Spawn.start(
+            ["/usr/bin/nsenter", "--target", "\(torpord)", "--mount"] + words,
+            environment: [:],
+            output: said
+        )
+        defer {
+            kill(silent, SIGKILL)
+            waitpid(silent, nil, 0)
+        }
+        try daemon.eventually("it is mounted") { try File.readString(said).hasPrefix("mounted\n") }
+        let start = try Spawn.start(
+            [Built.path("torpor"), "start", "web", "--socket", daemon.socket],
+            environment: ["TPTEST": daemon.directory],
+            output: "/dev/null"
+        )
+        defer {
+            kill(start, SIGKILL)
+            waitpid(start, nil, 0)
+        }
+        try daemon.eventually("somebody looks for the file") { try File.readString(said).contains("asked") }
+        try daemon.done(.start, "other")
+        try daemon.done(.suspend, "other")
+        #expect(try daemon.torpord() == torpord)
+        // A process ends only when the kernel has its threads back.
+        kill(silent, SIGKILL)
+        try daemon.stop()
+    }
 }
