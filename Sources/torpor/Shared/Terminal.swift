@@ -54,7 +54,8 @@ enum Terminal {
 
     /// The text without what would move the cursor, change the terminal, or show it in another order than it has.
     static func harmless(_ text: String) -> String {
-        guard text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7f || $0 == 0xc2 || $0 == 0xe2 }) else { return text }
+        // All that is harmful is one of these bytes, or begins with one.
+        guard text.utf8.contains(where: { $0 < 0x20 || [0x7f, 0xc2, 0xd8, 0xe2].contains($0) }) else { return text }
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars { result.append(isHarmful(scalar) && scalar != "\t" ? "\u{fffd}" : scalar) }
         return String(result)

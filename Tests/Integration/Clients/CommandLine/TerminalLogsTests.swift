@@ -2,6 +2,7 @@ import DaemonHarness
 import Foundation
 import Linux
 import Testing
+import TorporAPI
 
 @Suite("torpor logs on a terminal") struct TerminalLogsTests {
     /// A colour; a title; the screen cleared; a device control string; eight-bit control; the other direction; another line.
@@ -40,6 +41,35 @@ import Testing
             #expect(!rest.contains("\u{1b}"))
             let plain = try Self.logs(daemon, terminal: true, environment: ["NO_COLOR": "1"])
             #expect(!plain.contains("\u{1b}") && plain.contains("a red b "))
+        }
+    }
+
+    @Test(
+        "What an app says of itself changes no terminal either, in status, events and report",
+        arguments: [
+            ["status", "web"], ["events"], ["report", "web"],
+        ]
+    )
+    func said(_ words: [String]) throws {
+        let program = """
+            import tp
+            tp.notify("STATUS=a \\u061c b \\u202e c \\u2028 d")
+            tp.notify("X_\\u202e=a \\u061c b")
+            tp.os.write(2, "e \\u202e g\\nh \\u061c i\\n".encode())
+            tp.sys.exit(3)
+            """
+        let toml = Self.toml + "\nrestart = \"never\"\nnotify_access = \"all\"\n"
+        try withDaemon(toml, files: ["app.py": program]) { daemon in
+            try daemon.eventually("it has ended") { try daemon.summary("web").lastExit != nil }
+            let command = ([Built.path("torpor")] + words + ["--socket", daemon.socket]).joined(separator: " ")
+            let shown = try Spawn.run(
+                ["/usr/bin/script", "-qec", command, "/dev/null"],
+                environment: ["TERM": "xterm"]
+            ).output
+            #expect(shown.contains("web"))
+            for scalar in ["\u{61c}", "\u{202e}", "\u{2028}"] as [Unicode.Scalar] {
+                #expect(!shown.unicodeScalars.contains(scalar), "\(scalar.value): \(shown)")
+            }
         }
     }
 
