@@ -13,7 +13,8 @@ extension Supervisor {
     /// The version that clients are told.
     public static let version = TorporVersion.text
 
-    func perform(_ outputs: [AppAction]) {
+    /// Only for ``perform(_:)``, which keeps the order.
+    func carryOut(_ outputs: [AppAction]) {
         let now = loop.now
         for output in outputs {
             if case .entered(let state) = output.action { apps[output.app].times.enter(state, at: now) }

@@ -7,8 +7,13 @@ import Recovery
 extension Supervisor {
     /// Records the apps that the core touched, with what will be done for them.
     func recordAhead(of outputs: [AppAction]) {
-        for output in outputs { apps[output.app].undone.formUnion(ActionMask(output.action)) }
+        owe(outputs)
         for id in coordinator.takeUnrecorded() { record(apps[id]) }
+    }
+
+    /// From now on they are part of what is recorded of their apps, whenever that is.
+    func owe(_ outputs: [AppAction]) {
+        for output in outputs { apps[output.app].undone.formUnion(ActionMask(output.action)) }
     }
 
     /// The actions are carried out.
@@ -16,7 +21,9 @@ extension Supervisor {
         for output in outputs {
             let app = apps[output.app]
             // What waits for a look at the app's program is not done yet.
-            let left = app.undone.subtracting(ActionMask(output.action)).union(app.stackLook?.owed ?? [])
+            let left = app.undone.subtracting(ActionMask(output.action))
+                .union(app.stackLook?.owed ?? [])
+                .union(decidedActions(of: output.app))
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {

@@ -16,7 +16,8 @@ import VarlinkServer
 /// The shell around the pure core: facts go in through the loop, actions come out and are carried out.
 ///
 /// Everything runs on one thread. A fact that arises while actions are carried out waits in `facts` until they are
-/// done, so that the core is never entered twice and order is that of what happened.
+/// done. A request may reach the core meanwhile; what the core decides on it waits in `decided`, so that actions are
+/// carried out in the order of the decisions, each wholly before the next.
 public final class Supervisor {
     /// The configuration in force.
     var configuration: TorporConfiguration {
@@ -91,7 +92,8 @@ public final class Supervisor {
     private(set) lazy var snapshotReads = SideWork(loop, named: "snapshots")
     /// Reads icons for clients, wherever they are.
     private(set) lazy var iconReads = SideWork(loop, named: "icons", isInOrder: false)
-    /// Reads files of variables for launches, for one app as well as for another whose disk hangs.
+    /// Reads files of variables for launches, and looks for those that say that an app is ready: for one app as well as
+    /// for another whose disk hangs.
     private(set) lazy var launchReads = SideWork(loop, named: "launches", isInOrder: false)
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
@@ -150,6 +152,9 @@ public final class Supervisor {
         case work(() -> Void)
     }
     private var facts: [Fact] = []
+    /// What the core decided, until it is carried out; those before `nextDecided` are.
+    private var decided: [[AppAction]] = []
+    private var nextDecided = 0
     private var isDraining = false
     private var isFinishing = false
     private var signals: [SignalSource] = []
@@ -371,6 +376,23 @@ public final class Supervisor {
         settle()
     }
 
+    /// Carries out what the core decided, after all that it decided before. What is asked for while that is carried out
+    /// comes later, and is recorded at once: a torpord that is lost meanwhile leaves it to the next one.
+    func perform(_ outputs: [AppAction]) {
+        decided.append(outputs)
+        guard isDraining else { return carryOutAll() }
+        owe(outputs)
+    }
+
+    /// What is decided for an app and not begun yet.
+    func decidedActions(of app: AppID) -> ActionMask {
+        var mask = ActionMask()
+        for outputs in decided[nextDecided...] {
+            for output in outputs where output.app == app { mask.formUnion(ActionMask(output.action)) }
+        }
+        return mask
+    }
+
     /// Does something as if it were a fact: whatever arises from it waits until it is done.
     func uninterrupted(_ work: @escaping () -> Void) {
         facts.append(.work(work))
@@ -385,9 +407,22 @@ public final class Supervisor {
 
     private func drain() {
         guard !isDraining else { return }
+        carryOutAll()
+        settle()
+    }
+
+    /// Decisions first: the core is told of the next fact when all that it decided is carried out.
+    private func carryOutAll() {
         isDraining = true
         var index = 0
-        while index < facts.count {
+        while true {
+            while nextDecided < decided.count {
+                nextDecided += 1
+                carryOut(decided[nextDecided - 1])
+            }
+            decided.removeAll(keepingCapacity: true)
+            nextDecided = 0
+            guard index < facts.count else { break }
             let fact = facts[index]
             index += 1
             switch fact {
@@ -395,13 +430,12 @@ public final class Supervisor {
                 rememberMissedDeadline(event, app)
                 let actions = coordinator.handle(event, of: app, now: loop.now)
                 traceReady(apps[app], after: event)
-                perform(actions)
+                carryOut(actions)
             case .work(let work): work()
             }
         }
         facts.removeAll(keepingCapacity: true)
         isDraining = false
-        settle()
     }
 
     /// After the core has spoken: timers, announcements and those who wait, for every app that was touched.
