@@ -10,7 +10,8 @@ final class ConnectionTable {
         private unowned let table: ConnectionTable
         /// When it began to wait for its client, in the order of such beginnings; nil: the client waits for the server.
         fileprivate var waitsSince: UInt64?
-        fileprivate var isCut = false
+        /// Whether it is being closed: nothing that it asked for is done any more.
+        fileprivate(set) var isCut = false
 
         fileprivate init(_ connection: OpaquePointer, _ table: ConnectionTable) {
             self.connection = connection
@@ -45,21 +46,24 @@ final class ConnectionTable {
         let entry = Entry(connection, self)
         entries[ObjectIdentifier(entry)] = entry
         entry.waitForClient()
-        if entries.count - cut > most { cutOldest() }
+        trim(keeping: entry)
         return entry
+    }
+
+    /// Closes the one that has waited longest, where there are too many: also to be asked when one has been answered, since
+    /// all may have been busy when the last one came.
+    func trim(keeping newest: Entry? = nil) {
+        guard entries.count - cut > most else { return }
+        let waiting = entries.values.lazy.filter { $0 !== newest && !$0.isCut && $0.waitsSince != nil }
+        guard let oldest = waiting.min(by: { $0.waitsSince ?? 0 < $1.waitsSince ?? 0 }) else { return }
+        oldest.isCut = true
+        cut += 1
+        torpor_http_cut(oldest.connection)
     }
 
     /// Removes a connection that is closed.
     func close(_ entry: Entry) {
         entries[ObjectIdentifier(entry)] = nil
         if entry.isCut { cut -= 1 }
-    }
-
-    private func cutOldest() {
-        let waiting = entries.values.lazy.filter { !$0.isCut && $0.waitsSince != nil }
-        guard let oldest = waiting.min(by: { $0.waitsSince ?? 0 < $1.waitsSince ?? 0 }) else { return }
-        oldest.isCut = true
-        cut += 1
-        torpor_http_cut(oldest.connection)
     }
 }

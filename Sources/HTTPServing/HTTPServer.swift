@@ -116,15 +116,20 @@ public final class HTTPServer: Sendable {
                 guard let request = place.pointee else { return server.begin(connection, head, place) }
                 let known = Unmanaged<OpenRequest>.fromOpaque(request).takeUnretainedValue()
                 guard size.pointee > 0 else { return known.end(connection, head) }
+                // Whoever still sends is not idle.
+                ConnectionTable.Entry.of(connection)?.waitForClient()
                 let bytes = UnsafeRawBufferPointer(start: data, count: size.pointee)
                 size.pointee = 0
                 return known.exchange.take(bytes) ? .YES : .NO
             },
             { context, connection, place, _ in
+                guard let context else { return }
+                let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
                 connection.flatMap(ConnectionTable.Entry.of)?.waitForClient()
-                guard let context, let request = place?.pointee else { return }
+                server.table.trim()
+                guard let request = place?.pointee else { return }
                 Unmanaged<OpenRequest>.fromOpaque(request).release()
-                Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue().ended()
+                server.ended()
             },
             { context, connection, place, event in
                 guard let context, let connection, let place else { return }
@@ -157,7 +162,10 @@ public final class HTTPServer: Sendable {
         _ head: HTTPHead,
         _ place: UnsafeMutablePointer<UnsafeMutableRawPointer?>
     ) -> MHD_Result {
-        ConnectionTable.Entry.of(connection)?.waitForClient()
+        let entry = ConnectionTable.Entry.of(connection)
+        // What had come of it when it was cut can still be read: its client is told nothing, and asks again.
+        guard entry?.isCut != true else { return .NO }
+        entry?.waitForClient()
         // Who stands between may have looked at the other one.
         guard torpor_http_hosts(connection) <= 1 else {
             let answer = HTTPResponse(status: 400, json: ["error": "a request has one header Host"])
@@ -194,12 +202,14 @@ private final class OpenRequest {
             guard let response = later.response else { return .YES }
             return respond(connection, response)
         }
+        let entry = ConnectionTable.Entry.of(connection)
+        guard entry?.isCut != true else { return .NO }
         switch exchange.end(head) {
         case .answer(let response): return respond(connection, response)
         case .later(let begin):
             let later = HTTPLater(connection)
             self.later = later
-            ConnectionTable.Entry.of(connection)?.keep()
+            entry?.keep()
             MHD_suspend_connection(connection)
             begin(later)
             return .YES
