@@ -44,6 +44,8 @@ final class AppRuntime {
     var server: VarlinkServer?
     /// What waits in the notify socket is being read: what that causes does not read it again.
     var isHearing = false
+    /// Somebody looks for the file that says that it is ready.
+    var isLookedAt = false
     var store = FDStore()
     /// What the keeper calls the stored descriptors, and which of them are watched.
     var storeHolds: [ObjectIdentifier: StoreHold] = [:]

@@ -17,7 +17,6 @@ final class ReadinessProbe {
     private var source: IOSource?
     private var answer: [UInt8] = []
     private var command: Descriptor?
-    private var isLooking = false
     /// Tells answers to an earlier try from those to this one.
     private var attempt = 0
 
@@ -42,7 +41,7 @@ final class ReadinessProbe {
         attempt += 1
         limit?.arm(after: probe.timeout)
         switch probe.kind {
-        case .file(let path): look(path, supervisor)
+        case .file(let path): look(path, app, supervisor)
         case .tcp(let host, let port): connect(host, port) { [weak self] in self?.succeeded() }
         case .http(let host, let port, let path):
             connect(host, port) { [weak self] in self?.ask(host, port, path) }
@@ -50,14 +49,15 @@ final class ReadinessProbe {
         }
     }
 
-    /// Beside the loop, which whoever made the path could keep waiting. A look that hangs is not asked a second time.
-    private func look(_ path: String, _ supervisor: Supervisor) {
-        guard !isLooking else { return }
-        isLooking = true
-        supervisor.launchReads.ask({ File.exists(path) }) { [weak self] isThere in
-            guard let self else { return }
-            self.isLooking = false
-            guard let supervisor = self.supervisor, let app = self.app, self.coordinatorSaysLaunching(supervisor, app)
+    /// Beside the loop, which whoever made the path could keep waiting. While a look hangs, no other begins for the app, by
+    /// whichever of its incarnations.
+    private func look(_ path: String, _ app: AppRuntime, _ supervisor: Supervisor) {
+        guard !app.isLookedAt else { return }
+        app.isLookedAt = true
+        supervisor.launchReads.ask({ File.exists(path) }) { [weak self, weak app] isThere in
+            app?.isLookedAt = false
+            guard let self, let supervisor = self.supervisor, let app = self.app,
+                self.coordinatorSaysLaunching(supervisor, app)
             else { return }
             isThere ? self.succeeded() : self.failed()
         }
