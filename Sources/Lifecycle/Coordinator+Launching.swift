@@ -21,6 +21,7 @@ extension Coordinator {
     mutating func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
+        let isRestart = nodes[app].machine.launchReason == .restart
         for other in graph.requires[app] where !isUp(other) {
             ready = false
             if isFirst || nodes[other].machine.goal == .suspended { wake(other, now: now) }
@@ -29,7 +30,9 @@ extension Coordinator {
                 return
             }
         }
-        guard ready, !graph.after[app].contains(where: { isAboutToLaunch($0) }) else { return }
+        ready = ready && !graph.after[app].contains { isAboutToLaunch($0) }
+        if !ready, !isRestart, pacing.hasRestarts { preferWhatItWaitsFor(app) }
+        guard ready else { return }
         guard nodes[app].machine.isWaitingForPermission else { return }
         guard admission.isAdmitted(app) else {
             if admission.ask(app) { askForAdmission(of: app) }
@@ -40,10 +43,22 @@ extension Coordinator {
             return
         }
         guard pacing.hasRoom else {
-            return pacing.wait(app, isRestart: nodes[app].machine.launchReason == .restart)
+            return pacing.wait(app, isRestart: isRestart)
         }
         pacing.begin(app)
         absorb(nodes[app].machine.permitLaunch(now: now), of: app, now: now)
+    }
+
+    /// Restarts that the app waits for, and those that these wait for, are restarts no longer.
+    private mutating func preferWhatItWaitsFor(_ app: AppID) {
+        var seen: Set<AppID> = []
+        var left = [app]
+        while let next = left.popLast() {
+            guard nodes[next].machine.isWaitingForPermission, seen.insert(next).inserted else { continue }
+            pacing.prefer(next)
+            left += graph.requires[next].filter { !isUp($0) }
+            left += graph.after[next].filter { isAboutToLaunch($0) }
+        }
     }
 
     /// Brings a requirement at least to the background, unless it is on its way or was given up.

@@ -40,6 +40,14 @@ struct LaunchPacing: Sendable {
         }
     }
 
+    /// Whether some wait after all others.
+    var hasRestarts: Bool { !restarts.isEmpty }
+
+    /// One that waits as a restart is waited for by a launch that is none.
+    mutating func prefer(_ app: AppID) {
+        if waiting.contains(app), wanted.insert(app).inserted { queue.append(app) }
+    }
+
     /// Whose turn it is; nil when there is no room, or nobody waits.
     mutating func next() -> AppID? {
         guard hasRoom else { return nil }
@@ -55,6 +63,8 @@ struct LaunchPacing: Sendable {
         private var apps: [AppID] = []
         private var first = 0
 
+        var isEmpty: Bool { apps.isEmpty }
+
         mutating func append(_ app: AppID) { apps.append(app) }
 
         mutating func popFirst() -> AppID? {
@@ -63,6 +73,9 @@ struct LaunchPacing: Sendable {
             first += 1
             if first == apps.count {
                 apps.removeAll()
+                first = 0
+            } else if first >= 64, first * 2 > apps.count {
+                apps.removeFirst(first)
                 first = 0
             }
             return app
