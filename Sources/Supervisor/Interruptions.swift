@@ -123,12 +123,11 @@ final class Interruptions {
     func coverAll() {
         guard isKnown else { return }
         let covers = isCovered
+        // Each is a fact of its own: what is decided for one is done before the next is asked.
         supervisor.uninterrupted { [supervisor] in
-            let now = supervisor.loop.now
             for app in supervisor.apps where supervisor.coordinator.machine(app.id).isCovered != covers {
-                guard let actions = try? supervisor.coordinator.request(.cover(begin: covers), of: app.id, now: now)
-                else { continue }
-                supervisor.perform(actions)
+                let id = app.id
+                supervisor.uninterrupted { [supervisor] in try? supervisor.request(.cover(begin: covers), of: id) }
             }
         }
     }

@@ -13,8 +13,8 @@ extension Supervisor {
     /// The version that clients are told.
     public static let version = TorporVersion.text
 
-    /// Only for ``perform(_:)``, which keeps the order.
-    func carryOut(_ outputs: [AppAction]) {
+    /// Writes down what the core decided, when it has. Only for ``perform(_:)``.
+    func writeAhead(_ outputs: [AppAction]) {
         let now = loop.now
         for output in outputs {
             if case .entered(let state) = output.action { apps[output.app].times.enter(state, at: now) }
@@ -23,6 +23,10 @@ extension Supervisor {
         noteMain(outputs)
         enqueue(outputs)
         recordAhead(of: outputs)
+    }
+
+    /// Carries out what was written ahead. Only for ``perform(_:)``, which keeps the order.
+    func carryOut(_ outputs: [AppAction]) {
         guard !isKeeperLost else { return }
         for output in outputs { perform(output.action, of: apps[output.app]) }
         recordDone(outputs)

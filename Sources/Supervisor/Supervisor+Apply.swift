@@ -135,6 +135,8 @@ extension Supervisor {
         configurationChanged(kept.sources)
         for warning in kept.warnings { log.warning(warning.description) }
         takeSpecifications(applied.new.apps, living: living)
+        // Before what follows is decided, and recorded of these apps too.
+        writeAhead(actions)
         govern()
         interruptions.follow(kept.supervisor)
         memoryWatch.configure()
@@ -143,7 +145,7 @@ extension Supervisor {
         let entries = entries(applied, chosen, ending: ending, living: living)
         tell(applied, entries, by: name)
         for entry in entries { lastEndings[entry.id] = nil }
-        uninterrupted { [weak self] in self?.perform(actions) }
+        uninterrupted { [weak self] in self?.performWritten(actions) }
         guard let reply else { return }
         wait(for: entries, applied, reply)
     }

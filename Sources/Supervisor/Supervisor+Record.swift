@@ -7,13 +7,8 @@ import Recovery
 extension Supervisor {
     /// Records the apps that the core touched, with what will be done for them.
     func recordAhead(of outputs: [AppAction]) {
-        owe(outputs)
-        for id in coordinator.takeUnrecorded() { record(apps[id]) }
-    }
-
-    /// From now on they are part of what is recorded of their apps, whenever that is.
-    func owe(_ outputs: [AppAction]) {
         for output in outputs { apps[output.app].undone.formUnion(ActionMask(output.action)) }
+        for id in coordinator.takeUnrecorded() { record(apps[id]) }
     }
 
     /// The actions are carried out.

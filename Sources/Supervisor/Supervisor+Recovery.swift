@@ -103,9 +103,9 @@ extension Supervisor {
             if let socket = app.notifySocket { hold(HeldName.notify(app.name), socket.descriptor.raw) }
         }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
-        perform(coordinator.carryOn(shuttingDown: recovery.isShuttingDown, now: loop.now))
+        takeIn(coordinator.carryOn(shuttingDown: recovery.isShuttingDown, now: loop.now))
         // A torpord that dies just after it began has asked only some of them.
-        if recovery.isShuttingDown { perform(coordinator.shutDown(now: loop.now)) }
+        if recovery.isShuttingDown { takeIn(coordinator.shutDown(now: loop.now)) }
         recovery.keeper = keeper.pid
         for name in inheritance.remaining { keeper.release(name) }
         if keeper.instance > 1 || !recovered.isEmpty {

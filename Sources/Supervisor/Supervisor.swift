@@ -376,12 +376,17 @@ public final class Supervisor {
         settle()
     }
 
-    /// Carries out what the core decided, after all that it decided before. What is asked for while that is carried out
-    /// comes later, and is recorded at once: a torpord that is lost meanwhile leaves it to the next one.
+    /// Carries out what the core decided, after all that it decided before. It is written down at once: a torpord that is
+    /// lost before its turn comes leaves it to the next one.
     func perform(_ outputs: [AppAction]) {
+        writeAhead(outputs)
+        performWritten(outputs)
+    }
+
+    /// Carries out what was written ahead when it was decided.
+    func performWritten(_ outputs: [AppAction]) {
         decided.append(outputs)
-        guard isDraining else { return carryOutAll() }
-        owe(outputs)
+        if !isDraining { carryOutAll() }
     }
 
     /// What is decided for an app and not begun yet.
@@ -430,6 +435,7 @@ public final class Supervisor {
                 rememberMissedDeadline(event, app)
                 let actions = coordinator.handle(event, of: app, now: loop.now)
                 traceReady(apps[app], after: event)
+                writeAhead(actions)
                 carryOut(actions)
             case .work(let work): work()
             }
