@@ -203,9 +203,15 @@ let package = Package(
             name: "torpor-keeper",
             dependencies: ["CKeeperProtocol"],
             linkerSettings: [
-                // Plain C, wholly static: no Swift start files.
+                // Plain C, wholly static, at a random address: no Swift start files. Swift's own choice of linker, gold,
+                // cannot link that; lld is called by packaging/link/ld.lld.
                 .unsafeFlags(
-                    ["-static-stdlib", "-nostartfiles", "-Xclang-linker", "-static"],
+                    [
+                        "-static-stdlib", "-nostartfiles", "-use-ld=lld", "-Xclang-linker", "-static-pie",
+                        "-Xclang-linker", "-B\(Context.packageDirectory)/packaging/link",
+                        // Swift asks for -pie too.
+                        "-Xclang-linker", "-Wno-unused-command-line-argument",
+                    ],
                     .when(configuration: .release)
                 )
             ]
@@ -382,11 +388,41 @@ for target in package.targets where !withoutSwift.contains(target.name) {
     settings.append(.enableUpcomingFeature("MemberImportVisibility"))
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
     settings.append(.enableUpcomingFeature("InternalImportsByDefault"))
-    // A policy brings what of Swift it needs, since neither torpord nor a host process has it.
+    // A policy brings what of Swift it needs, since neither torpord nor a host process has it. Without a name of its own
+    // a library contains the path at which it was linked.
     if target.path?.hasPrefix("Plugins/") ?? false {
-        target.linkerSettings = [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+        target.linkerSettings = [
+            .unsafeFlags(
+                ["-static-stdlib", "-Xlinker", "-soname=lib\(target.name).so"],
+                .when(configuration: .release)
+            )
+        ]
     }
     // Our own targets only: -Xswiftc -warnings-as-errors would reach the dependencies too.
     if Context.environment["TORPOR_CI"] != nil { settings.append(.treatAllWarnings(as: .error)) }
     target.swiftSettings = settings
+}
+
+// Release builds are hardened: docs/security.md says how, scripts/check-hardening looks at what came of it. Packages that
+// use TorporApp, of which CLinux is a part, may have flags of this kind among their dependencies: SwiftPM refuses them only
+// below tools version 6.2.
+#if arch(x86_64)
+let controlFlow = "-fcf-protection"
+#else
+let controlFlow = "-mbranch-protection=standard"
+#endif
+let hardened = [
+    "-fstack-protector-strong", "-fstack-clash-protection", controlFlow, "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3",
+]
+for target in package.targets {
+    if withoutSwift.contains(target.name), target.type != .system {
+        target.cSettings = (target.cSettings ?? []) + [.unsafeFlags(hardened, .when(configuration: .release))]
+        target.cxxSettings = (target.cxxSettings ?? []) + [.unsafeFlags(hardened, .when(configuration: .release))]
+    }
+    // All programs and policies: the table of addresses that calls go through is read-only before main() begins.
+    if target.type == .executable || target.path?.hasPrefix("Plugins/") ?? false {
+        target.linkerSettings =
+            (target.linkerSettings ?? [])
+            + [.unsafeFlags(["-Xlinker", "-z", "-Xlinker", "now"], .when(configuration: .release))]
+    }
 }
