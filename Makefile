@@ -36,7 +36,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize test-parts test-systemd test-vm recordings chaos deb test-deb test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize test-parts test-systemd test-vm recordings chaos deb test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -102,6 +102,10 @@ deb: release ## Make the Debian packages torpor, torpor-gateway and torpor-web i
 test-deb: release ## Install, upgrade, remove and purge the package on a bare Debian 12
 	@scripts/install-packages $(DEB) mmdebstrap
 	@packaging/deb/test
+
+test-reproducible: release ## Build everything a second time in another folder and compare the packages (as long as a release build)
+	@scripts/install-packages $(DEB)
+	@scripts/check-reproducible
 
 demo: release ## Watch real programs go through the states (ARGS=--stay leaves it running)
 	@config/demo/demo.sh .build/release $(ARGS)
