@@ -51,6 +51,9 @@ extension Booted {
             try expectNothing(machine, "systemd-analyze verify --man=no \(unit).service 2>&1")
             try expectNothing(machine, "systemctl --failed --plain --no-legend")
             print(try machine.done("systemd-analyze security --no-pager \(unit) | tail -n 1"))
+            // In its mount namespace nothing but itself can be executed.
+            let other = try machine.run("nsenter --mount --target \(machine.mainPid(unit)) /bin/true 2>&1")
+            #expect(!other.ok && other.text.contains("Permission denied"), "\(other.text)")
             try machine.done("systemctl stop \(unit)")
             #expect(try machine.done("systemctl show -P Result \(unit)") == "success")
         }
