@@ -9,6 +9,8 @@ SEED ?=
 QUICK ?=
 CHECK ?=
 WRITE ?=
+MINUTES ?= 3
+TARGET ?=
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata elfutils \
 	dbus python3-dbusmock umockdev gir1.2-umockdev-1.0 gcc mypy python3-prometheus-client python3-jsonschema libmicrohttpd-dev libmosquitto-dev libnats-dev libyaml-dev libncurses-dev tmux
 
@@ -36,7 +38,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize test-parts test-systemd test-vm recordings chaos deb test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos deb test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -64,6 +66,9 @@ test-stress: deps ## Run every test three times beside stress-ng, which wants al
 
 test-sanitize: deps ## Run the modules that have threads under the thread sanitizer
 	@scripts/run-tests --sanitize thread $(if $(FILTER),'$(FILTER)','$(THREADED)')
+
+fuzz: deps ## Run libFuzzer on every parser (MINUTES=3 for all together; TARGET=json for one)
+	@scripts/fuzz --minutes $(MINUTES) $(addprefix --target ,$(TARGET))
 
 screenshots-web: deps ## Take the pictures of docs/web.md and docs/top.md of a fleet of apps (six minutes)
 	@scripts/install-packages $(BROWSER)

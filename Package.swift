@@ -19,6 +19,7 @@ let package = Package(
         .library(name: "ServerPolicy", type: .dynamic, targets: ["ServerPolicy"]),
         // For Benchmarks/, which counts the instructions of the inner parts; nothing else may rely on them.
         .library(name: "EventLoop", targets: ["EventLoop"]),
+        .library(name: "FuzzTargets", targets: ["FuzzTargets"]),
         .library(name: "KeeperProtocol", targets: ["KeeperProtocol"]),
         .library(name: "Lifecycle", targets: ["Lifecycle"]),
         .library(name: "Linux", targets: ["Linux"]),
@@ -39,6 +40,12 @@ let package = Package(
         .target(name: "AppConnection", dependencies: ["Linux", "TorporAPI", "Varlink"]),
         .target(name: "Bearer"),
         .target(name: "Bluetooth", dependencies: ["EventLoop", "Linux", "SystemBus"]),
+        // The parsers of torpor-keeper, torpor-policy-host and the C library, for FuzzTargets.
+        .target(
+            name: "CFuzzTargets",
+            dependencies: ["CKeeperProtocol", "CPolicyWire"],
+            path: "Tests/Support/CFuzzTargets"
+        ),
         .target(name: "CKeeperProtocol"),
         .target(name: "CLinux"),
         // For torpor-gateway and torpor-web alone.
@@ -77,6 +84,16 @@ let package = Package(
         ),
         .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
         .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
+        // Every parser as a function of bytes, with what must hold of it: for Fuzz/ and for the tests.
+        .target(
+            name: "FuzzTargets",
+            dependencies: [
+                "CFuzzTargets", "CalendarTime", "Configuration", "Gateway", "Importing", "KeeperProtocol", "Lifecycle",
+                "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Store", "TorporAPI",
+                "TorporPolicyABI", "Varlink", "Web", "WireText",
+            ],
+            path: "Tests/Support/FuzzTargets"
+        ),
         .target(
             name: "Gateway",
             dependencies: ["Bearer", "Configuration", "Linux", "TorporAPI", "Varlink", "WireText"]
@@ -276,6 +293,7 @@ let package = Package(
             ],
             path: "Tests/Integration/Events"
         ),
+        .testTarget(name: "FuzzTargetsTests", dependencies: ["FuzzTargets", "Linux"]),
         .testTarget(
             name: "GatewayTests",
             dependencies: ["Configuration", "Gateway", "Linux", "ScriptedServer", "Varlink"]
@@ -377,8 +395,9 @@ let package = Package(
 )
 
 let withoutSwift: Set = [
-    "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire", "CSQLite", "CSystemd",
-    "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host", "torpor-test-app",
+    "CFuzzTargets", "CKeeperProtocol", "CLinux", "CMicrohttpd", "CMosquitto", "CNATS", "CNCurses", "CPolicyWire",
+    "CSQLite", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host",
+    "torpor-test-app",
 ]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []

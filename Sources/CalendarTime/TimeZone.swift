@@ -45,6 +45,12 @@ public struct TimeZone: Sendable, Hashable {
     /// Coordinated Universal Time.
     public static let utc = TimeZone(initial: Kind(offset: 0, isDaylight: false, name: "UTC"), changes: [], rule: nil)
 
+    /// A zone of the time zone database (``ZoneFile``); nil when the bytes are none.
+    package init?(file bytes: [UInt8]) {
+        guard let zone = ZoneFile.zone(bytes) else { return nil }
+        self = zone
+    }
+
     /// A zone by its rule alone, such as `CET-1CEST,M3.5.0,M10.5.0/3`; nil when the text is none.
     public init?(rule text: String) {
         guard let rule = ZoneRule(text) else { return nil }

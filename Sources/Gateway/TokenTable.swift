@@ -32,6 +32,9 @@ public struct TokenTable: Sendable {
         self.entries = entries
     }
 
+    /// Tokens whose secrets are at hand.
+    package init(_ entries: [(token: GatewayToken, secret: [UInt8])]) { self.entries = entries }
+
     /// Whose token a header `Authorization: Bearer …` has.
     ///
     /// How long it takes tells nothing of the tokens but their lengths: all are compared, each to its end.

@@ -108,7 +108,7 @@ public struct StoredSubscription: Sendable, Hashable {
 }
 
 /// A change of what waits for apps, or of when things happen to them.
-enum MailChange: Sendable, Hashable {
+package enum MailChange: Sendable, Hashable {
     /// It waits, as this.
     case mail(StoredMail)
     /// It waits no more.

@@ -26,7 +26,7 @@ public final class StoreJournal {
     private let mapping: Mapping
     private let capacity: Int
 
-    enum Item: Equatable {
+    package enum Item: Equatable {
         case event(StoredEvent)
         case report(StoredReport)
         /// An app's row and reports went.
@@ -84,7 +84,7 @@ public final class StoreJournal {
 
     // MARK: Writing
 
-    func append(_ event: StoredEvent) {
+    package func append(_ event: StoredEvent) {
         let texts = [event.app, event.kind, event.from, event.to, event.text, event.reason, event.details]
         append(kind: 1, [event.sequence, event.at, event.incarnation ?? .min], texts)
     }
@@ -158,7 +158,7 @@ public final class StoreJournal {
     // MARK: Reading
 
     /// Everything in it, the oldest first; what is damaged ends it.
-    func items() -> [Item] {
+    package func items() -> [Item] {
         var items: [Item] = []
         var offset = begin
         while offset != end, let frame = frame(at: offset) {

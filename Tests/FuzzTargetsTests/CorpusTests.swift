@@ -1,0 +1,44 @@
+import FuzzTargets
+import Linux
+import Testing
+
+/// The inputs of Fuzz/: seeds, and those that failed once. `make fuzz` looks for more of the latter.
+@Suite("Parsers under their fuzzers' oracles")
+struct CorpusTests {
+    private static let folder = #filePath.split(separator: "/").dropLast(3).reduce("") { $0 + "/" + $1 } + "/Fuzz"
+
+    private static func files(_ kind: String, _ target: FuzzTarget) -> [String] {
+        let folder = "\(folder)/\(kind)/\(target)"
+        return ((try? File.list(folder)) ?? []).sorted().map { folder + "/" + $0 }
+    }
+
+    @Test("what holds of a parser holds for its seeds", arguments: FuzzTarget.allCases)
+    func seeds(_ target: FuzzTarget) throws {
+        let seeds = Self.files("Corpora", target)
+        #expect(!seeds.isEmpty, "put some inputs into Fuzz/Corpora/\(target): a fuzzer makes others of them")
+        for path in seeds { run(target, try File.read(path, limit: 1 << 20), path, isGrown: false) }
+    }
+
+    @Test("what failed once fails no longer, nor does what is made longer of it", arguments: FuzzTarget.allCases)
+    func regressions(_ target: FuzzTarget) throws {
+        for path in Self.files("Regressions", target) {
+            run(target, try File.read(path, limit: 1 << 20), path, isGrown: true)
+        }
+    }
+
+    @Test("every folder of inputs is a target's", arguments: ["Corpora", "Regressions"])
+    func folders(_ kind: String) throws {
+        let known = Set(FuzzTarget.allCases.map(\.rawValue))
+        for name in (try? File.list("\(Self.folder)/\(kind)")) ?? [] {
+            #expect(known.contains(name), "Fuzz/\(kind)/\(name) is no target's: rename it as in FuzzTarget.swift")
+        }
+    }
+
+    private func run(_ target: FuzzTarget, _ bytes: [UInt8], _ path: String, isGrown: Bool) {
+        do throws(Finding) {
+            try target.run(bytes, isGrown: isGrown)
+        } catch {
+            Issue.record("\(error)\nTo see it again: Fuzz/.build/release/fuzz \(target) \(path)")
+        }
+    }
+}

@@ -1,0 +1,1 @@
+#include "../../../Clients/c/torpor_app.c"

@@ -1,0 +1,1 @@
+#include "../../../Sources/torpor-keeper/held.c"

@@ -1,0 +1,1 @@
+#include "../../../Sources/torpor-keeper/table.c"

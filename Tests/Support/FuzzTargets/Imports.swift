@@ -1,0 +1,49 @@
+import Configuration
+import Importing
+
+/// What all importers must do.
+enum Imports {
+    /// The folder that the source is in.
+    private static let folder = "/srv/app"
+
+    /// Reads a source, and further files behind bytes 1, by these names; what comes of it must be a configuration.
+    static func run(_ bytes: [UInt8], as kind: SourceKind, named names: [String]) throws(Finding) {
+        let parts = bytes.split(separator: 1, omittingEmptySubsequences: false).map { Array($0) }
+        var files: [String: [UInt8]] = [:]
+        for (name, part) in zip(names, parts) { files["\(folder)/\(name)"] = part }
+        guard let name = names.first,
+            var found = try? Importer.read("\(folder)/\(name)", as: kind, in: tree(files))
+        else { return }
+        var system = Machine.system([])
+        system.workingDirectory = folder
+        found.validate(at: Machine.path, system: system)
+        let text = found.toml
+        try expect(found.toml == text, "it is written in another way the second time")
+        guard found.translatedCount > 0 else { return }
+        let read = ConfigurationLoader.load(
+            path: Machine.path,
+            environment: [:],
+            system: Machine.system([Array(text.utf8)])
+        )
+        switch read {
+        case .failure(let list): throw Finding("what was made of it is refused: \(list.diagnostics)\n\(text)")
+        case .success(let configuration):
+            try expect(!configuration.apps.isEmpty, "no app is left of \(found.translatedCount)")
+        }
+    }
+
+    private static func tree(_ files: [String: [UInt8]]) -> SourceTree {
+        SourceTree(
+            read: { files[$0] },
+            names: { folder in
+                let names = files.keys.filter { $0.hasPrefix(folder + "/") }.map { path in
+                    String(path.dropFirst(folder.utf8.count + 1).prefix { $0 != "/" })
+                }
+                return names.isEmpty ? nil : Set(names).sorted()
+            },
+            variables: ["HOME": "/root", "PORT": "5000", "NAME": "value"],
+            processors: 4,
+            environmentName: "production"
+        )
+    }
+}
