@@ -43,7 +43,7 @@ struct NotifyReader {
             return
         }
         guard let value = text(line[(split + 1)...]) else {
-            warn("the value of \(key) is no UTF-8 text: ignored")
+            warn("the value of \(shown(key)) is no UTF-8 text: ignored")
             return
         }
         read(key: key, value: value)
@@ -139,7 +139,7 @@ struct NotifyReader {
 
     private mutating func cut(_ value: String, _ key: String) -> String {
         guard value.utf8.count > NotifyMessage.maximumText else { return value }
-        warn("\(key.prefix(64)) is longer than \(NotifyMessage.maximumText) bytes: cut")
+        warn("\(shown(key)) is longer than \(NotifyMessage.maximumText) bytes: cut")
         // Decoding repairs a character that was cut in two.
         return String(wire: value.utf8.prefix(NotifyMessage.maximumText))
     }
