@@ -67,6 +67,7 @@ public final class StoreJournal {
             mapping.bytes[16..<52].prefix(while: { $0 != 0 }).elementsEqual(boot.utf8),
             begin % 8 == 0, end % 8 == 0, Int(end &- begin) <= capacity
         else { return nil }
+        cutDamage()
     }
 
     /// Where the oldest frame begins.
@@ -156,6 +157,17 @@ public final class StoreJournal {
     }
 
     // MARK: Reading
+
+    /// A frame that is damaged, and what is behind it, is let go of: what is appended later would not be found behind it.
+    private func cutDamage() {
+        var offset = begin
+        while offset != end {
+            guard let frame = frame(at: offset), Int(frame.next &- begin) <= Int(end &- begin) else {
+                return mapping.publish(offset, at: 8)
+            }
+            offset = frame.next
+        }
+    }
 
     /// Everything in it, the oldest first; what is damaged ends it.
     package func items() -> [Item] {
