@@ -1,3 +1,5 @@
+import WireText
+
 /// A subject of NATS, or a topic filter of MQTT, with wildcards.
 public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
     /// How subjects are written.
@@ -7,22 +9,28 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         /// `home/+/state`, `home/#`: MQTT 3.1.1, 4.7.
         case mqtt
 
-        var separator: Character { self == .nats ? "." : "/" }
-        var one: Substring { self == .nats ? "*" : "+" }
-        var rest: Substring { self == .nats ? ">" : "#" }
+        var separator: String { self == .nats ? "." : "/" }
+        var one: WireText { WireText(self == .nats ? "*" : "+") }
+        var rest: WireText { WireText(self == .nats ? ">" : "#") }
+
+        /// As the servers do: a separator is a byte, whatever combines with it.
+        func parts(_ text: String) -> [WireText] {
+            text.utf8.split(separator: separator.utf8[separator.startIndex], omittingEmptySubsequences: false)
+                .map { WireText(String(Substring($0))) }
+        }
     }
 
     /// How it is written.
     public let dialect: Dialect
     /// The whole text.
     public let description: String
-    private let parts: [Substring]
+    private let parts: [WireText]
 
     /// One that matches only the empty subject.
     init(_ dialect: Dialect) {
         self.dialect = dialect
         description = ""
-        parts = [""]
+        parts = [WireText("")]
     }
 
     /// Reads it.
@@ -31,18 +39,21 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
     public init(_ text: String, _ dialect: Dialect) throws(QuantityError) {
         self.dialect = dialect
         description = text
-        parts = text.split(separator: dialect.separator, omittingEmptySubsequences: false)
+        parts = dialect.parts(text)
         func problem(_ sentence: String) -> QuantityError { QuantityError(description: quoted(text) + sentence) }
         let kind = dialect == .nats ? "subject" : "topic filter"
         if text.isEmpty || text.utf8.count > 1024 { throw problem(" is no \(kind): 1 to 1024 bytes are") }
-        if dialect == .nats, parts.contains("") { throw problem(" has an empty part: parts stand between dots") }
+        if dialect == .nats, parts.contains(WireText("")) {
+            throw problem(" has an empty part: parts stand between dots")
+        }
         if dialect == .nats, text.utf8.contains(where: { $0 <= 32 }) { throw problem(" has a space in it") }
         for (index, part) in parts.enumerated() {
             if part == dialect.rest, index < parts.count - 1 {
                 throw problem(": \(dialect.rest) stands for the rest, and nothing can follow it")
             }
             // NATS takes * and > within a part as they are.
-            if dialect == .mqtt, part.count > 1, part.contains("+") || part.contains("#") {
+            let bytes = part.description.utf8
+            if dialect == .mqtt, bytes.count > 1, bytes.contains(where: { "+#".utf8.contains($0) }) {
                 throw problem(": + and # stand for whole parts, alone between slashes")
             }
         }
@@ -53,19 +64,24 @@ public struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
 
     /// What its wildcards stand for in a subject; nil when it is not one of its subjects.
     public func match(_ subject: String) -> [String]? {
-        let words = subject.split(separator: dialect.separator, omittingEmptySubsequences: false)
+        let words = dialect.parts(subject)
         var found: [String] = []
         // Subjects of the server itself.
-        if dialect == .mqtt, subject.hasPrefix("$"), parts[0] == dialect.one || parts[0] == dialect.rest { return nil }
+        let isWild = parts[0] == dialect.one || parts[0] == dialect.rest
+        if dialect == .mqtt, isWild, subject.utf8.first == UInt8(ascii: "$") { return nil }
         for (index, part) in parts.enumerated() {
             if part == dialect.rest {
                 // home/# is home too.
                 guard index < words.count || (dialect == .mqtt && index == words.count) else { return nil }
-                found.append(words[min(index, words.count)...].joined(separator: String(dialect.separator)))
+                found.append(words[min(index, words.count)...].map(\.description).joined(separator: dialect.separator))
                 return found
             }
             guard index < words.count else { return nil }
-            if part == dialect.one { found.append(String(words[index])) } else if part != words[index] { return nil }
+            if part == dialect.one {
+                found.append(words[index].description)
+            } else if part != words[index] {
+                return nil
+            }
         }
         return words.count == parts.count ? found : nil
     }
