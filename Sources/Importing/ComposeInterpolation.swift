@@ -2,14 +2,32 @@
 struct ComposeInterpolation {
     let variables: [String: String]
     /// Variables that a text names and nobody has set.
-    private(set) var missing: [String] = []
+    var missing: [String] { unset.names }
     /// What `${NAME?sentence}` wants set.
-    private(set) var wanted: [String] = []
+    var wanted: [String] { needed.names }
+
+    private var unset = Names()
+    private var needed = Names()
+    /// Where each `{` behind a `$` of the text is closed; found in one pass, since a text may have many that are not.
+    private var ends: [String.Index: String.Index] = [:]
+
+    /// Names in the order in which they came first.
+    private struct Names {
+        private(set) var names: [String] = []
+        private var known: Set<String> = []
+
+        mutating func insert(_ name: String) {
+            if known.insert(name).inserted { names.append(name) }
+        }
+    }
+
+    private static let dollar = UInt8(ascii: "$")
 
     init(variables: [String: String]) { self.variables = variables }
 
     mutating func expand(_ text: String) -> String {
-        guard text.contains("$") else { return text }
+        guard text.utf8.contains(Self.dollar) else { return text }
+        ends = Self.ends(of: text)
         return expand(text[...], depth: 0)
     }
 
@@ -17,21 +35,21 @@ struct ComposeInterpolation {
         guard depth < 16 else { return String(text) }
         var result = ""
         var rest = text
-        while let dollar = rest.firstIndex(of: "$") {
+        while let dollar = rest.utf8.firstIndex(of: Self.dollar) {
             result += rest[..<dollar]
-            rest = rest[rest.index(after: dollar)...]
-            if rest.hasPrefix("$") {
+            rest = rest[rest.utf8.index(after: dollar)...]
+            if rest.utf8.first == Self.dollar {
                 result += "$"
-                rest = rest.dropFirst()
-            } else if rest.hasPrefix("{"), let end = Self.end(of: rest) {
-                let inner = rest[rest.index(after: rest.startIndex)..<end]
-                rest = rest[rest.index(after: end)...]
+                rest = Self.behindFirst(rest)
+            } else if rest.utf8.first == UInt8(ascii: "{"), let end = ends[rest.startIndex] {
+                let inner = Self.behindFirst(rest[..<end])
+                rest = rest[rest.utf8.index(after: end)...]
                 result += braced(inner, depth: depth)
             } else {
-                let name = rest.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") }
-                if ShellWords.isName(String(name)) {
-                    rest = rest.dropFirst(name.count)
-                    result += value(String(name))
+                let name = Self.name(rest)
+                if ShellWords.isName(name) {
+                    rest = rest[rest.utf8.index(rest.startIndex, offsetBy: name.utf8.count)...]
+                    result += value(name)
                 } else {
                     result += "$"
                 }
@@ -42,43 +60,52 @@ struct ComposeInterpolation {
 
     private mutating func value(_ name: String) -> String {
         if let value = variables[name] { return value }
-        if !missing.contains(name) { missing.append(name) }
+        unset.insert(name)
         return ""
     }
 
     private mutating func braced(_ inner: Substring, depth: Int) -> String {
-        let name = String(inner.prefix { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "_") })
+        let name = Self.name(inner)
         guard ShellWords.isName(name) else { return "${\(inner)}" }
-        var rest = inner.dropFirst(name.count)
+        var rest = inner[inner.utf8.index(inner.startIndex, offsetBy: name.utf8.count)...]
         guard !rest.isEmpty else { return value(name) }
-        let countsEmpty = rest.hasPrefix(":")
-        if countsEmpty { rest = rest.dropFirst() }
-        guard let sign = rest.first else { return value(name) }
-        let word = rest.dropFirst()
+        let countsEmpty = rest.utf8.first == UInt8(ascii: ":")
+        if countsEmpty { rest = Self.behindFirst(rest) }
+        guard let sign = rest.utf8.first else { return value(name) }
         let found = variables[name].flatMap { countsEmpty && $0.isEmpty ? nil : $0 }
         switch sign {
-        case "-": return found ?? expand(word, depth: depth + 1)
-        case "+": return found == nil ? "" : expand(word, depth: depth + 1)
-        case "?":
-            if found == nil, !wanted.contains(name) { wanted.append(name) }
+        case UInt8(ascii: "-"): return found ?? expand(Self.behindFirst(rest), depth: depth + 1)
+        case UInt8(ascii: "+"): return found == nil ? "" : expand(Self.behindFirst(rest), depth: depth + 1)
+        case UInt8(ascii: "?"):
+            if found == nil { needed.insert(name) }
             return found ?? ""
         default: return "${\(inner)}"
         }
     }
 
-    /// The `}` that closes what begins here.
-    private static func end(of text: Substring) -> Substring.Index? {
-        var depth = 0
-        var isVariable = true
-        for index in text.indices {
-            let character = text[index]
-            if character == "{", isVariable { depth += 1 }
-            if character == "}" {
-                depth -= 1
-                if depth == 0 { return index }
+    /// What is behind the first byte, which is one of ASCII.
+    private static func behindFirst(_ text: Substring) -> Substring { text[text.utf8.index(after: text.startIndex)...] }
+
+    private static func name(_ text: Substring) -> String {
+        let name = text.utf8.prefix { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5a, 0x61...0x7a, UInt8(ascii: "_"): true
+            default: false
             }
-            isVariable = character == "$"
         }
-        return nil
+        return String(Substring(name))
+    }
+
+    private static func ends(of text: String) -> [String.Index: String.Index] {
+        var ends: [String.Index: String.Index] = [:]
+        var open: [String.Index] = []
+        var isVariable = false
+        for index in text.utf8.indices {
+            let byte = text.utf8[index]
+            if byte == UInt8(ascii: "{"), isVariable { open.append(index) }
+            if byte == UInt8(ascii: "}"), let begin = open.popLast() { ends[begin] = index }
+            isVariable = byte == dollar
+        }
+        return ends
     }
 }
