@@ -36,12 +36,13 @@ public enum WebRoute: Hashable, Sendable {
 
     /// Reads a path; nil where there is nothing.
     public init?(path: String) {
-        let parts = path.split(separator: "/", omittingEmptySubsequences: true).map(String.init)
+        // By bytes: a slash is one whatever combines with it.
+        let parts = path.utf8.split(separator: UInt8(ascii: "/")).map { String(Substring($0)) }
         switch parts.count {
         case 0: self = .asset("index.html")
         case 1 where parts[0] == "healthz": self = .health
         case 1 where parts[0] == "metrics": self = .metrics
-        case 1 where parts[0] != "api" && !parts[0].hasPrefix("."): self = .asset(parts[0])
+        case 1 where parts[0] != "api" && parts[0].utf8.first != UInt8(ascii: "."): self = .asset(parts[0])
         case 3... where parts[0] == "api" && parts[1] == "v1": self.init(parts: Array(parts.dropFirst(2)))
         default: return nil
         }
