@@ -28,9 +28,10 @@ public struct LogQuery: Hashable, Sendable {
     /// Not older than this, microseconds since 1970.
     public var since: Int64?
     /// Only lines with this text in them.
-    public var grep: String?
+    public var grep: String? { didSet { search = grep.map(TextSearch.init) } }
     /// Without a last line that has no end yet: for those who go on from `LogPage.next`, where it will come whole.
     public var onlyWhole: Bool
+    private var search: TextSearch?
 
     /// A question.
     public init(count: Int? = nil, since: Int64? = nil, grep: String? = nil, onlyWhole: Bool = false) {
@@ -38,6 +39,7 @@ public struct LogQuery: Hashable, Sendable {
         self.since = since
         self.grep = grep
         self.onlyWhole = onlyWhole
+        search = grep.map(TextSearch.init)
     }
 
     /// Only `count` limits it.
@@ -45,20 +47,50 @@ public struct LogQuery: Hashable, Sendable {
 
     func accepts(_ line: StampedLine) -> Bool {
         if let since, let time = line.time, time < since { return false }
-        if let grep, !grep.isEmpty, !line.text.utf8.contains(grep.utf8) { return false }
-        return true
+        return search?.isFound(in: line.text) ?? true
     }
 }
 
-extension String.UTF8View {
-    fileprivate func contains(_ other: String.UTF8View) -> Bool {
-        guard let first = other.first else { return true }
-        var start = startIndex
-        while let hit = self[start...].firstIndex(of: first) {
-            if self[hit...].starts(with: other) { return true }
-            start = index(after: hit)
+/// Looks for one text in others by the algorithm of Knuth, Morris and Pratt: an app writes the lines and a client chooses
+/// the text, and with any other the two can make the loop compare each byte with each.
+struct TextSearch: Hashable, Sendable {
+    private let text: [UInt8]
+    /// For each beginning of the text: the length of the longest shorter beginning that it ends with.
+    private let borders: [Int32]
+
+    /// Longer texts are in no line.
+    private static let longest = 64 << 10
+
+    init(_ text: String) {
+        let bytes = Array(text.utf8)
+        self.text = bytes
+        guard bytes.count <= Self.longest else {
+            borders = []
+            return
         }
-        return false
+        var borders = [Int32](repeating: 0, count: bytes.count)
+        var length = 0
+        for index in bytes.indices.dropFirst() {
+            while length > 0, bytes[index] != bytes[length] { length = Int(borders[length - 1]) }
+            if bytes[index] == bytes[length] { length += 1 }
+            borders[index] = Int32(length)
+        }
+        self.borders = borders
+    }
+
+    func isFound(in line: String) -> Bool {
+        guard !text.isEmpty else { return true }
+        guard line.utf8.count >= text.count, !borders.isEmpty else { return false }
+        var line = line
+        return line.withUTF8 { bytes in
+            var length = 0
+            for byte in bytes {
+                while length > 0, byte != text[length] { length = Int(borders[length - 1]) }
+                if byte == text[length] { length += 1 }
+                if length == text.count { return true }
+            }
+            return false
+        }
     }
 }
 

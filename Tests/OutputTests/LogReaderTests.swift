@@ -22,6 +22,25 @@ import Testing
         #expect(LogReader(path: folder.path + "/none").read(LogQuery(count: 5)).lines.isEmpty)
     }
 
+    @Test("a text is found where it stands, and repeats in it and in the lines cost no more than others")
+    func search() {
+        let texts = ["", "a", "ab", "aab", "abab", "aba", "b", "abaabab", "ä", "a\u{301}"]
+        for text in texts {
+            let search = TextSearch(text)
+            for line in texts + ["aabaab", "abaababab", "xä", "aaaa", "ba\u{301}b"] {
+                let bytes = Array(line.utf8)
+                let isThere = (0...bytes.count).contains { bytes[$0...].starts(with: text.utf8) }
+                #expect(search.isFound(in: line) == isThere, "\(text) in \(line)")
+            }
+        }
+        // By comparing each byte with each it would be minutes.
+        let search = TextSearch(String(repeating: "a", count: 8000) + "b")
+        let line = String(repeating: "a", count: 16_000)
+        for _ in 0..<100 { #expect(!search.isFound(in: line)) }
+        #expect(search.isFound(in: line + "b"))
+        #expect(!TextSearch(String(repeating: "a", count: 1 << 20)).isFound(in: line))
+    }
+
     @Test("since a time means from that line on")
     func since() throws {
         let stamps = (0..<5).map { TimeStamp.string(microseconds: 1_769_860_800_000_000 + Int64($0) * 1_000_000) }
