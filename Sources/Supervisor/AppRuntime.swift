@@ -15,6 +15,8 @@ final class AppRuntime {
     private unowned let supervisor: Supervisor
     /// What it goes by: of an incarnation that lives, what it was launched with and what can change under it.
     var specification: AppSpecification
+    /// Whether the configuration has it; ``AppTable`` says so.
+    var isListed = false
     /// An earlier torpord launched it by an older configuration, of which nothing more is known.
     var isOutdatedSinceRecovery = false
     /// Whether an incarnation that lives was launched by an older configuration.

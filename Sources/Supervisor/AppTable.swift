@@ -22,6 +22,7 @@ struct AppTable: Sequence {
 
     /// Puts an app into the place of its id, a vacant one or the next.
     mutating func append(_ app: AppRuntime) {
+        app.isListed = true
         if app.id == places.count { places.append(app) } else { places[app.id] = app }
         let key = Self.order(app)
         // A configuration has them in order already.
@@ -33,7 +34,10 @@ struct AppTable: Sequence {
     }
 
     /// Takes an app off the list.
-    mutating func remove(_ app: AppRuntime) { listed.removeAll { $0 === app } }
+    mutating func remove(_ app: AppRuntime) {
+        app.isListed = false
+        listed.removeAll { $0 === app }
+    }
 
     /// By name, instances by their numbers.
     private static func order(_ app: AppRuntime) -> (String, Int) {

@@ -4,21 +4,37 @@ import Lifecycle
 /// Finds apps by what people type: a name, a glob, `tag:NAME`.
 struct Selection {
     let apps: [AppRuntime]
-    /// Finds one by its name without looking at all of them; what it finds must be among them.
+    /// Finds one by its name without looking at all of them; it may have left the configuration.
     let named: (String) -> AppRuntime?
 
     /// What was typed and fits nothing.
     struct Unknown: Error {
         let name: String
         let nearest: String?
+        /// It was not looked for: the request has more patterns than ``Selection/mostSearches``.
+        var isTooMuch = false
     }
+
+    /// Patterns, tags and templates that one request may have: each is compared with every app, on the loop.
+    static let mostSearches = 64
+    /// Bytes of a glob. A name has fewer; a longer glob is mostly stars.
+    private static let longestGlob = 128
 
     /// The apps in the order typed, each once.
     func resolve(_ patterns: [String]) throws(Unknown) -> [AppRuntime] {
         var found: [AppRuntime] = []
         var seen: Set<AppID> = []
+        var searches = 0
         for pattern in patterns {
-            let matches = match(pattern)
+            if let app = exact(pattern) {
+                if seen.insert(app.id).inserted { found.append(app) }
+                continue
+            }
+            searches += 1
+            guard searches <= Self.mostSearches else {
+                throw Unknown(name: pattern, nearest: nil, isTooMuch: true)
+            }
+            let matches = search(pattern)
             if matches.isEmpty { throw Unknown(name: pattern, nearest: nearest(pattern)) }
             for app in matches where seen.insert(app.id).inserted { found.append(app) }
         }
@@ -34,19 +50,19 @@ struct Selection {
     }
 
     private func exact(_ name: String) -> AppRuntime? {
-        named(name).flatMap { found in apps.contains { $0 === found } ? found : nil }
+        named(name).flatMap { $0.isListed ? $0 : nil }
     }
 
-    private func match(_ pattern: String) -> [AppRuntime] {
+    private func search(_ pattern: String) -> [AppRuntime] {
         if pattern.hasPrefix("tag:") {
             let tag = String(pattern.dropFirst(4))
             return apps.filter { $0.specification.tags.contains(tag) }
         }
         if pattern.contains("*") || pattern.contains("?") {
+            guard pattern.utf8.count <= Self.longestGlob else { return [] }
             let bytes = Array(pattern.utf8)
             return apps.filter { Self.matches(Array($0.name.utf8)[...], bytes[...]) }
         }
-        if let exact = exact(pattern) { return [exact] }
         // The name of a template stands for all its instances.
         return apps.filter { $0.specification.template == pattern && $0.specification.instance != nil }
     }

@@ -82,6 +82,11 @@ extension Supervisor {
     }
 
     func fail(_ reply: Reply, _ unknown: Selection.Unknown) {
+        guard !unknown.isTooMuch else {
+            let most = Selection.mostSearches
+            let problem = "have more than \(most) patterns, tags and templates: ask in several requests"
+            return reply.fail(FieldError(field: "apps", problem: problem))
+        }
         reply.fail(
             ManagerInterface.ErrorName.unknownApp,
             ["name": .string(unknown.name), "nearest": .optional(unknown.nearest)]

@@ -8,7 +8,7 @@ public enum ManagerInterface {
         # Control of a Torpor supervisor and its apps.
         #
         # Times called "at" and "since" are microseconds since 1970; those called "_s" are seconds, "_ms" milliseconds.
-        # "apps" takes exact names, globs (web@*) and tag:NAME. Absent values are null.
+        # "apps" takes exact names, globs (web@*) and tag:NAME; at most 64 that are no exact names. Absent values are null.
         interface io.torpor.Manager
 
         # How an app's last run ended: reason as in the documentation, exit code or the name of the signal.

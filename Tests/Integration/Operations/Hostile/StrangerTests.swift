@@ -46,6 +46,26 @@ import Varlink
         }
     }
 
+    @Test("A request has so many patterns at most, as each is compared with every app; names may be many")
+    func patterns() throws {
+        try withDaemon(Apps.sleeper("web")) { daemon in
+            try daemon.waitFor("web", "active")
+            func names(_ patterns: [String]) throws -> [String?] {
+                try (daemon.call(.listOf(patterns))["apps"]?.arrayValue ?? []).map { $0["name"]?.stringValue }
+            }
+            #expect(try names([String](repeating: "web", count: 10_000)) == ["web"])
+            #expect(try names([String](repeating: "w*", count: 64)) == ["web"])
+            #expect {
+                try names([String](repeating: "w*", count: 65))
+            } throws: { error in
+                guard case .service(let name, let parameters) = error as? VarlinkClientError else { return false }
+                return name == VarlinkErrorName.invalidParameter && parameters["parameter"] == "apps"
+            }
+            // No name has as many bytes.
+            #expect(throws: VarlinkClientError.self) { try names([String(repeating: "*", count: 200)]) }
+        }
+    }
+
     @Test("Who may ask nothing is told so, without a look at what it sends", .enabled(if: isRoot, onlyRoot))
     func unread() throws {
         try withDaemon(Apps.sleeper("web")) { daemon in
