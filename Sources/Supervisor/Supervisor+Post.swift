@@ -219,7 +219,8 @@ extension Supervisor {
         let waiting = mailboxes.waiting(for: app)
         let limits = Mailboxes.limits(of: app)
         var chosen = waiting
-        if !request.drop.isEmpty { chosen = waiting.filter { request.drop.contains($0.id) && !$0.isInFlight } }
+        let drop = Set(request.drop)
+        if !drop.isEmpty { chosen = waiting.filter { drop.contains($0.id) && !$0.isInFlight } }
         if request.take { chosen = chosen.filter { !$0.isInFlight } }
         if request.take || !request.drop.isEmpty {
             for mail in chosen { mailboxes.acknowledged(mail.id, by: app) }
