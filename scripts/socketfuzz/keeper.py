@@ -31,7 +31,8 @@ WELCOME, TABLE, TABLE_END, LAUNCHED, LAUNCH_FAILED, EXITED, ORPHAN, DONE = range
 TAKEN, NAMES, REFUSED, HELD = range(109, 113)
 STDIN, STDOUT, STDERR = 1 << 1, 1 << 2, 1 << 3
 HELPER, DIRECTORY, UMASK, NICE, LISTEN_PID, INPUT_FILE = 1, 1 << 5, 1 << 7, 1 << 8, 1 << 10, 1 << 13
-RUNNING_STATES = (1, 2)
+# Of one that is launching LAUNCHED or LAUNCH_FAILED is told yet, and the latter does not say of which slot.
+RUNNING = 2
 MOST_DESCRIPTORS = 253
 # Ids with it are of messages that are not understood, or not meant to be: what is answered to them is not counted.
 LOOSE = 1 << 31
@@ -212,6 +213,8 @@ class KeeperSession:
         except BlockingIOError:
             return False
         try:
+            if not data:
+                raise Fault(f"the keeper has closed the socket: {self.log()[-3000:]}")
             if len(data) < HEAD.size or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
                 raise Fault(f"a message of {len(data)} bytes with {len(descriptors)} descriptors, flags {flags}")
             self.hear(data, descriptors)
@@ -252,7 +255,7 @@ class KeeperSession:
             self.exited[slot] = generation
             if name == "bystander":
                 raise Fault("the keeper says that the bystander has ended")
-        elif state in RUNNING_STATES:
+        elif state == RUNNING:
             self.live[slot] = (generation, pid, name)
 
     def settle(self) -> None:
@@ -315,10 +318,11 @@ class KeeperSession:
             self.launch(chance.choice(programs), chance.choice(["web", "x" * 63, "a@1"]), flags, [null.fileno()] * count)
 
     def end_one(self) -> None:
+        # Not SIGSEGV: a child that has not come to its exec would report it as a fault of the keeper's sanitizer.
         mortal = [pid for _, pid, app in self.live.values() if app != "bystander"]
         if mortal:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.chance.choice(mortal), self.chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]))
+                os.kill(self.chance.choice(mortal), self.chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGQUIT]))
 
     def free_slots(self) -> None:
         """Those of whom it was told, with the right generation, or one that nobody has."""
@@ -583,14 +587,16 @@ class KeeperSession:
 
     def measure(self) -> None:
         """How long an answer takes, without what the keeper and this process wait for a processor."""
+        times: list[float] = []
         for _ in range(5):
             before, began = waits(self.identity[0]), time.monotonic()
             self.ask(LIST, struct.pack("<I", 0), (NAMES,), "LIST")
             self.settle()
             took = time.monotonic() - began - (waits(self.identity[0]) - before)
             self.longest = max(self.longest, took)
-            if took > ANSWER_SECONDS:
-                raise Fault(f"an answer of the keeper took {took:.3f} s of its own")
+            times.append(took)
+        if (usual := sorted(times)[2]) > ANSWER_SECONDS:
+            raise Fault(f"an answer of the keeper takes {usual:.3f} s of its own")
 
     def quiet(self) -> None:
         """All is ended and let go of: what the keeper used is given back."""
