@@ -74,6 +74,7 @@ def attack(job: dict[str, Any]) -> dict[str, Any]:
             if time.monotonic() > until:
                 break
             notify.step()
+        notify.forget()
         notify.close()
         answer["steps"] = notify.steps
         # What was pending does not keep it from being started.

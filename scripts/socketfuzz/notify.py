@@ -30,6 +30,8 @@ class NotifyFuzzer:
         self.steps = 0
         # What is stored again and again.
         self.kept = os.memfd_create("kept")
+        # Names under which something may be stored.
+        self.names = {b"stored"}
 
     def close(self) -> None:
         os.close(self.kept)
@@ -132,6 +134,7 @@ class NotifyFuzzer:
     def send(self, data: bytes, descriptors: list[int] | None = None) -> str:
         ancillary = []
         if descriptors:
+            self.names.update(line[7:] for line in data.split(b"\n") if line.startswith(b"FDNAME="))
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
             out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
@@ -174,6 +177,11 @@ class NotifyFuzzer:
 
     def remove(self) -> None:
         for name in (b"a", b"same", b"stored", b"purgeable-a"):
+            self.send(b"FDSTOREREMOVE=1\nFDNAME=" + name)
+
+    def forget(self) -> None:
+        """Nothing stays stored, unless this process is ended before."""
+        for name in self.names:
             self.send(b"FDSTOREREMOVE=1\nFDNAME=" + name)
 
     def flood(self) -> None:

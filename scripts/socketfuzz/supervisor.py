@@ -25,7 +25,8 @@ CROWD = 300
 # How long anything may take to come about.
 BOUND = 60.0
 # What torpord and the keeper may have more when all clients have gone: descriptors, threads, KiB of memory.
-MORE_DESCRIPTORS = 6
+# Some may be stored for the next launch of an app that was ended before it took them back.
+MORE_DESCRIPTORS = 40
 MORE_THREADS = 4
 MORE_MEMORY = 96 << 10
 BAD_WORDS = (
