@@ -147,22 +147,26 @@ import TorporAPI
                 waitpid(pid, nil, 0)
             }
         }
-        func eventually(_ isSo: ([Census.Member]) -> Bool) -> Bool {
+        func eventually(_ isSo: ([Census.Member]) throws -> Bool) rethrows -> Bool {
             let end = Clock.monotonic() + .seconds(60)
             while Clock.monotonic() < end {
-                if isSo(census.look().members("web").sorted { $0.pid < $1.pid }) { return true }
+                if try isSo(census.look().members("web").sorted { $0.pid < $1.pid }) { return true }
                 usleep(1_000)
             }
             return false
         }
         #expect(eventually { $0.map(\.pid) == [pids[0], pids[1]].sorted() && Set($0.map(\.incarnation)) == [1, 2] })
+        // One could not have the lock of the app while the other had it.
+        #expect(
+            try eventually { _ in
+                try File.list(folder + "/t").compactMap { TruthFile(folder: folder + "/t", name: $0) }
+                    .filter { $0.wrongs.contains { $0.contains("beside another") } }.count == 1
+            }
+        )
         kill(pids[0], SIGSTOP)
         #expect(eventually { $0.contains { $0.pid == pids[0] && $0.isStopped } })
         kill(pids[0], SIGKILL)
         #expect(eventually { $0.map(\.pid) == [pids[1]] })
-        // The second one could not have the lock of the app while the first had it.
-        let records = try File.list(folder + "/t").compactMap { TruthFile(folder: folder + "/t", name: $0) }
-        #expect(records.filter { $0.wrongs.contains { $0.contains("beside another") } }.count == 1)
     }
 
     @Test("A decoy tells of a signal that was handled, of a stop and of its death")
