@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -58,6 +59,13 @@ def main() -> int:
                 os.kill(os.getpid(), signal.SIGSEGV)
             elif "leavesProcess" in name:
                 subprocess.Popen(["/bin/sleep", "1000"], start_new_session=True)
+            elif "leavesBacktrace" in name:
+                program = os.path.join(STATE, "swift-backtrace")
+                shutil.copy("/bin/sleep", program)
+                with open(os.path.join(os.environ["TMPDIR"], "said.lock"), "wb") as said:
+                    process = subprocess.Popen([program, "1000"], stdout=said, env={}, start_new_session=True)
+                with open(os.path.join(STATE, "pid"), "w", encoding="utf-8") as file:
+                    file.write(str(process.pid))
             elif "leavesFile" in name:
                 open(os.path.join(os.environ["TMPDIR"], "rest"), "w", encoding="utf-8").close()
             tell("testEnded", name)

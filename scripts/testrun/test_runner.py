@@ -6,6 +6,7 @@
 import os
 import subprocess
 import tempfile
+import time
 import unittest
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
@@ -15,12 +16,16 @@ class RunnerTests(unittest.TestCase):
     def run_tests(self, names: str, *options: str) -> tuple[int, str]:
         """The runner with a stand-in for the bundle: its exit status, and what it says."""
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+            self.pid = 0
             run = subprocess.run(
                 [os.path.join(FOLDER, "../run-tests"), "--program", os.path.join(FOLDER, "fake_bundle.py"),
                  "--output", folder, "--jobs", "2", *options],
                 env={**os.environ, "FAKE_TESTS": names, "FAKE_STATE": folder},
                 capture_output=True, text=True, timeout=120, check=False,
             )  # fmt: skip
+            if os.path.exists(folder + "/pid"):
+                with open(folder + "/pid", encoding="utf-8") as file:
+                    self.pid = int(file.read())
             return run.returncode, run.stdout + run.stderr
 
     def closing(self, text: str) -> str:
@@ -73,6 +78,22 @@ class RunnerTests(unittest.TestCase):
                 code, text = self.run_tests(f"A.S/{name}()")
                 self.assertEqual(code, 1, text)
                 self.assertIn(sentence, text)
+
+    def test_backtrace_is_ended(self) -> None:
+        code, text = self.run_tests("A.S/leavesBacktrace()")
+        self.assertEqual((code, self.closing(text)), (0, "1 passed, 0 failed, 0 skipped"), text)
+        end = time.monotonic() + 30
+        while self.lives(self.pid) and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertFalse(self.lives(self.pid))
+
+    def lives(self, pid: int) -> bool:
+        """Whether it runs: one that has ended may not be waited for yet."""
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                return file.read().rpartition(")")[2].split()[0] not in "ZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
 
     def test_no_such_test(self) -> None:
         code, text = self.run_tests("A.S/one()", "nothing")

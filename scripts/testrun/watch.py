@@ -167,11 +167,24 @@ class Run:
         for pid in left:
             self.faults.append(f"a process was left behind: {pid} {command_of(pid)}")
             kill(pid)
+        self._end_backtraces()
         names = [name for name in os.listdir(self.folder) if not name.startswith("TemporaryDirectory.")]
         names = [name for name in names if not name.endswith(".lock")]
         if names:
             self.faults.append("left behind in the temporary folder: " + " ".join(sorted(names)[:8]))
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end_backtraces(self) -> None:
+        """Swift's program that shows where another crashed waits for ever when that one was killed meanwhile: it holds both
+        ends of their socket. It is nobody's fault here, and has no environment by which it could be found."""
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/comm", encoding="utf-8") as file:
+                    is_one = file.read().strip() == "swift-backtrace"
+                if is_one and os.readlink(f"/proc/{name}/fd/1").startswith(self.folder + "/"):
+                    kill(int(name))
+            except OSError:
+                continue
 
     def _own_processes(self) -> list[int]:
         """Every living process that has its temporary folder there, whoever its parent is now."""
