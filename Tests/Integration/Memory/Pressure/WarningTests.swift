@@ -80,7 +80,9 @@ import Varlink
             #expect(try daemon.endings() == ["evict asleep", "end-background web"])
             #expect(try warnings(daemon, "web") == ["critical"] && warnings(daemon, "front") == ["critical"])
             #expect(try daemon.summary("front").state == "active")
-            #expect(try daemon.messages("web").last == "willTerminate")
+            // It has two seconds for that, and a machine with too much to do may give it none of them.
+            let isCut = try daemon.events("web").contains { $0.text.contains("did not end within its grace") }
+            #expect(try daemon.messages("web").last == "willTerminate" || isCut)
         }
     }
 

@@ -10,6 +10,7 @@ final class WebFixture {
     let directory: String
     let port: UInt16
     private(set) var pids: [Int32] = []
+    private var streams: [Stream] = []
     var url: String { "http://127.0.0.1:\(port)" }
     var token: String {
         ((try? File.readString(directory + "/web/token")) ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
@@ -80,7 +81,8 @@ final class WebFixture {
         let end = Clock.monotonic() + bound
         while try !condition() {
             guard Clock.monotonic() < end else {
-                Issue.record("\(what) did not come: \(log)", sourceLocation: location)
+                let told = streams.map { "\n\($0.path): …\($0.text.suffix(2000))" }.joined()
+                Issue.record("\(what) did not come: \(log)\(told)", sourceLocation: location)
                 throw Trouble(what)
             }
             usleep(5_000)
@@ -131,7 +133,9 @@ final class WebFixture {
             ["/usr/bin/curl", "-sN"] + authorization + words + [url + "/api/v1/stream"],
             output: name
         )
-        return Stream(path: path, pid: pid)
+        let stream = Stream(path: path, pid: pid)
+        streams.append(stream)
+        return stream
     }
 
     struct Stream {
