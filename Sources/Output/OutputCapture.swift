@@ -44,7 +44,8 @@ public final class OutputCapture {
     private let place: SharedPath
     private let batch: OutputBatch
     private let loop: EventLoop
-    private let owner: (uid: UInt32, gid: UInt32)?
+    /// The app's user, if it has one of its own: whose the FIFO is where it is made again.
+    public var owner: (uid: UInt32, gid: UInt32)?
     private var fifo: Descriptor?
     private var source: IOSource?
     private var observers: [(token: Int, call: () -> Void)] = []

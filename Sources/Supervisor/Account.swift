@@ -60,14 +60,25 @@ struct Account: Sendable {
 }
 
 extension Supervisor {
-    /// Whom an app runs as, as of its last launch; nil for the supervisor's own user. Before there was one it is looked up
-    /// here and now.
+    /// Whom an app runs as, as of its last launch; nil for the supervisor's own user. Nobody is looked up here.
     func account(of app: AppRuntime) throws(LaunchTrouble) -> Account? {
         guard let names = Account.Names(app.specification) else { return nil }
-        if let known = app.account, known.names == names { return known.account }
-        let account = try Account.find(names)
+        guard let known = app.account, known.names == names else {
+            throw LaunchTrouble("whom it runs as is not known before its next launch")
+        }
+        return known.account
+    }
+
+    /// Keeps whom an app that no torpord has launched yet will run as, as far as is known now.
+    func adopt(_ account: Account?, of app: AppRuntime) {
+        guard let account, let names = Account.Names(app.specification), app.account?.names != names else { return }
         app.account = (names, account)
-        return account
+    }
+
+    /// Looks up whom an app runs as that an earlier torpord may have launched: before the loop runs.
+    func lookUpAccount(of app: AppRuntime) {
+        guard let names = Account.Names(app.specification), app.account?.names != names else { return }
+        adopt(try? Account.find(names), of: app)
     }
 
     /// The user that an app's configuration names; nil for the supervisor's own.

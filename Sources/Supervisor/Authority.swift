@@ -5,7 +5,7 @@ import VarlinkServer
 
 /// Who may ask what: root and the supervisor's own user everything, `readers` may look, `operators` may also act; `posters`
 /// may post to apps, and nothing else.
-struct Authority {
+struct Authority: Sendable {
     private let readers: Set<UInt32>
     private let operators: Set<UInt32>
     private let posters: Set<UInt32>

@@ -11,6 +11,8 @@ final class HookRun {
     var current: Descriptor?
     var timer: TimerSource?
     var isCancelled = false
+    /// The completion was called: what comes of the command that was to start is of no use.
+    var isOver = false
     let completion: (String?) -> Void
 
     init(names: String, _ hooks: [HookCommand], _ completion: @escaping (String?) -> Void) {
@@ -38,19 +40,23 @@ extension Supervisor {
         guard !run.isCancelled else { return finishHooks(app, run, "\(run.names) was given up") }
         guard let hook = run.remaining.popFirst() else { return finishHooks(app, run, nil) }
         let name = hook.command.first ?? ""
-        runCommand(app, hook.command) { [weak self] pidfd in
+        run.timer = hook.deadline.flatMap { deadline in
+            let timer = try? loop.timer { [weak self, weak app] in
+                if let self, let app {
+                    self.end(run, of: app, "\(run.names) command \(name) could not be started in time")
+                }
+            }
+            timer?.arm(after: deadline)
+            return timer
+        }
+        runCommand(app, hook.command) { pidfd in
             run.current = pidfd
             if run.isCancelled { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
-            guard let self, let deadline = hook.deadline else { return }
-            run.timer = try? self.loop.timer {
-                run.isCancelled = true
-                try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
-            }
-            run.timer?.arm(after: deadline)
+            if let deadline = hook.deadline { run.timer?.arm(after: deadline) }
         } completion: { [weak self] status in
             run.timer?.cancel()
             run.current = nil
-            guard let self else { return }
+            guard let self, !run.isOver else { return }
             switch status {
             case .success(.exited(0)) where !run.isCancelled: self.nextHook(app, run)
             case .success(.exited(0)): self.finishHooks(app, run, "\(run.names) command \(name) ran out of time")
@@ -64,7 +70,19 @@ extension Supervisor {
         }
     }
 
+    /// Ends the command that runs, or goes on without one that the disk or the keeper does not give: it ends when it comes.
+    private func end(_ run: HookRun, of app: AppRuntime, _ sentence: String) {
+        run.isCancelled = true
+        if let pidfd = run.current {
+            try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
+        } else {
+            finishHooks(app, run, sentence)
+        }
+    }
+
     private func finishHooks(_ app: AppRuntime, _ run: HookRun, _ failure: String?) {
+        guard !run.isOver else { return }
+        run.isOver = true
         if app.hooks === run { app.hooks = nil }
         run.timer?.cancel()
         run.completion(failure)
@@ -74,7 +92,10 @@ extension Supervisor {
     func cancelHooks(_ app: AppRuntime) {
         guard let run = app.hooks, run.names == "before_start" else { return }
         run.isCancelled = true
-        if let pidfd = run.current { try? Pidfd.sendSignal(pidfd.raw, Signal.kill) }
+        // Always later, so that the caller has finished what it was doing.
+        loop.later { [weak self, weak app] in
+            if let self, let app { self.end(run, of: app, "\(run.names) was given up") }
+        }
     }
 
     /// Runs a command for an app (as its user, in its directory) and hears how it ended. It writes into the app's log, or
@@ -86,15 +107,34 @@ extension Supervisor {
         started: @escaping (Descriptor) -> Void,
         completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
     ) {
-        var plan: LaunchPlan
-        let output: Descriptor?
-        do throws(LaunchTrouble) {
-            (plan, output) = try commandPlan(app, command)
-        } catch {
-            // Always later, so that the caller has finished what it was doing.
-            loop.later { completion(.failure(error)) }
-            return
+        let specification = app.specification
+        launchReads.ask {
+            do throws(LaunchTrouble) {
+                return Result<LaunchFacts, LaunchTrouble>.success(try LaunchFacts.find(specification, for: command))
+            } catch {
+                return .failure(error)
+            }
+        } _: { [weak self, weak app] facts in
+            guard let self, let app else { return }
+            do throws(LaunchTrouble) {
+                let facts = try facts.get()
+                self.adopt(facts.account, of: app)
+                let (plan, output) = try self.commandPlan(app, command, facts)
+                self.run(plan, output, given, started: started, completion: completion)
+            } catch {
+                completion(.failure(error))
+            }
         }
+    }
+
+    private func run(
+        _ plan: LaunchPlan,
+        _ output: Descriptor?,
+        _ given: Descriptor?,
+        started: @escaping (Descriptor) -> Void,
+        completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
+    ) {
+        var plan = plan
         if let given { plan.standardOutput = given.raw }
         keeper.launch(plan) { [weak self] result in
             switch result {

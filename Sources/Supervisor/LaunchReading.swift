@@ -14,7 +14,24 @@ struct LaunchFacts: Sendable {
     /// Where it starts.
     var directory: String
 
-    /// Reads them.
+    /// Reads what a command needs that runs for an app, as its user and in its directory.
+    static func find(
+        _ specification: AppSpecification,
+        for command: [String]
+    ) throws(LaunchTrouble) -> LaunchFacts {
+        let account = try Account.Names(specification).map { names throws(LaunchTrouble) in try Account.find(names) }
+        return LaunchFacts(
+            account: account,
+            executable: try Executable.find(
+                command[0],
+                path: specification.environment["PATH"] ?? LaunchEnvironment.inherited["PATH"],
+                directory: specification.directory
+            ),
+            directory: Supervisor.directory(of: specification, account?.user)
+        )
+    }
+
+    /// Reads what the app needs.
     static func find(_ specification: AppSpecification) throws(LaunchTrouble) -> LaunchFacts {
         let account = try Account.Names(specification).map { names throws(LaunchTrouble) in try Account.find(names) }
         let owner = account?.user?.uid ?? Users.effectiveUID

@@ -49,9 +49,9 @@ final class ListeningSocket {
     // MARK: Making it
 
     /// Binds it, and sets what is to be set. Sentences about options that could not be set are returned.
-    func bind() throws(BindFailure) -> [String] {
+    func bind(_ accounts: NamedAccounts) throws(BindFailure) -> [String] {
         let plan = specification.plan
-        let socket = try Sockets.bound(plan, node: Self.node(specification), backlog: specification.backlog)
+        let socket = try Sockets.bound(plan, node: accounts.node(specification), backlog: specification.backlog)
         descriptor = socket
         trouble = nil
         noteNode()
@@ -67,7 +67,7 @@ final class ListeningSocket {
     }
 
     /// Takes over what can be changed of a socket that is bound.
-    func change(to new: SocketSpecification) -> [String] {
+    func change(to new: SocketSpecification, _ accounts: NamedAccounts) -> [String] {
         let old = specification
         specification = new
         guard let descriptor, new != old else { return [] }
@@ -88,7 +88,7 @@ final class ListeningSocket {
         }
         guard case .path(let path) = new.plan.address else { return warnings }
         if new.mode != old.mode || new.owner != old.owner || new.group != old.group {
-            let wanted = Self.node(new)
+            let wanted = accounts.node(new)
             do throws(Errno) {
                 // Its folder may be the app's, which may have put anything into its place.
                 guard let node else { throw .noSuchFileOrDirectory }
@@ -102,16 +102,6 @@ final class ListeningSocket {
             warnings += link()
         }
         return warnings
-    }
-
-    private static func node(_ specification: SocketSpecification) -> SocketNode {
-        var node = SocketNode()
-        node.mode = specification.mode
-        node.folderMode = specification.directoryMode
-        let owner = specification.owner.flatMap { Users.lookup($0) }
-        node.uid = owner?.uid ?? specification.owner.flatMap { UInt32($0) }
-        node.gid = specification.group.flatMap { Users.group($0) } ?? owner?.gid
-        return node
     }
 
     private func setOptions() -> [String] {

@@ -83,7 +83,7 @@ final class ListeningSockets: EventSource {
         for specification in wanted {
             if let index = leaving.firstIndex(where: { $0.specification.identity == specification.identity }) {
                 let socket = leaving.remove(at: index)
-                warn(app, socket.change(to: specification))
+                warn(app, socket.change(to: specification, supervisor.accounts))
                 set.sockets.append(socket)
             } else {
                 set.sockets.append(ListeningSocket(specification, app: app.name))
@@ -107,7 +107,7 @@ final class ListeningSockets: EventSource {
         // After a loss of the keeper too, those that run still have what they were given.
         if !isBegun, takeBack(socket, from: app) { return true }
         do throws(BindFailure) {
-            let warnings = try socket.bind()
+            let warnings = try socket.bind(supervisor.accounts)
             if let descriptor = socket.descriptor { supervisor.hold(socket.heldName, descriptor.raw) }
             warn(app, warnings)
             if socket.toldTrouble != nil { supervisor.note(app, .socketBound, text: "listens at \(socket.label) now") }

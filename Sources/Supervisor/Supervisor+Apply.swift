@@ -13,9 +13,10 @@ import VarlinkServer
 
 /// Going by another configuration: what changed is touched, nothing else.
 ///
-/// An apply is one step: the files are read, compared with what runs, and the core takes the new definitions, before
-/// anything else happens. So applies never overlap; what one caused may still be under way when the next one comes,
-/// and whoever waited for the first is told that its apps were asked for something else.
+/// The files are read beside the loop. From then on an apply is one step: what was read is compared with what runs, and
+/// the core takes the new definitions, before anything else happens. So applies never overlap; what one caused may still
+/// be under way when the next one comes, and whoever waited for the first is told that its apps were asked for something
+/// else.
 extension Supervisor {
     /// What the core has to know of an app.
     static func definition(_ app: AppSpecification) -> AppDefinition {
@@ -48,20 +49,43 @@ extension Supervisor {
             return
         }
         if !request.diff { service.reload() }
-        var trouble: String?
-        switch readConfiguration() {
+        configurationReads.ask(ConfigurationPlace(configuration.sources)) { [weak self] result in
+            guard let self else { return }
+            let trouble = self.apply(request, result, by: name, reply)
+            if !request.diff {
+                self.recovery.readsConfiguration = false
+                self.service.reloaded(trouble: trouble)
+            }
+            self.restSoon()
+        }
+    }
+
+    /// Goes by what was read; gives in half a sentence why nothing is changed.
+    private func apply(
+        _ request: ApplyRequest,
+        _ result: Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>,
+        by name: String,
+        _ reply: Reply?
+    ) -> String? {
+        // It may have come while the files were read.
+        if let refusal = applyRefusal {
+            log.warning("the configuration that was read again is not taken: \(refusal)")
+            reply.map { fail($0, refusal) }
+            return refusal
+        }
+        switch result {
         case .failure(let list):
-            trouble = "the configuration on disk is not valid, the one before stays in force"
             refuse(list, by: name, reply)
+            return "the configuration on disk is not valid, the one before stays in force"
         case .success(let new):
             do throws(Selection.Unknown) {
                 let outdated = Set(apps.filter(\.isOutdatedSinceRecovery).map(\.name))
-                let applied = Apply(request, from: runningConfiguration, to: new, outdated: outdated)
+                let applied = Apply(request, from: runningConfiguration, to: new.configuration, outdated: outdated)
                 let chosen = try applied.chosen()
                 if request.diff {
                     reply?.send(applied.preview(chosen).json)
                 } else {
-                    goBy(applied, chosen, by: name, reply)
+                    goBy(applied, chosen, new.accounts, by: name, reply)
                 }
             } catch {
                 reply?.fail(
@@ -69,9 +93,8 @@ extension Supervisor {
                     ["name": .string(error.name), "nearest": .optional(error.nearest)]
                 )
             }
+            return nil
         }
-        if !request.diff { service.reloaded(trouble: trouble) }
-        restSoon()
     }
 
     /// Why no other configuration can be taken now, in a sentence.
@@ -80,17 +103,6 @@ extension Supervisor {
         if isUpgrading { return "an upgrade is under way: ask again when it is done" }
         if isKeeperLost { return "torpor-keeper is gone, and torpord ends" }
         return nil
-    }
-
-    /// The files that the configuration in force was read from, as they are now.
-    private func readConfiguration() -> Result<TorporConfiguration, DiagnosticList> {
-        var system = ConfigurationSystem.live
-        system.workingDirectory = configuration.sources.workingDirectory
-        return ConfigurationLoader.load(
-            path: configuration.sources.path,
-            environment: ThisProcess.variables,
-            system: system
-        )
     }
 
     /// The configuration in force, with every app as it goes by it: one that runs may have older values.
@@ -113,7 +125,13 @@ extension Supervisor {
 
     // MARK: The step
 
-    private func goBy(_ applied: Apply, _ chosen: Set<String>, by name: String, _ reply: Reply?) {
+    private func goBy(
+        _ applied: Apply,
+        _ chosen: Set<String>,
+        _ named: NamedAccounts,
+        by name: String,
+        _ reply: Reply?
+    ) {
         let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
         // What comes back is new: what a person wanted of the old one is over.
         for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
@@ -130,6 +148,7 @@ extension Supervisor {
         let kept = applied.new.keepingDirectories(of: configuration)
         mainChanges(to: kept.supervisor.main)
         configuration = kept
+        accounts = named
         log.level = kept.supervisor.logLevel
         store.setRetention(Retention(kept.supervisor))
         configurationChanged(kept.sources)
@@ -210,22 +229,6 @@ extension Supervisor {
         app.capture?.log?.limits = LogLimits(app.specification)
         if app.specification.appLimits != old.appLimits { limitsChanged(app, from: old.appLimits) }
         if app.specification.resources != old.resources { profilesChanged(app) }
-        guard app.specification.user != old.user, Users.isRoot else { return }
-        // Made for the old user, and of no use to the new one.
-        let user: User?
-        do throws(LaunchTrouble) {
-            user = try identity(of: app)
-        } catch {
-            return log.warning("\(app.name): its sockets cannot be given to its new user: \(error)")
-        }
-        let (uid, gid) = (user?.uid ?? Users.effectiveUID, user?.gid ?? Users.effectiveGID)
-        for path in [app.notifySocket?.path, app.capture?.fifoPath].compactMap({ $0 }) {
-            do throws(Errno) {
-                try File.setOwner(path, uid: uid, gid: gid)
-            } catch {
-                log.warning("\(app.name): \(path) cannot be given to its new user: \(error)")
-            }
-        }
     }
 
     /// A configuration is in force from now on. What it was read from must be where the next torpord finds it before

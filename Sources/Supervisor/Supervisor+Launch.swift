@@ -298,6 +298,24 @@ extension Supervisor {
         }
     }
 
+    /// What was made for an earlier launch is of no use to another user.
+    private func giveNodes(of app: AppRuntime, to user: User?) {
+        guard Users.isRoot else { return }
+        let owner = (uid: user?.uid ?? Users.effectiveUID, gid: user?.gid ?? Users.effectiveGID)
+        app.server?.owner = owner
+        app.capture?.owner = owner
+        for path in [app.notifySocket?.path, app.capture?.fifoPath, app.server?.path].compactMap({ $0 }) {
+            do throws(Errno) {
+                let there = try File.status(path)
+                if there.uid != owner.uid || there.gid != owner.gid {
+                    try File.setOwner(path, uid: owner.uid, gid: owner.gid)
+                }
+            } catch {
+                log.warning("\(app.name): \(path) cannot be given to its new user: \(error)")
+            }
+        }
+    }
+
     /// Directories and sockets, made at the first launch and kept for the later ones. `held`: the notify socket of an
     /// earlier torpord.
     func prepare(
@@ -308,7 +326,10 @@ extension Supervisor {
         holdsNotify: Bool = true
     ) throws(LaunchTrouble) {
         // With its socket its directories are there too.
-        if held == nil { try makeDirectories(app, user) }
+        if held == nil {
+            try makeDirectories(app, user)
+            giveNodes(of: app, to: user)
+        }
         try listen(for: app, user, taking: channel)
         guard app.notifySocket == nil else { return }
         let path = SharedPath(runtime.apps, app.name, "/notify")
@@ -421,7 +442,8 @@ extension Supervisor {
     /// The plan of a command that runs for an app (a hook, a probe): as its user, in its directory, into its log.
     func commandPlan(
         _ app: AppRuntime,
-        _ command: [String]
+        _ command: [String],
+        _ facts: LaunchFacts
     ) throws(LaunchTrouble) -> (LaunchPlan, Descriptor?) {
         let user = try identity(of: app)
         let machine = coordinator.machine(app.id)
@@ -433,19 +455,14 @@ extension Supervisor {
         variables["TORPOR_MANAGER_SOCKET"] = runtime.socket
         variables["TORPOR_APP"] = order.app
         variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
-        let executable = try Executable.find(
-            command[0],
-            path: variables["PATH"] ?? LaunchEnvironment.inherited["PATH"],
-            directory: app.specification.directory
-        )
         var plan = LaunchPlan(
             app: order.app,
             incarnation: order.incarnation,
-            executable: executable,
+            executable: facts.executable,
             arguments: command,
             environment: LaunchEnvironment.inherited.entries(adding: variables)
         )
-        plan.directory = Self.directory(of: app.specification, user)
+        plan.directory = facts.directory
         plan.isHelper = true
         plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
         plan.user = try credentials(of: app)

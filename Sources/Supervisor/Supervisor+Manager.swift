@@ -16,7 +16,7 @@ extension Supervisor {
             guard let request = try ManagerRequest(call: call) else {
                 return reply.fail(VarlinkErrorName.methodNotFound, ["method": .string(call.method)])
             }
-            if let refusal = authority.refusal(of: request, to: peer) {
+            if let refusal = accounts.authority.refusal(of: request, to: peer) {
                 return reply.fail(ManagerInterface.ErrorName.notPermitted, ["message": .string(refusal)])
             }
             answer(request, peer, reply)
@@ -207,23 +207,24 @@ extension Supervisor {
     /// The picture that the configuration names; disks are waited for beside the loop.
     private func sendIcon(of app: AppRuntime, _ reply: Reply) {
         guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
-        guard let owner = userID(of: app) else {
-            return reply.send(AppIcon(trouble: "\(path): the app's user cannot be looked up now").json)
-        }
         // One reading for all who ask meanwhile.
         guard app.iconReplies == nil else {
             app.iconReplies?.append(reply)
             return
         }
         app.iconReplies = [reply]
-        iconReads.ask({ Self.icon(path, owner).json }) { icon in
+        let user = app.specification.user
+        iconReads.ask({ Self.icon(path, user).json }) { icon in
             let waiting = app.iconReplies ?? []
             app.iconReplies = nil
             for reply in waiting { reply.send(icon) }
         }
     }
 
-    private nonisolated static func icon(_ path: String, _ owner: UInt32) -> AppIcon {
+    private nonisolated static func icon(_ path: String, _ user: String?) -> AppIcon {
+        guard let owner = user.map({ Users.lookup($0)?.uid ?? UInt32($0) }) ?? Users.effectiveUID else {
+            return AppIcon(trouble: "\(path): the app's user cannot be looked up now")
+        }
         do throws(OwnedFile.Failure) {
             return AppIcon(content: try OwnedFile.read(path, for: owner, limit: AppIcon.mostBytes))
         } catch {

@@ -246,6 +246,7 @@ extension Supervisor {
         let notify = inheritance.take(HeldName.notify(app.name)).first
         let channel = inheritance.take(HeldName.channel(app.name)).first
         let output = inheritance.take(HeldName.output(app.name)).first
+        if isAlive || notify != nil || output != nil { lookUpAccount(of: app) }
         do throws(LaunchTrouble) {
             if isAlive || notify != nil {
                 // What is there has its owner, also while that cannot be looked up.

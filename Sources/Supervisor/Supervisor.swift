@@ -20,11 +20,9 @@ import VarlinkServer
 /// carried out in the order of the decisions, each wholly before the next.
 public final class Supervisor {
     /// The configuration in force.
-    var configuration: TorporConfiguration {
-        didSet { authority = Authority(configuration.supervisor) }
-    }
-    /// Who may ask what by it.
-    private(set) var authority: Authority
+    var configuration: TorporConfiguration
+    /// Whom it names.
+    var accounts: NamedAccounts
     let loop: EventLoop
     let keeper: Keeper
     let log: DaemonLog
@@ -90,6 +88,13 @@ public final class Supervisor {
     private(set) lazy var snapshotQueue = SnapshotQueue(loop)
     /// Reads snapshots for clients.
     private(set) lazy var snapshotReads = SideWork(loop, named: "snapshots")
+    /// Reads the configuration again: one reading for all who ask before it begins.
+    private(set) lazy var configurationReads = Aside(
+        loop,
+        named: "configuration",
+        joining: { (question: inout ConfigurationPlace, _: ConfigurationPlace) in },
+        { $0.read() }
+    )
     /// Reads icons for clients, wherever they are.
     private(set) lazy var iconReads = SideWork(loop, named: "icons", isInOrder: false)
     /// Reads files of variables for launches, and looks for those that say that an app is ready: for one app as well as
@@ -138,6 +143,8 @@ public final class Supervisor {
     /// What waits until the start is over: requests to go by another configuration.
     var afterStart: [() -> Void] = []
     private(set) var isStarted = false
+    /// What an earlier torpord left is taken over: from now on nothing waits for a directory of users.
+    private var isRecovered = false
     /// Whoever asked to stop has asked once: the next time it hurries.
     private var isAskedToStop = false
     /// Runs until what was begun is over, and nothing of it needs to stay in memory.
@@ -166,7 +173,7 @@ public final class Supervisor {
     /// - Throws: ``StartError`` with a sentence.
     public init(_ configuration: TorporConfiguration, _ startup: Startup) throws(StartError) {
         self.configuration = configuration
-        authority = Authority(configuration.supervisor)
+        accounts = NamedAccounts(configuration)
         loop = startup.loop
         keeper = startup.keeper
         // Before the store has a thread.
@@ -218,7 +225,9 @@ public final class Supervisor {
     /// Runs until a signal ends it, or its main app has ended, and every app is gone. Returns the exit status.
     public func run() throws(StartError) -> Int32 {
         processes.owner = { [weak self] name in
-            self.flatMap { me in me.coordinator.id(of: name).flatMap { me.userID(of: me.apps[$0]) } }
+            guard let self, let id = self.coordinator.id(of: name) else { return nil }
+            if !self.isRecovered { self.lookUpAccount(of: self.apps[id]) }
+            return self.userID(of: self.apps[id])
         }
         keeper.keepsExits = true
         keeper.onExit = { [weak self] record in self?.exited(record) }
@@ -249,7 +258,7 @@ public final class Supervisor {
             throw StartError(error.description)
         }
         server?.refusal = { [weak self] peer in
-            guard let sentence = self?.authority.refusal(ofAllBy: peer) else { return nil }
+            guard let sentence = self?.accounts.authority.refusal(ofAllBy: peer) else { return nil }
             return VarlinkServer.Refusal(
                 error: ManagerInterface.ErrorName.notPermitted,
                 parameters: ["message": .string(sentence)]
@@ -285,6 +294,7 @@ public final class Supervisor {
         wakes.add(DeviceSource(self))
         wakes.add(MachineNotices(self))
         let fresh = recover()
+        isRecovered = true
         for app in apps { record(app) }
         forgetDirectories()
         if configurationFile == nil { keepConfiguration() }
@@ -346,7 +356,6 @@ public final class Supervisor {
         service.launch(first.map(\.app))
         if recovery.readsConfiguration {
             apply(ApplyRequest(), by: "the start after a stop that left the apps", nil)
-            recovery.readsConfiguration = false
         }
         timers.begin()
         for work in afterStart { work() }

@@ -120,7 +120,8 @@ public final class VarlinkServer {
     private let place: SharedPath
     private let service: VarlinkService
     private let mode: UInt32
-    private let owner: (uid: UInt32, gid: UInt32)?
+    /// Whose its socket is, where it is made again.
+    public var owner: (uid: UInt32, gid: UInt32)?
     /// The listening socket, for the keeper to hold: clients that connect while nobody serves wait in its backlog.
     public private(set) var listener: Descriptor
     private let ownUser: UInt32

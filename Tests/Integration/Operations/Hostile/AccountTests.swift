@@ -73,22 +73,36 @@ struct AccountTests {
         }
     }
 
-    @Test(
-        "A directory of users that does not answer holds one launch, which can be taken back, and nobody else",
-        .enabled(if: Namespaces.areAllowed)
-    )
-    func silent() throws {
-        try withDatabase("user = \"nobody\"\nlaunch_deadline = \"5min\"\n") { daemon, torpord in
-            // Who reads it waits until somebody writes.
-            let silent = daemon.directory + "/passwd"
-            try File.makeFIFO(silent)
-            try mount(["/bin/mount", "--bind", silent, "/etc/passwd"], torpord)
-            try daemon.done(.start, "web") { $0.wait = false }
-            try daemon.eventually("its user is looked up") {
-                try ProcFS.tasks(torpord).contains { task in
-                    (try? File.readString("/proc/\(torpord)/task/\(task)/comm")) == "launches\n"
-                }
+    /// A user database that answers when the test says so. Its readers wait until a writer opens it.
+    private func silence(_ daemon: Daemon, _ torpord: Int32) throws -> () throws -> Void {
+        let silent = daemon.directory + "/passwd"
+        try File.makeFIFO(silent)
+        try mount(["/bin/mount", "--bind", silent, "/etc/passwd"], torpord)
+        return {
+            try mount(["/bin/umount", "--lazy", "/etc/passwd"], torpord)
+            // A lookup still waits for its open. It reads nothing: glibc closes a database that cannot be sought in.
+            try File.open(silent, .write).close()
+        }
+    }
+
+    private func waitForThread(_ name: String, of torpord: Int32, _ daemon: Daemon) throws {
+        try daemon.eventually("a thread \(name) looks a user up") {
+            try ProcFS.tasks(torpord).contains { task in
+                (try? File.readString("/proc/\(torpord)/task/\(task)/comm")) == name + "\n"
             }
+        }
+    }
+
+    @Test(
+        "A directory of users that does not answer holds one launch, which can be taken back, and nothing else",
+        .enabled(if: Namespaces.areAllowed),
+        arguments: ["", "before_start = [\"true\"]\n"]
+    )
+    func silent(_ hooks: String) throws {
+        try withDatabase("user = \"nobody\"\nlaunch_deadline = \"5min\"\n" + hooks) { daemon, torpord in
+            let answer = try silence(daemon, torpord)
+            try daemon.done(.start, "web") { $0.wait = false }
+            try waitForThread("launches", of: torpord, daemon)
             for _ in 0..<3 {
                 try daemon.done(.start, "other")
                 try daemon.done(.stop, "other")
@@ -99,13 +113,46 @@ struct AccountTests {
                 #expect(try daemon.summary("web").state == "not-running")
                 try daemon.done(.start, "web") { $0.wait = false }
             }
-            try mount(["/bin/umount", "--lazy", "/etc/passwd"], torpord)
-            // The lookup that still waits for its open. It reads nothing: glibc closes a database that cannot be sought in.
-            try File.open(silent, .write).close()
+            try answer()
             try daemon.waitFor("web", "active")
             #expect(try daemon.events("web").count { $0.text.hasPrefix("launched as process") } == 1)
             let main = try #require(try daemon.summary("web").pid)
             #expect(try ProcFS.statusField(main, "Uid")?.hasPrefix("65534\t") == true)
+        }
+    }
+
+    @Test(
+        "A directory of users that does not answer holds an apply, and nothing else",
+        .enabled(if: Namespaces.areAllowed)
+    )
+    func apply() throws {
+        try withDatabase("") { daemon, torpord in
+            try daemon.done(.start, "web")
+            _ = try Daemon.writeConfiguration(Self.toml("user = \"nobody\"\n"), in: daemon.directory)
+            let answer = try silence(daemon, torpord)
+            let apply = try Spawn.start(
+                [Built.path("torpor"), "--socket", daemon.socket, "apply", "--restart"],
+                environment: ["TPTEST": daemon.directory],
+                output: daemon.directory + "/apply"
+            )
+            try waitForThread("configuration", of: torpord, daemon)
+            for _ in 0..<3 {
+                try daemon.done(.start, "other")
+                try daemon.done(.stop, "other")
+            }
+            let before = try #require(try daemon.summary("web").pid)
+            #expect(try ProcFS.statusField(before, "Uid")?.hasPrefix("0\t") == true)
+            try answer()
+            var status: Int32 = 0
+            waitpid(apply, &status, 0)
+            let output = try File.readString(daemon.directory + "/apply")
+            #expect(status == 0, "\(output)")
+            let main = try #require(try daemon.summary("web").pid)
+            #expect(try ProcFS.statusField(main, "Uid")?.hasPrefix("65534\t") == true)
+            // What was made for the one before is the new user's now.
+            for name in ["notify", "app", "out"] {
+                #expect(try File.status(daemon.runtime + "/apps/web/" + name).uid == 65534, "\(name)")
+            }
         }
     }
 }

@@ -1,0 +1,53 @@
+import Configuration
+import Linux
+
+/// The users and groups that a configuration names, apart from those that apps run as: looked up when it is read, which
+/// may wait for a directory on the network, and never in the loop.
+struct NamedAccounts: Sendable {
+    /// Who may ask what.
+    let authority: Authority
+    private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
+    private var groups: [String: UInt32] = [:]
+
+    /// Looks up every name, once.
+    init(_ configuration: TorporConfiguration) {
+        authority = Authority(configuration.supervisor)
+        for socket in configuration.apps.lazy.flatMap(\.sockets) {
+            if let name = socket.owner, owners[name] == nil {
+                let user = Users.lookup(name)
+                if let uid = user?.uid ?? UInt32(name) { owners[name] = (uid, user?.gid) }
+            }
+            if let name = socket.group, groups[name] == nil { groups[name] = Users.group(name) }
+        }
+    }
+
+    /// What the node of a socket is to be: mode, owner and group.
+    func node(_ specification: SocketSpecification) -> SocketNode {
+        var node = SocketNode()
+        node.mode = specification.mode
+        node.folderMode = specification.directoryMode
+        let owner = specification.owner.flatMap { owners[$0] }
+        node.uid = owner?.uid
+        node.gid = specification.group.flatMap { groups[$0] } ?? owner?.gid
+        return node
+    }
+}
+
+/// Where a configuration is read from.
+struct ConfigurationPlace: Sendable {
+    let path: String
+    let workingDirectory: String
+
+    init(_ sources: ConfigurationSources) {
+        path = sources.path
+        workingDirectory = sources.workingDirectory
+    }
+
+    /// Reads the files as they are now, and looks up whom they name. It may wait for disks and directories.
+    func read() -> Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList> {
+        var system = ConfigurationSystem.live
+        system.workingDirectory = workingDirectory
+        return ConfigurationLoader.load(path: path, environment: ThisProcess.variables, system: system)
+            .map { ($0, NamedAccounts($0)) }
+    }
+}
