@@ -52,6 +52,8 @@ final class HostRuntime: PolicyRuntime {
 
     /// Told once, when it was loaded or could not be.
     private var loaded: ((Result<PolicyDescription, PolicyFailure>) -> Void)?
+    /// What it said of itself.
+    private var description: PolicyDescription?
     /// Told when it ends while nobody asks it anything.
     var onFailure: ((PolicyFailure) -> Void)?
 
@@ -127,6 +129,7 @@ final class HostRuntime: PolicyRuntime {
                 }
                 self.process = process
                 self.pid = process.pid
+                self.tellLoaded()
             case .failure(let failure): self?.fail(failure)
             }
         } ended: { [weak self] end in
@@ -207,13 +210,19 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
+    /// It may have answered before the keeper has told which process it is.
+    private func tellLoaded() {
+        guard process != nil, let description, let loaded else { return }
+        self.loaded = nil
+        timer?.disarm()
+        loaded(.success(description))
+    }
+
     private func take(_ bytes: UnsafeRawBufferPointer) {
         do throws(PolicyFailure) {
-            if let loaded {
-                let description = try HostAnswers.description(bytes)
-                self.loaded = nil
-                timer?.disarm()
-                loaded(.success(description))
+            if loaded != nil, description == nil {
+                description = try HostAnswers.description(bytes)
+                tellLoaded()
             } else if question != nil {
                 guard let answer = try question?.reader.take(bytes) else { return }
                 timer?.disarm()

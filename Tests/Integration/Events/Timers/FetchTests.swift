@@ -39,7 +39,9 @@ import Varlink
         try withCalm(answer) { daemon in
             try daemon.done(.start, "web")
             try daemon.done(.suspend, "web")
-            #expect(try when(daemon) == "every 1s")
+            let first = try when(daemon)
+            // On a machine with too much to do its turn may have come already.
+            #expect(try first == "every 1s" || !fetches(daemon).isEmpty, "\(first ?? "")")
             try daemon.waitForEvent("web", "woken by its turn to look for new content")
             try daemon.waitForEvent("web", "looked for new content: no-data; again in")
             try daemon.eventually("it looked twice more") { try fetches(daemon).count >= 3 }
