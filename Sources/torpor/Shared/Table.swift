@@ -38,7 +38,7 @@ struct Table {
     var text: String {
         // Sentences stand in the last column.
         let hasSentences = !rightAligned.contains(heads.count - 1)
-        let head = Self.row(heads.map { Cell($0, .bold) })
+        var head = Self.row(heads.map { Cell($0, .bold) })
         var rows = rows.map { Self.row($0) }
         var widths = heads.map(\.count)
         for row in rows {
@@ -46,11 +46,13 @@ struct Table {
         }
         if let columns { shorten(&rows, &widths, to: columns, count: heads.count - (hasSentences ? 1 : 0)) }
         var text = ""
-        append(head, to: &text, widths)
         let last = widths.dropLast().reduce(0) { $0 + $1 + 2 }
+        // Sentences that have lines of their own have no head.
+        if hasSentences, let columns, last + head.widths[heads.count - 1] > columns { head.cells.removeLast() }
+        append(head, to: &text, widths)
         for var row in rows {
             guard hasSentences, let columns, row.cells.count == heads.count, let sentence = row.cells.last,
-                last + row.widths[heads.count - 1] > columns
+                !sentence.text.isEmpty, last + row.widths[heads.count - 1] > columns
             else {
                 append(row, to: &text, widths)
                 continue

@@ -66,7 +66,9 @@ import TorporAPI
             for verb in verbs {
                 let lines = try Self.lines(daemon, verb, columns: columns)
                 #expect(!lines.isEmpty, "\(verb)")
-                for line in lines { #expect(line.count <= columns, "\(verb): \(line)") }
+                for line in lines {
+                    #expect(line.count <= columns && !line.allSatisfy(\.isWhitespace), "\(verb): \(line)")
+                }
             }
         }
     }
