@@ -182,8 +182,8 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "AppConnection", "CNCurses", "Configuration", "Importing", "Lifecycle", "Linux", "Policies",
-                "Telemetry", "TopView", "TorporAPI", "TorporPolicyABI", "Varlink", "WireText",
+                "AppConnection", "CNCurses", "CalendarTime", "Configuration", "Importing", "Lifecycle", "Linux",
+                "Policies", "Telemetry", "TopView", "TorporAPI", "TorporPolicyABI", "Varlink", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [

@@ -6,7 +6,7 @@ mkdir -p "$jobs"
 
 case $TORPOR_MESSAGE in
 restoreState)
-    torpor state restore "$jobs/.count"
+    torpor app state restore "$jobs/.count"
     ;;
 didBecomeActive | willEnterForeground)
     rm -f "$jobs/.paused"

@@ -16,7 +16,7 @@ while :; do
         sleep 0.1
         continue
     fi
-    if torpor task run --name "${job##*/}" -- sh "$job" >"$job.out" 2>&1; then
+    if torpor app task run --name "${job##*/}" -- sh "$job" >"$job.out" 2>&1; then
         mv "$job" "$job.done"
     else
         # Its time was up, or it failed: it is left to be tried again.
@@ -25,5 +25,5 @@ while :; do
     count=$(($(cat "$jobs/.count" 2>/dev/null || echo 0) + 1))
     echo "$count" >"$jobs/.count"
     # Here, since the job at hand may end long after the app went to the background.
-    [ -z "${TORPOR_APP_SOCKET:-}" ] || torpor state save "$jobs/.count" || :
+    [ -z "${TORPOR_APP_SOCKET:-}" ] || torpor app state save "$jobs/.count" || :
 done

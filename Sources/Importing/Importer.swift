@@ -101,6 +101,14 @@ public enum Importer {
         return usual.filter { tree.read(folder + "/" + $0.name) != nil }.map { (folder + "/" + $0.name, $0.kind) }
     }
 
+    /// Configurations in a folder that are programs, by the usual names: nothing reads them, and ``read(_:as:in:)`` says
+    /// what to do.
+    public static func programs(in folder: String, _ tree: SourceTree) -> [String] {
+        ["ecosystem.config", "pm2.config"].flatMap { name in
+            ["js", "cjs", "mjs", "ts"].map { "\(folder)/\(name).\($0)" }
+        }.filter { tree.read($0) != nil }
+    }
+
     /// What a folder is, by what is in it; nil where it is nothing that can be imported.
     public static func kind(ofFolder path: String, _ tree: SourceTree) -> SourceKind? {
         tree.names(path) == nil ? nil : SourceKind.ofFolder(path, tree)

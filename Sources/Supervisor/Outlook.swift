@@ -17,8 +17,17 @@ extension Supervisor {
         status.suspendedBy = suspender(of: machine)
         let listening = listeningAddresses(of: app)
         let connects = app.specification.wakeOnConnect != .none
+        if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
         status.wokenBy = wakers(of: app, connections: connects ? listening : [])
         status.notWokenBy = connects ? [] : listening.map { "connections to \($0) (wake_on_connect is not set)" }
+    }
+
+    /// Which events launch an app that a person force-quit, in words.
+    func launchesAfterForceQuit(_ app: AppRuntime) -> String {
+        let modes = app.specification.wakeAfterForceQuit
+        let allowed = app.specification.backgroundModes.map(\.rawValue).filter(modes.contains).sorted()
+        return allowed.isEmpty
+            ? "no event launches it again" : "no event launches it again but \(allowed.joined(separator: ", "))"
     }
 
     /// Who suspends an app in the background; nil for one that is not there, or on its way.

@@ -124,8 +124,14 @@ extension Supervisor {
     }
 
     private func holding(_ app: AppRuntime) -> String {
-        let holders = coordinator.machine(app.id).holders
-        return holders.isEmpty ? "is held no longer" : "is held by \(holders.joined(separator: ", "))"
+        let machine = coordinator.machine(app.id)
+        guard !machine.holders.isEmpty else { return "is held no longer" }
+        let text = "is held by \(machine.holders.joined(separator: ", "))"
+        return switch machine.state {
+        case .active, .inactive: text + ": it stays where it is, and is not suspended once it is in the background"
+        case .suspended: text + ": it stays suspended until it is resumed"
+        case .background, .notRunning: text
+        }
     }
 
     /// Answers as soon as every item has its result.
@@ -235,8 +241,9 @@ extension Supervisor {
         case .done: return result(app, ok: true, "was reset")
         case .gone:
             if !machine.isAlive, !coordinator.isHeld(app.id) {
-                return machine.isWaitingToLaunch
-                    ? overtaken(app, machine) : result(app, ok: true, endingText(app, item) ?? "is not running")
+                if machine.isWaitingToLaunch { return overtaken(app, machine) }
+                let text = endingText(app, item) ?? "is not running"
+                return result(app, ok: true, machine.isForceQuit ? "\(text); \(launchesAfterForceQuit(app))" : text)
             }
             return machine.goalGeneration != item.generation && machine.goal != .notRunning
                 && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil

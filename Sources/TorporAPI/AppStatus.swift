@@ -190,6 +190,8 @@ public struct AppStatus: Hashable, Sendable {
     public var watchdogMilliseconds: Int64?
     /// Why its launch waits, in words: for memory, or for a policy.
     public var heldBack: String?
+    /// Of one that a person force-quit, what that means for events that would launch it, in words.
+    public var forceQuit: String?
     /// Bytes that it may have at most.
     public var memoryLimit: Int64?
     /// How many messages wait to be told to it.
@@ -251,6 +253,7 @@ public struct AppStatus: Hashable, Sendable {
         requiredBy = try fields.strings("required_by")
         watchdogMilliseconds = try fields.optionalInt("watchdog_ms")
         heldBack = try fields.optionalString("held_back")
+        forceQuit = try fields.optionalString("force_quit")
         mailbox = try fields.optionalInt("mailbox") ?? 0
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
         stopped = try fields.optionalBool("stopped") ?? false
@@ -289,6 +292,7 @@ public struct AppStatus: Hashable, Sendable {
         object["required_by"] = .strings(requiredBy)
         object["watchdog_ms"] = .optional(watchdogMilliseconds)
         object["held_back"] = .optional(heldBack)
+        object["force_quit"] = .optional(forceQuit)
         object["mailbox"] = .int(mailbox)
         object["deadlines"] = .array(deadlines.map(\.json))
         object["stopped"] = .bool(stopped)

@@ -172,6 +172,7 @@ public enum ManagerInterface {
           required_by: []string,
           watchdog_ms: ?int,
           held_back: ?string,
+          force_quit: ?string,
           mailbox: int,
           deadlines: []Deadline,
           stopped: bool,
@@ -301,9 +302,18 @@ public enum ManagerInterface {
 
         # A value, told from others of the metric by its labels. Of a histogram, value is the sum of all values, count how
         # many there are, and buckets say how many were not above each bound.
-        type MetricSample (labels: [string]string, value: float, count: ?int, buckets: ?[]MetricBucket)
+        # Of a summary, quantiles say which value a part of all was not above.
+        type MetricSample (
+          labels: [string]string,
+          value: float,
+          count: ?int,
+          buckets: ?[]MetricBucket,
+          quantiles: ?[]MetricQuantile
+        )
 
         type MetricBucket (le: float, count: int)
+
+        type MetricQuantile (quantile: float, value: float)
 
         # A key of the configuration whose value is another one now. effect says when it counts: live (at once),
         # next-launch (it only matters then), restart (the app runs with the old value until it is launched again) or

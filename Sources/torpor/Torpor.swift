@@ -29,20 +29,15 @@ struct Torpor: ParsableCommand {
                 name: "Have apps do something",
                 subcommands: [
                     Start.self, Stop.self, Restart.self, Foreground.self, Background.self, Suspend.self, Resume.self,
-                    Interrupt.self, HoldApps.self, Kill.self, SendSignal.self, Post.self, Reset.self, WaitFor.self,
+                    Interrupt.self, HoldApps.self, ForceQuit.self, SendSignal.self, Post.self, Reset.self, WaitFor.self,
                 ]
             ),
             CommandGroup(
                 name: "Configure",
-                subcommands: [
-                    Init.self, Import.self, Check.self, Apply.self, PoliciesVerb.self, Policy.self,
-                ]
+                subcommands: [Init.self, Import.self, Check.self, Apply.self, Policy.self]
             ),
             CommandGroup(name: "The supervisor and its machine", subcommands: [Doctor.self, Upgrade.self]),
-            CommandGroup(
-                name: "From within an app",
-                subcommands: [DelegateVerb.self, TaskVerb.self, StateVerb.self, Subscribe.self]
-            ),
+            CommandGroup(name: "From within an app", subcommands: [AppVerbs.self]),
         ]
     )
 
@@ -59,26 +54,51 @@ struct Torpor: ParsableCommand {
                 // --help, --version and what generates completions.
                 // The parser says so of each group.
                 let shown = text.replacing(" SUBCOMMANDS:\n", with: ":\n")
-                ThisProcess.write(shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n")
+                let text = shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n"
+                // The parser breaks all of a help but the usage.
+                ThisProcess.write(text.hasPrefix("OVERVIEW: ") ? Terminal.fitted(text, indent: 7) : text)
                 return
             }
             throw Failure(status: .usage, message: Self.sentence(Torpor.message(for: error), full: text))
         }
     }
 
-    /// The parser would call a mistyped verb an unexpected argument.
-    private static func requireVerb(_ arguments: [String]) throws(Failure) {
-        let named = arguments.first == "help" ? arguments.dropFirst().first : arguments.first
-        guard let verb = named, !verb.isEmpty, !verb.hasPrefix("-") else { return }
-        let commands = configuration.subcommands.map { ($0._commandName, $0.configuration.aliases) }
-        let verbs = commands.flatMap { [$0.0] + $0.1 } + ["help"]
-        guard !verbs.contains(verb) else { return }
-        if let habit = Self.habits[verb] {
-            throw Failure(status: .usage, message: "there is no verb \(verb): \(habit)")
+    /// How many of the words are the verb: two of `policy list web`.
+    static func verb(in words: [String]) -> Int { max(1, descend(words).count) }
+
+    /// The verb that the words begin with, and how many of them are its name.
+    private static func descend(_ words: some Sequence<String>) -> (verb: any ParsableCommand.Type, count: Int) {
+        var verb: any ParsableCommand.Type = Torpor.self
+        var count = 0
+        for word in words {
+            guard let next = verb.configuration.subcommands.first(where: { names(of: $0).contains(word) }) else {
+                break
+            }
+            verb = next
+            count += 1
         }
-        let nearest = Nearest.name(to: verb, among: verbs).map { "did you mean ‘torpor \($0)’?" }
-        let hint = nearest ?? "‘torpor --help’ shows all of them"
-        throw Failure(status: .usage, message: "there is no verb \(verb): \(hint)")
+        return (verb, count)
+    }
+
+    private static func names(of verb: any ParsableCommand.Type) -> [String] {
+        [verb._commandName] + verb.configuration.aliases
+    }
+
+    /// The parser would call a mistyped verb an unexpected argument. Those that have verbs take no arguments themselves.
+    private static func requireVerb(_ arguments: [String]) throws(Failure) {
+        let words = arguments.first == "help" ? arguments.dropFirst() : arguments[...]
+        let (group, count) = descend(words)
+        let known = group.configuration.subcommands.flatMap(names)
+        guard !known.isEmpty, let word = words.dropFirst(count).first, !word.isEmpty, !word.hasPrefix("-"),
+            word != "help"
+        else { return }
+        let parents = words.prefix(count).map { $0 + " " }.joined()
+        if count == 0, let habit = Self.habits[word] {
+            throw Failure(status: .usage, message: "there is no verb \(word): \(habit)")
+        }
+        let nearest = Nearest.name(to: word, among: known).map { "did you mean ‘torpor \(parents)\($0)’?" }
+        let hint = nearest ?? "‘torpor \(parents)--help’ shows all of them"
+        throw Failure(status: .usage, message: "there is no verb \(parents)\(word): \(hint)")
     }
 
     /// Verbs of other supervisors, and what they are called here.
@@ -93,6 +113,18 @@ struct Torpor: ParsableCommand {
         "scale": "set instances of the app in the configuration, then ‘torpor apply’",
         "tail": "‘torpor logs APP -f’ shows what an app writes",
         "fg": "‘torpor logs APP -f’ shows what an app writes",
+        "flush": "logs are rotated by themselves (log_max_size, log_max_age); a file that you remove is begun anew",
+        "freeze": "did you mean ‘torpor suspend APP’, which stops an app and keeps it in memory?",
+        "pause": "did you mean ‘torpor suspend APP’, which stops an app and keeps it in memory?",
+        "sleep": "did you mean ‘torpor suspend APP’, which stops an app and keeps it in memory?",
+        "wake": "did you mean ‘torpor foreground APP’, or ‘torpor resume APP’ to have it run in the background?",
+        "thaw": "did you mean ‘torpor foreground APP’, or ‘torpor resume APP’ to have it run in the background?",
+        "save": "did you mean ‘torpor app state save FILE’? Where each app was sent last is saved by itself",
+        "resurrect": "did you mean ‘torpor start APP’? After a boot apps are by themselves where they were sent last",
+        "is-active": "did you mean ‘torpor health APP’? Its exit status is 0 if the app is up",
+        "is-failed": "did you mean ‘torpor health APP’? Its exit status is 1 if the app is not up",
+        "version": "did you mean ‘torpor --version’?",
+        "startup": "did you mean ‘systemctl enable torpord’? The package does that (loginctl enable-linger for a user)",
         "monit": "‘torpor top’ shows all apps as they change",
         "ps": "‘torpor list’ shows all apps",
         "pid": "‘torpor list’ shows the process of each app",
@@ -116,14 +148,16 @@ struct Torpor: ParsableCommand {
         if first.hasPrefix("the value '") {
             if first.contains("<duration>") { first += ", which wants a duration such as 500ms, 10s or 2min" }
             if first.contains("<time>") {
-                first += ", which wants how long ago (10min) or a time (2026-01-31T12:34:56Z)"
+                first += ", which wants how long ago (10min) or a time (2026-01-31T12:34:56)"
             }
         }
         if first.hasPrefix("the value '"), first.hasSuffix("<lines>'") { first += ", which wants a number" }
         if first.hasPrefix("missing expected argument '<app>") { first = "no app is named" }
+        // `Usage: torpor policy check <library> …`: the verb is what stands before its arguments.
         let usage = full.split(separator: "\n").first { $0.hasPrefix("Usage: ") }
-        let verb = usage.map { $0.split(separator: " ") }.flatMap { $0.count > 2 ? $0[2] : nil }
-        let help = verb.flatMap { $0.first?.isLetter == true ? "torpor \($0) --help" : nil } ?? "torpor --help"
+        let words = usage.map { $0.split(separator: " ").dropFirst(2) } ?? []
+        let verb = words.prefix { $0.first?.isLetter == true }
+        let help = (["torpor"] + verb + ["--help"]).joined(separator: " ")
         return "\(first): see ‘\(help)’"
     }
 }
@@ -142,12 +176,10 @@ enum Outcome: Int32 {
             try body()
             return done.rawValue
         } catch let failure as Failure {
-            if let message = failure.message {
-                ThisProcess.complain(Terminal.wrapped("torpor: \(message)", behind: 0, in: Terminal.columns(of: 2)))
-            }
+            if let message = failure.message { Complaint.say(message, status: failure.status) }
             return failure.status.rawValue
         } catch {
-            ThisProcess.complain("torpor: \(error)")
+            Complaint.say("\(error)", status: failed)
             return failed.rawValue
         }
     }

@@ -1,6 +1,6 @@
 import Linux
 
-let arguments = CommandLineArguments.reordered(Array(CommandLine.arguments.dropFirst()))
+let arguments = CommandLineArguments.parsable(Array(CommandLine.arguments.dropFirst()))
 if let plain = PlainArguments(arguments) {
     ThisProcess.exit(Outcome.status { try plain.run() })
 }

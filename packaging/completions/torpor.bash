@@ -174,13 +174,13 @@ _torpor() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|post|reset|wait|init|import|check|apply|policies|policy|doctor|upgrade|delegate|task|state|subscribe|help)
+    list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
         # Offer subcommand argument completions
         "_torpor_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox health metrics start stop restart foreground background suspend resume interrupt hold kill signal post reset wait init import check apply policies policy doctor upgrade delegate task state subscribe help' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list status top logs events history report snapshot graph memory timers mailbox health metrics start stop restart foreground background suspend resume interrupt hold force-quit signal post reset wait init import check apply policy doctor upgrade app help' -- "${cur}"))
         ;;
     esac
 }
@@ -190,23 +190,7 @@ _torpor_list() {
     non_repeating_flags=(--json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
-    __torpor_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-}
-
-_torpor_status() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options 1
+    __torpor_offer_flags_options -1
 
     # Offer option value completions
     case "${prev}" in
@@ -218,7 +202,31 @@ _torpor_status() {
 
     # Offer positional completions
     case "${positional_number}" in
-    1)
+    *)
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion list -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        return
+        ;;
+    esac
+}
+
+_torpor_status() {
+    repeating_flags=()
+    non_repeating_flags=(--utc --json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options -1
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
+        ;;
+    esac
+
+    # Offer positional completions
+    case "${positional_number}" in
+    *)
         __torpor_add_completions -W "$(__torpor_custom_complete ---completion status -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
@@ -227,7 +235,7 @@ _torpor_status() {
 
 _torpor_top() {
     repeating_flags=()
-    non_repeating_flags=(--once --ascii --version -h --help)
+    non_repeating_flags=(--once --json --ascii --version -h --help)
     repeating_options=()
     non_repeating_options=(--delay -d --socket)
     __torpor_offer_flags_options 0
@@ -246,7 +254,7 @@ _torpor_top() {
 
 _torpor_logs() {
     repeating_flags=()
-    non_repeating_flags=(--follow -f -t --times --json --verbose -v --version -h --help)
+    non_repeating_flags=(--follow -f -t --times --utc --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(-n --lines --since --grep --socket)
     __torpor_offer_flags_options -1
@@ -279,7 +287,7 @@ _torpor_logs() {
 
 _torpor_events() {
     repeating_flags=()
-    non_repeating_flags=(--follow -f --otlp --json --verbose -v --version -h --help)
+    non_repeating_flags=(--follow -f --otlp --utc --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--since --record --for --every --socket)
     __torpor_offer_flags_options 1
@@ -316,7 +324,7 @@ _torpor_events() {
 
 _torpor_history() {
     repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
+    non_repeating_flags=(--utc --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(-n --lines --since --until --socket)
     __torpor_offer_flags_options 1
@@ -349,7 +357,7 @@ _torpor_history() {
 
 _torpor_report() {
     repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
+    non_repeating_flags=(--utc --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 1
@@ -476,7 +484,7 @@ _torpor_memory_rehearse() {
 
 _torpor_timers() {
     repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
+    non_repeating_flags=(--utc --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options -1
@@ -500,7 +508,7 @@ _torpor_timers() {
 
 _torpor_mailbox() {
     repeating_flags=()
-    non_repeating_flags=(--take --json --verbose -v --version -h --help)
+    non_repeating_flags=(--take --utc --json --verbose -v --version -h --help)
     repeating_options=(--drop)
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 1
@@ -825,7 +833,7 @@ _torpor_hold() {
     esac
 }
 
-_torpor_kill() {
+_torpor_force-quit() {
     repeating_flags=()
     non_repeating_flags=(--no-wait --json --verbose -v --version -h --help)
     repeating_options=()
@@ -846,7 +854,7 @@ _torpor_kill() {
     # Offer positional completions
     case "${positional_number}" in
     *)
-        __torpor_add_completions -W "$(__torpor_custom_complete ---completion kill -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
+        __torpor_add_completions -W "$(__torpor_custom_complete ---completion force-quit -- positional@0 "${COMP_CWORD}" "$(__torpor_cursor_index_in_current_word)")"
         return
         ;;
     esac
@@ -1067,22 +1075,6 @@ _torpor_apply() {
     esac
 }
 
-_torpor_policies() {
-    repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
-    repeating_options=()
-    non_repeating_options=(--socket)
-    __torpor_offer_flags_options 0
-
-    # Offer option value completions
-    case "${prev}" in
-    '--socket')
-        __torpor_add_completions -f
-        return
-        ;;
-    esac
-}
-
 _torpor_policy() {
     repeating_flags=()
     non_repeating_flags=(--version -h --help)
@@ -1095,13 +1087,29 @@ _torpor_policy() {
     unset 'unparsed_words[0]'
     unparsed_words=("${unparsed_words[@]}")
     case "${subcommand}" in
-    new|check|simulate|reload|order)
+    list|new|check|simulate|reload|order)
         # Offer subcommand argument completions
         "_torpor_policy_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
-        COMPREPLY+=($(compgen -W 'new check simulate reload order' -- "${cur}"))
+        COMPREPLY+=($(compgen -W 'list new check simulate reload order' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_policy_list() {
+    repeating_flags=()
+    non_repeating_flags=(--json --verbose -v --version -h --help)
+    repeating_options=()
+    non_repeating_options=(--socket)
+    __torpor_offer_flags_options 0
+
+    # Offer option value completions
+    case "${prev}" in
+    '--socket')
+        __torpor_add_completions -f
+        return
         ;;
     esac
 }
@@ -1165,7 +1173,7 @@ _torpor_policy_check() {
 
 _torpor_policy_simulate() {
     repeating_flags=()
-    non_repeating_flags=(--json --version -h --help)
+    non_repeating_flags=(--utc --json --version -h --help)
     repeating_options=(--option)
     non_repeating_options=(--trace --policy --host)
     __torpor_offer_flags_options 0
@@ -1257,7 +1265,30 @@ _torpor_upgrade() {
     esac
 }
 
-_torpor_delegate() {
+_torpor_app() {
+    repeating_flags=()
+    non_repeating_flags=(--version -h --help)
+    repeating_options=()
+    non_repeating_options=()
+    __torpor_offer_flags_options 0
+
+    # Offer subcommand / subcommand argument completions
+    local -r subcommand="${unparsed_words[0]}"
+    unset 'unparsed_words[0]'
+    unparsed_words=("${unparsed_words[@]}")
+    case "${subcommand}" in
+    delegate|task|state|subscribe)
+        # Offer subcommand argument completions
+        "_torpor_app_${subcommand}"
+        ;;
+    *)
+        # Offer subcommand completions
+        COMPREPLY+=($(compgen -W 'delegate task state subscribe' -- "${cur}"))
+        ;;
+    esac
+}
+
+_torpor_app_delegate() {
     repeating_flags=()
     non_repeating_flags=(--answers --json --version -h --help)
     repeating_options=(--on)
@@ -1273,7 +1304,7 @@ _torpor_delegate() {
     esac
 }
 
-_torpor_task() {
+_torpor_app_task() {
     repeating_flags=()
     non_repeating_flags=(--version -h --help)
     repeating_options=()
@@ -1287,7 +1318,7 @@ _torpor_task() {
     case "${subcommand}" in
     run|begin|end|list|time)
         # Offer subcommand argument completions
-        "_torpor_task_${subcommand}"
+        "_torpor_app_task_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
@@ -1296,9 +1327,9 @@ _torpor_task() {
     esac
 }
 
-_torpor_task_run() {
+_torpor_app_task_run() {
     repeating_flags=()
-    non_repeating_flags=(--version -h --help)
+    non_repeating_flags=(--json --version -h --help)
     repeating_options=()
     non_repeating_options=(--name --stop-before)
     __torpor_offer_flags_options -1
@@ -1314,23 +1345,23 @@ _torpor_task_run() {
     esac
 }
 
-_torpor_task_begin() {
+_torpor_app_task_begin() {
     repeating_flags=()
-    non_repeating_flags=(--version -h --help)
+    non_repeating_flags=(--json --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __torpor_offer_flags_options 1
 }
 
-_torpor_task_end() {
+_torpor_app_task_end() {
     repeating_flags=()
-    non_repeating_flags=(--version -h --help)
+    non_repeating_flags=(--json --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __torpor_offer_flags_options 1
 }
 
-_torpor_task_list() {
+_torpor_app_task_list() {
     repeating_flags=()
     non_repeating_flags=(--json --version -h --help)
     repeating_options=()
@@ -1338,7 +1369,7 @@ _torpor_task_list() {
     __torpor_offer_flags_options 0
 }
 
-_torpor_task_time() {
+_torpor_app_task_time() {
     repeating_flags=()
     non_repeating_flags=(--json --version -h --help)
     repeating_options=()
@@ -1346,7 +1377,7 @@ _torpor_task_time() {
     __torpor_offer_flags_options 0
 }
 
-_torpor_state() {
+_torpor_app_state() {
     repeating_flags=()
     non_repeating_flags=(--version -h --help)
     repeating_options=()
@@ -1360,7 +1391,7 @@ _torpor_state() {
     case "${subcommand}" in
     save|restore|discard)
         # Offer subcommand argument completions
-        "_torpor_state_${subcommand}"
+        "_torpor_app_state_${subcommand}"
         ;;
     *)
         # Offer subcommand completions
@@ -1369,7 +1400,7 @@ _torpor_state() {
     esac
 }
 
-_torpor_state_save() {
+_torpor_app_state_save() {
     repeating_flags=()
     non_repeating_flags=(--json --version -h --help)
     repeating_options=()
@@ -1385,9 +1416,9 @@ _torpor_state_save() {
     esac
 }
 
-_torpor_state_restore() {
+_torpor_app_state_restore() {
     repeating_flags=()
-    non_repeating_flags=(--version -h --help)
+    non_repeating_flags=(--json --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __torpor_offer_flags_options 1
@@ -1401,17 +1432,17 @@ _torpor_state_restore() {
     esac
 }
 
-_torpor_state_discard() {
+_torpor_app_state_discard() {
     repeating_flags=()
-    non_repeating_flags=(--version -h --help)
+    non_repeating_flags=(--json --version -h --help)
     repeating_options=()
     non_repeating_options=()
     __torpor_offer_flags_options 0
 }
 
-_torpor_subscribe() {
+_torpor_app_subscribe() {
     repeating_flags=()
-    non_repeating_flags=(--urgent --keep --end --version -h --help)
+    non_repeating_flags=(--urgent --keep --end --json --version -h --help)
     repeating_options=()
     non_repeating_options=(--coalesce --wake)
     __torpor_offer_flags_options 1

@@ -50,10 +50,10 @@ _torpor() {
     case "${state}" in
     command)
         local -ar subcommands=(
-            'list:Shows all apps.'
-            'status:Shows everything about one app; 3 if it is not running.'
+            'list:Shows apps, a line each; all of them if none is named.'
+            'status:Shows everything about apps; all of them if none is named.'
             'top:Shows all apps on the whole screen, as they change, and acts on them.'
-            'logs:Shows what apps wrote.'
+            'logs:Shows what apps wrote; all of them if none is named.'
             'events:Shows what happened and why.'
             'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
             'report:Shows termination reports: why apps ended when nobody had asked for it.'
@@ -72,8 +72,8 @@ _torpor() {
             'suspend:Stops the processes of apps and keeps them in memory.'
             'resume:Lets suspended apps run on, in the background.'
             'interrupt:Makes active apps inactive: user events are withheld from them.'
-            'hold:Keeps apps in the background, so that nothing suspends them.'
-            'kill:Forces apps to quit, without telling them; no event launches them again.'
+            'hold:Keeps apps from being suspended when they are in the background.'
+            'force-quit:Ends apps by SIGKILL, without telling them; no event launches them again.'
             'signal:Sends a signal to the main process of an app.'
             'post:Tells an app something about a topic, now or when it wakes.'
             'reset:Clears ‘failed’ and the restart count of apps.'
@@ -82,21 +82,17 @@ _torpor() {
             'import:Translates another supervisor'\''s configuration.'
             'check:Validates a configuration, without a supervisor.'
             'apply:Reads the configuration again; only apps that changed are touched.'
-            'policies:Shows the lifecycle policies: how they are doing, what they were asked and what they advised.'
-            'policy:Makes policies, and finds out what they would do.'
+            'policy:Shows the policies in use; makes and checks policies.'
             'doctor:Shows what this machine offers, what it lacks and what that costs.'
             'upgrade:Puts the programs on disk in charge, in place of the running supervisor.'
-            'delegate:Hears the app'\''s lifecycle for a script, or for a program that knows nothing of it.'
-            'task:Background tasks, for the scripts of an app.'
-            'state:The app'\''s saved state, for the scripts of an app.'
-            'subscribe:Has an app take what is posted to it of a topic, for the scripts of an app.'
+            'app:Verbs for the scripts and programs of an app: its lifecycle, tasks, state and topics.'
             'help:Show subcommand help information.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|kill|signal|post|reset|wait|init|import|check|apply|policies|policy|doctor|upgrade|delegate|task|state|subscribe|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -109,6 +105,7 @@ _torpor() {
 _torpor_list() {
     local -i ret=1
     local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion list -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -123,7 +120,8 @@ _torpor_list() {
 _torpor_status() {
     local -i ret=1
     local -ar arg_specs=(
-        ':app:{__torpor_custom_complete ---completion status -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '*:app:{__torpor_custom_complete ---completion status -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -140,7 +138,8 @@ _torpor_top() {
     local -ar arg_specs=(
         '(--delay -d)'{--delay,-d}'[Read that often; 1s if it is not given.]:duration:'
         '--once[Write one picture as plain text, and end.]'
-        '--ascii[Signs of ASCII only, as where the locale is not one of UTF-8.]'
+        '--json[With --once\: one JSON document on standard output.]'
+        '--ascii[Draw with ASCII only, which is the default where the locale is not one of UTF-8.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
@@ -156,9 +155,10 @@ _torpor_logs() {
         '*:app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Go on with what comes from now on.]'
         '(-n --lines)'{-n,--lines}'[So many of the last lines.]:lines:'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
         '--grep[Only lines that contain this.]:text:'
-        '(-t --times)'{-t,--times}'[With the time of each line, in UTC.]'
+        '(-t --times)'{-t,--times}'[Show the time of each line.]'
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -175,11 +175,12 @@ _torpor_events() {
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion events -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Go on with what happens from now on.]'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
         '--otlp[As traces of OpenTelemetry (OTLP/JSON, a line each)\: a run of an app is a trace, its states are spans.]'
         '--record[Record for policies into a file; - is standard output.]:file:_files'
         '--for[Record so long.]:duration:'
         '--every[Record fresh measurements that often; 1s if it is not given.]:duration:'
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -196,8 +197,9 @@ _torpor_history() {
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion history -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(-n --lines)'{-n,--lines}'[So many of the last events; 100, if nothing says where to begin.]:lines:'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56Z.]:time:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
         '--until[Before that time.]:time:'
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -213,6 +215,7 @@ _torpor_report() {
     local -i ret=1
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion report -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -306,6 +309,7 @@ _torpor_timers() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion timers -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -323,6 +327,7 @@ _torpor_mailbox() {
         ':app:{__torpor_custom_complete ---completion mailbox -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--take[What is shown does not wait any more.]'
         '*--drop[Only that of this number, which does not wait any more.]:id:'
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
@@ -527,10 +532,10 @@ _torpor_hold() {
     return "${ret}"
 }
 
-_torpor_kill() {
+_torpor_force-quit() {
     local -i ret=1
     local -ar arg_specs=(
-        '*:app:{__torpor_custom_complete ---completion kill -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '*:app:{__torpor_custom_complete ---completion force-quit -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -683,20 +688,6 @@ _torpor_apply() {
     return "${ret}"
 }
 
-_torpor_policies() {
-    local -i ret=1
-    local -ar arg_specs=(
-        '--socket[The supervisor'\''s control socket.]:path:_files'
-        '--json[One JSON document on standard output (an object a line for streams).]'
-        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
-        '--version[Show the version.]'
-        '(-h --help)'{-h,--help}'[Show help information.]'
-    )
-    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
-
-    return "${ret}"
-}
-
 _torpor_policy() {
     local -i ret=1
     local -ar arg_specs=(
@@ -709,6 +700,7 @@ _torpor_policy() {
     case "${state}" in
     command)
         local -ar subcommands=(
+            'list:Shows the policies in use: their state, what they were asked and what they advised.'
             'new:Writes a package with a policy that builds at once.'
             'check:Finds out whether a policy can be relied on.'
             'simulate:Finds out what a policy would have done in a recording.'
@@ -719,12 +711,26 @@ _torpor_policy() {
         ;;
     arg)
         case "${words[1]}" in
-        new|check|simulate|reload|order)
+        list|new|check|simulate|reload|order)
             "_torpor_policy_${words[1]}" && ret=0
             ;;
         esac
         ;;
     esac
+
+    return "${ret}"
+}
+
+_torpor_policy_list() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
 
     return "${ret}"
 }
@@ -767,6 +773,7 @@ _torpor_policy_simulate() {
     local -ar arg_specs=(
         '--trace[The recording.]:file:_files'
         '--policy[The library.]:lib:_files -g '\''*.so'\'''
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
         '*--option[An option of the policy, its value as in the configuration, or as plain text; once for each.]:key=value:'
         '--host[The program torpor-policy-host.]:path:_files'
         '--json[One JSON document on standard output.]'
@@ -836,7 +843,38 @@ _torpor_upgrade() {
     return "${ret}"
 }
 
-_torpor_delegate() {
+_torpor_app() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+        '(-): :->command'
+        '(-)*:: :->arg'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+    case "${state}" in
+    command)
+        local -ar subcommands=(
+            'delegate:Hears the app'\''s lifecycle for a script, or for a program that knows nothing of it.'
+            'task:Background tasks, for the scripts of an app.'
+            'state:The app'\''s saved state, for the scripts of an app.'
+            'subscribe:Has an app take what is posted to it of a topic, for the scripts of an app.'
+        )
+        _describe -V subcommand subcommands && ret=0
+        ;;
+    arg)
+        case "${words[1]}" in
+        delegate|task|state|subscribe)
+            "_torpor_app_${words[1]}" && ret=0
+            ;;
+        esac
+        ;;
+    esac
+
+    return "${ret}"
+}
+
+_torpor_app_delegate() {
     local -i ret=1
     local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'refresh=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'didReceiveLocalNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=')
     local -ar arg_specs=(
@@ -852,7 +890,7 @@ _torpor_delegate() {
     return "${ret}"
 }
 
-_torpor_task() {
+_torpor_app_task() {
     local -i ret=1
     local -ar arg_specs=(
         '--version[Show the version.]'
@@ -865,17 +903,17 @@ _torpor_task() {
     command)
         local -ar subcommands=(
             'run:Runs a command as a background task.'
-            'begin:Begins a background task that ‘torpor task end’ ends.'
-            'end:Ends a background task that ‘torpor task begin’ began.'
-            'list:The app'\''s background tasks.'
-            'time:How long the app may still run for its background tasks.'
+            'begin:Begins a background task that ‘torpor app task end’ ends.'
+            'end:Ends a background task that ‘torpor app task begin’ began.'
+            'list:Shows the app'\''s background tasks.'
+            'time:Shows how long the app may still run for its background tasks.'
         )
         _describe -V subcommand subcommands && ret=0
         ;;
     arg)
         case "${words[1]}" in
         run|begin|end|list|time)
-            "_torpor_task_${words[1]}" && ret=0
+            "_torpor_app_task_${words[1]}" && ret=0
             ;;
         esac
         ;;
@@ -884,12 +922,13 @@ _torpor_task() {
     return "${ret}"
 }
 
-_torpor_task_run() {
+_torpor_app_task_run() {
     local -i ret=1
     local -ar arg_specs=(
         '--name[What the task is called; the command'\''s name if none is given.]:name:'
         '--stop-before[How long before the time is used up the command gets SIGTERM; none\: never.]:stop-before:'
         '*:command:'
+        '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -898,10 +937,11 @@ _torpor_task_run() {
     return "${ret}"
 }
 
-_torpor_task_begin() {
+_torpor_app_task_begin() {
     local -i ret=1
     local -ar arg_specs=(
         ':name:'
+        '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -910,10 +950,11 @@ _torpor_task_begin() {
     return "${ret}"
 }
 
-_torpor_task_end() {
+_torpor_app_task_end() {
     local -i ret=1
     local -ar arg_specs=(
         ':name:'
+        '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -922,7 +963,7 @@ _torpor_task_end() {
     return "${ret}"
 }
 
-_torpor_task_list() {
+_torpor_app_task_list() {
     local -i ret=1
     local -ar arg_specs=(
         '--json[One JSON document on standard output.]'
@@ -934,7 +975,7 @@ _torpor_task_list() {
     return "${ret}"
 }
 
-_torpor_task_time() {
+_torpor_app_task_time() {
     local -i ret=1
     local -ar arg_specs=(
         '--json[One JSON document on standard output.]'
@@ -946,7 +987,7 @@ _torpor_task_time() {
     return "${ret}"
 }
 
-_torpor_state() {
+_torpor_app_state() {
     local -i ret=1
     local -ar arg_specs=(
         '--version[Show the version.]'
@@ -967,7 +1008,7 @@ _torpor_state() {
     arg)
         case "${words[1]}" in
         save|restore|discard)
-            "_torpor_state_${words[1]}" && ret=0
+            "_torpor_app_state_${words[1]}" && ret=0
             ;;
         esac
         ;;
@@ -976,7 +1017,7 @@ _torpor_state() {
     return "${ret}"
 }
 
-_torpor_state_save() {
+_torpor_app_state_save() {
     local -i ret=1
     local -ar arg_specs=(
         ':file:_files'
@@ -989,10 +1030,11 @@ _torpor_state_save() {
     return "${ret}"
 }
 
-_torpor_state_restore() {
+_torpor_app_state_restore() {
     local -i ret=1
     local -ar arg_specs=(
         ':file:_files'
+        '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -1001,9 +1043,10 @@ _torpor_state_restore() {
     return "${ret}"
 }
 
-_torpor_state_discard() {
+_torpor_app_state_discard() {
     local -i ret=1
     local -ar arg_specs=(
+        '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )
@@ -1012,7 +1055,7 @@ _torpor_state_discard() {
     return "${ret}"
 }
 
-_torpor_subscribe() {
+_torpor_app_subscribe() {
     local -i ret=1
     local -ar ___coalesce=('all' 'latest' 'count' 'merge' 'net')
     local -ar ___wake=('background' 'foreground' 'none')
@@ -1023,6 +1066,7 @@ _torpor_subscribe() {
         '--wake[How what is urgent wakes it\: background, foreground or none.]:how:{__torpor_complete "${___wake[@]}"}'
         '--keep[It waits until it is taken, also where a signal tells of it.]'
         '--end[End it.]'
+        '--json[One JSON document on standard output.]'
         '--version[Show the version.]'
         '(-h --help)'{-h,--help}'[Show help information.]'
     )

@@ -7,7 +7,7 @@
  *
  * A policy is a shared library with one entry point, torpor_policy_entry. The supervisor shows it a view of all apps
  * and of the machine, tells it what happened, and takes its advice as far as its own rules allow; the policy changes
- * nothing itself. Advice that is refused is counted, and `torpor policies` and `torpor events` say why.
+ * nothing itself. Advice that is refused is counted, and `torpor policy list` and `torpor events` say why.
  *
  * A policy is called by one thread, never twice at once. What it is given is good until it returns. It should answer
  * within microseconds: an answer that takes longer than the policy's deadline (50 ms by default) counts as a failure.

@@ -132,4 +132,7 @@ struct TimeLimitOrNone: ExpressibleByArgument {
     }
 
     init(_ duration: Duration) { self.duration = duration }
+
+    /// As help shows it.
+    var defaultValueDescription: String { duration.map { Quantity.text($0) } ?? "none" }
 }

@@ -196,7 +196,7 @@ final class DelegateRun {
 
     private func take(_ line: String) {
         guard current != nil else {
-            return ThisProcess.complain("torpor: “\(line)” answers no message: none waits for an answer")
+            return Complaint.say("“\(line)” answers no message: none waits for an answer", .warning)
         }
         do throws(DelegateLine.NotUnderstood) {
             switch try DelegateLine(line) {
@@ -214,7 +214,7 @@ final class DelegateRun {
             case .fetch(let what): current?.answer.fetch = what
             }
         } catch {
-            ThisProcess.complain(Terminal.harmless("torpor: \(error)"))
+            Complaint.say("\(error)", .warning)
         }
     }
 
@@ -239,7 +239,7 @@ final class DelegateRun {
 
     private func send(_ answer: AppAnswer) {
         link.call(.answer(answer)) { result in
-            if case .failure(let error) = result { ThisProcess.complain(Terminal.harmless("torpor: \(error)")) }
+            if case .failure(let error) = result { Complaint.say("\(error)", .warning) }
         }
     }
 }

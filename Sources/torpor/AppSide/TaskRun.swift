@@ -7,6 +7,7 @@ import Varlink
 final class TaskRun {
     private let name: String
     private let words: [String]
+    private let descriptors: [(there: Int32, here: Int32)]
     /// With so much left the command is told to end; nil: never.
     private let stopBefore: Duration?
 
@@ -20,9 +21,16 @@ final class TaskRun {
     /// How often it is asked for the time while that is not limited.
     private static let pause = Duration.seconds(1)
 
-    init(name: String, words: [String], stopBefore: Duration?, socket: String) throws {
+    init(
+        name: String,
+        words: [String],
+        descriptors: [(there: Int32, here: Int32)],
+        stopBefore: Duration?,
+        socket: String
+    ) throws {
         self.name = name
         self.words = words
+        self.descriptors = descriptors
         self.stopBefore = stopBefore
         link = try AppLink(path: socket, isDelegate: false)
         poller = try Poller()
@@ -35,7 +43,7 @@ final class TaskRun {
     func run() throws -> Int32 {
         let token = try begin()
         try Signal.count(Signal.terminate, with: signals)
-        let child = try AppSide.start(words)
+        let child = try AppSide.start(words, descriptors: descriptors)
         try poller.add(child.pidfd.raw, .readable, tag: 0)
         var nextLook = Clock.monotonic()
         while child.reap(within: .zero) == nil {
@@ -57,7 +65,7 @@ final class TaskRun {
 
     private func tell(_ child: ChildProcess) {
         isTold = true
-        ThisProcess.complain("torpor: the time for background tasks is nearly used up: \(words[0]) is told to end")
+        Complaint.say("the time for background tasks is nearly used up: \(words[0]) is told to end", .warning)
         try? Pidfd.sendSignal(child.pidfd.raw, Signal.terminate)
     }
 
@@ -90,9 +98,7 @@ final class TaskRun {
         _ = try? Descriptor.wait(poller.descriptor.raw, timeout: timeout)
         for event in link.work() {
             if case .tasksLost = event {
-                ThisProcess.complain(
-                    "torpor: the supervisor no longer has the task \(name): \(words[0]) runs on without"
-                )
+                Complaint.say("the supervisor no longer has the task \(name): \(words[0]) runs on without", .warning)
             }
         }
     }

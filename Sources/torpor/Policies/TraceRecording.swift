@@ -48,7 +48,7 @@ final class TraceRecording {
             headers += 1
             if headers > 1 {
                 progress.clear()
-                ThisProcess.complain("torpor: the recording was interrupted, and goes on with what is so now")
+                Complaint.say("the recording was interrupted, and goes on with what is so now", .warning)
             }
         } else {
             rounds += 1
@@ -77,7 +77,7 @@ final class TraceRecording {
         } catch {
             progress.clear()
             let before = written > 0 ? "; what was recorded before is in it" : ""
-            ThisProcess.complain("torpor: \(path) cannot be written: \(error)\(before)")
+            Complaint.say("\(path) cannot be written: \(error)\(before)", status: .failed)
             ThisProcess.exit(Outcome.failed.rawValue)
         }
         written += UInt64(bytes.count)
@@ -97,9 +97,10 @@ final class TraceRecording {
             ])
         }
         let time = Times.duration(seconds: (Clock.monotonic() - began).inSeconds)
-        ThisProcess.complain(
-            "torpor: recorded \(events) \(events == 1 ? "event" : "events") in \(time) into \(path): "
-                + "‘torpor policy simulate --trace \(path) --policy LIB’ replays them"
+        Complaint.say(
+            "recorded \(events) \(events == 1 ? "event" : "events") in \(time) into \(path): "
+                + "‘torpor policy simulate --trace \(path) --policy LIB’ replays them",
+            .warning
         )
     }
 }

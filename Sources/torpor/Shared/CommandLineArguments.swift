@@ -1,7 +1,22 @@
-/// Options before the verb, which the parser takes only after it.
+import Linux
+
+/// The command line as the parser takes it.
 enum CommandLineArguments {
-    /// `--socket X list` becomes `list --socket X`; everything else stays.
-    static func reordered(_ arguments: [String]) -> [String] {
+    /// Whether an option that concerns all output was given, whatever the verb: it counts before the parser has read the
+    /// rest, and where the rest cannot be read.
+    static func isGiven(_ option: String) -> Bool {
+        CommandLine.arguments.dropFirst().prefix { $0 != "--" }.contains(option)
+    }
+
+    /// Names that verbs had before. They go on working, and are shown nowhere.
+    private static let earlier = [
+        "policies": ["policy", "list"], "delegate": ["app", "delegate"], "task": ["app", "task"],
+        "state": ["app", "state"], "subscribe": ["app", "subscribe"],
+    ]
+
+    /// With the options before the verb behind it, where the parser takes them, and with the names that verbs have now:
+    /// `--socket X policies` becomes `policy list --socket X`.
+    static func parsable(_ arguments: [String]) -> [String] {
         var moved: [String] = []
         var rest = arguments[...]
         while let first = rest.first {
@@ -14,10 +29,14 @@ enum CommandLineArguments {
                 break
             }
         }
-        guard let verb = rest.first, !moved.isEmpty, !verb.hasPrefix("-") else { return arguments }
-        // A group takes them behind its own verb.
-        let count =
-            ["policy", "state", "task"].contains(verb) && rest.dropFirst().first?.hasPrefix("-") == false ? 2 : 1
-        return rest.prefix(count) + moved + rest.dropFirst(count)
+        guard let first = rest.first, !first.hasPrefix("-") else { return arguments }
+        var words = Array(rest)
+        let place = first == "help" ? 1 : 0
+        if words.indices.contains(place), let names = earlier[words[place]] {
+            words.replaceSubrange(place...place, with: names)
+        }
+        guard !moved.isEmpty else { return words }
+        let verb = Torpor.verb(in: words)
+        return words.prefix(verb) + moved + words.dropFirst(verb)
     }
 }

@@ -13,7 +13,7 @@ struct DoctorPage {
         for finding in missing {
             text += Terminal.coloured("missing ", .yellow) + finding.title + "\n"
             for line in finding.lines {
-                text += "        " + Terminal.wrapped(Terminal.harmless(line), behind: 8, in: Terminal.columns) + "\n"
+                text += "        " + Terminal.wrapped(Terminal.harmless(line), behind: 8) + "\n"
             }
         }
         for check in checks where check.ok { text += Terminal.coloured("ok      ", .green) + Self.title(check) + "\n" }

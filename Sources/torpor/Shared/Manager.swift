@@ -3,6 +3,11 @@ import Linux
 import TorporAPI
 import Varlink
 
+extension ManagerRequest {
+    /// A list of the apps that are named; of all, if none is.
+    static func list(of apps: [String]) -> ManagerRequest { apps.isEmpty ? .list : .listOf(apps) }
+}
+
 /// The connection to the supervisor, with failures as sentences and exit statuses.
 struct Manager {
     private let client: PersistentVarlinkClient
@@ -26,7 +31,7 @@ struct Manager {
         try self.init(socket: socket, patience: patience) {
             guard !isTold, isVerbose || ThisProcess.isTerminal(2) else { return }
             isTold = true
-            Waiting.complain("torpor: the supervisor is being replaced: waiting for the next one")
+            Complaint.say("the supervisor is being replaced: waiting for the next one", .warning)
         }
     }
 

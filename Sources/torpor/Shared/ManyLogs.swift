@@ -122,6 +122,6 @@ struct ManyLogs {
 
     private static func complain(_ failure: Failure, _ app: String) {
         guard let message = failure.message else { return }
-        Waiting.complain(Terminal.harmless("torpor: " + (message.contains(app) ? message : "\(app): \(message)")))
+        Complaint.say(message.contains(app) ? message : "\(app): \(message)")
     }
 }

@@ -78,7 +78,10 @@ struct MemoryPage {
             lines.append(("trouble", Terminal.coloured(Terminal.harmless(trouble), .red)))
         }
         let width = lines.map(\.0.count).max() ?? 0
-        return lines.map { "\($0.0): " + String(repeating: " ", count: width - $0.0.count) + $0.1 + "\n" }.joined()
+        return lines.map { name, value in
+            "\(name): " + String(repeating: " ", count: width - name.count)
+                + Terminal.wrapped(value, behind: width + 2) + "\n"
+        }.joined()
     }
 
     private var machine: String {

@@ -14,6 +14,12 @@ struct GlobalOptions: ParsableArguments {
     var verbose = false
 }
 
+/// Options of verbs that do not speak to the supervisor's control socket.
+struct OutputOptions: ParsableArguments {
+    @Flag(help: "One JSON document on standard output.")
+    var json = false
+}
+
 /// Options of verbs that wait.
 struct WaitOptions: ParsableArguments {
     @Flag(name: .customLong("no-wait"), help: "Return as soon as the supervisor has the request.")
@@ -30,6 +36,15 @@ struct AppsArgument: ParsableArguments {
         completion: .custom { words, _, _ in Completion.appsAndTags(words) }
     )
     var apps: [String]
+}
+
+/// The apps of a verb that is about all of them if none is named.
+struct AnyAppsArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("Names, globs or tag:NAME; all apps, if none is named.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    var apps: [String] = []
 }
 
 /// The one app of a verb.
@@ -63,13 +78,19 @@ struct TimeLimit: ExpressibleByArgument {
     }
 }
 
-/// A point in time: a duration (so long ago), `2 hours ago`, `boot`, or `2026-01-31T12:34:56Z`.
+extension TimeLimit {
+    /// As help shows it.
+    var defaultValueDescription: String { Quantity.text(.milliseconds(milliseconds)) }
+}
+
+/// A point in time: a duration (so long ago), `2 hours ago`, `boot`, `2026-01-31T12:34:56` in the zone that times are shown
+/// in, or that with `Z` or an offset.
 struct PointInTime: ExpressibleByArgument {
     /// Since 1970.
     let microseconds: Int64
 
     /// The forms, for the help of options.
-    static let help = "so long ago (10min, '2 hours ago'), boot, or 2026-01-31T12:34:56Z."
+    static let help = "so long ago (10min, '2 hours ago'), boot, or 2026-01-31T12:34:56 (with Z: UTC)."
 
     private static let units = ["second": "s", "minute": "min", "hour": "h", "day": "d"]
 

@@ -10,7 +10,7 @@ extension PlainOptions {
 }
 
 /// A command line that is read without the argument parser, which takes longer than all the rest of the command:
-/// `list`, `status APP` and `health`, which prompts, loops, scripts and probes call, with nothing but the options that
+/// `list`, `status` and `health`, which prompts, loops, scripts and probes call, with nothing but the options that
 /// every verb has.
 /// For everything else, what is wrong included, there is the parser.
 enum PlainArguments {
@@ -27,6 +27,8 @@ enum PlainArguments {
             switch argument {
             case "--json": options.json = true
             case "--verbose", "-v": options.verbose = true
+            // ``Times/zone`` goes by it.
+            case "--utc" where verb == "status": break
             case "--socket":
                 guard let path = rest.popFirst(), !path.isEmpty, !path.hasPrefix("-") else { return nil }
                 options.socket = path
@@ -37,13 +39,11 @@ enum PlainArguments {
         }
         switch verb {
         case "status":
-            guard operands.count == 1, AppArgument.isName(operands[0]) else { return nil }
-            self = .status(PlainStatus(app: operands[0], options: options))
+            self = .status(PlainStatus(apps: operands, options: options))
         case "health":
             self = .health(PlainHealth(apps: operands, options: options))
         default:
-            guard operands.isEmpty else { return nil }
-            self = .list(PlainList(options: options))
+            self = .list(PlainList(apps: operands, options: options))
         }
     }
 

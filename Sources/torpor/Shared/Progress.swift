@@ -68,11 +68,11 @@ final class Waiting: Sendable {
         }
     }
 
-    /// Writes a line of its own to standard error, above the one of somebody who waits.
-    static func complain(_ line: String) {
+    /// Writes to standard error, above the line of one that waits.
+    static func above(_ write: () -> Void) {
         row.withLock { row in
             row.progress.clear()
-            ThisProcess.complain(line)
+            write()
         }
     }
 

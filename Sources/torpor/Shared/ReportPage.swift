@@ -16,7 +16,7 @@ struct ReportPage {
         let width = facts.map(\.0.count).max() ?? 0
         for (name, value) in facts {
             text += "  \(name):" + String(repeating: " ", count: width + 1 - name.count)
-            text += Terminal.harmless(value) + "\n"
+            text += Terminal.wrapped(Terminal.harmless(value), behind: width + 4) + "\n"
         }
         return text + timeline + threads + output
     }
@@ -124,7 +124,7 @@ struct ReportPage {
             if entry.kind.hasSuffix("answer"), let name = entry.name, let since = told[name] {
                 words += ", after \(Self.milliseconds((after - since) * 1000))"
             }
-            text += "  \(Self.column(after))  \(Terminal.harmless(words))\n"
+            text += "  \(Self.column(after))  " + Terminal.wrapped(Terminal.harmless(words), behind: 14) + "\n"
         }
         return text
     }

@@ -61,6 +61,7 @@ struct StatusPage {
         add("title", app.title(in: Languages.wanted))
         add("since", status.stateSince.map(Self.since))
         add("waits", status.heldBack)
+        add("force-quit", status.forceQuit.map { "\($0) (‘torpor start \(app.name)’ does)" })
         add("suspended by", suspender)
         add("woken by", wakers)
         add("not by", status.notWokenBy.joined(separator: ", "))
@@ -121,7 +122,7 @@ struct StatusPage {
         case .launch: return "the supervisor, " + (left.map { "in \($0)" } ?? "soon") + ": it was launched for that"
         case .asked: return "the supervisor, as soon as nothing keeps it awake"
         case .policy: return "a policy" + (left.map { ", in \($0) at the earliest" } ?? "")
-        case .nobody: return "nobody but you: no policy is in charge (‘torpor help policies’)"
+        case .nobody: return "nobody but you: no policy is in charge (‘torpor help policy list’)"
         }
     }
 

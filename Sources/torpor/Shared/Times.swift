@@ -1,3 +1,4 @@
+import CalendarTime
 import Linux
 
 /// Times and amounts, as people read them.
@@ -5,10 +6,30 @@ enum Times {
     /// Microseconds since 1970.
     static var now: Int64 { Clock.realtimeMicroseconds() }
 
-    /// `2026-01-31T12:34:56Z`, the seconds and the Z optional, a space for the T allowed; UTC.
+    /// The zone in which times are shown and read.
+    static let zone: CalendarTime.TimeZone =
+        CommandLineArguments.isGiven("--utc") ? .utc : SystemTimeZones().local
+
+    /// `2026-01-31T12:34:56`, in ``zone``, or with `Z` or an offset such as `+01:00` behind it; the seconds are optional,
+    /// a space for the T allowed.
     static func parse(_ text: String) -> Int64? {
-        var text = text[...]
-        if text.hasSuffix("Z") { text = text.dropLast() }
+        if text.hasSuffix("Z") { return universal(text.dropLast()) }
+        if let sign = text.dropFirst(11).lastIndex(where: { $0 == "+" || $0 == "-" }) {
+            let parts = text[sign...].dropFirst().split(separator: ":", omittingEmptySubsequences: false)
+            guard parts.count == 2, parts.allSatisfy({ $0.utf8.count == 2 }), let hours = Int64(parts[0]),
+                let minutes = Int64(parts[1]), (0..<24).contains(hours), (0..<60).contains(minutes)
+            else { return nil }
+            let ahead = (hours * 60 + minutes) * 60_000_000
+            return universal(text[..<sign]).map { text[sign] == "+" ? $0 - ahead : $0 + ahead }
+        }
+        guard let local = universal(text[...]) else { return nil }
+        // What the clocks showed then: near enough to it, the offset is the one that held.
+        func ahead(_ moment: Int64) -> Int64 { Int64(zone.offset(at: moment / 1_000_000)) * 1_000_000 }
+        return local - ahead(local - ahead(local))
+    }
+
+    /// The same as if the clocks were those of UTC.
+    private static func universal(_ text: Substring) -> Int64? {
         let halves = text.split(maxSplits: 1, omittingEmptySubsequences: false) { $0 == "T" || $0 == " " }
         let date = halves[0].split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
         guard date.count == 3, let year = date[0], let month = date[1], let day = date[2],
@@ -70,6 +91,28 @@ enum Times {
         return "\(scaled / 10).\(scaled % 10)"
     }
 
-    /// `2026-01-31T12:34:56.789Z`.
-    static func timestamp(_ microseconds: Int64) -> String { TimeStamp.string(microseconds: microseconds) }
+    /// `2026-01-31T12:34:56.789+01:00`, or with `Z` where the clocks are those of UTC.
+    static func timestamp(_ microseconds: Int64) -> String {
+        let (local, ahead) = local(microseconds)
+        guard ahead != 0 else { return local + "Z" }
+        func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
+        let minutes = abs(ahead) / 60
+        return local + (ahead < 0 ? "-" : "+") + two(minutes / 60) + ":" + two(minutes % 60)
+    }
+
+    /// In a column of a table, to the second: on a terminal `2026-01-31 12:34:56`, elsewhere as all others.
+    static func brief(_ microseconds: Int64) -> String {
+        guard Terminal.columns != nil else {
+            let text = timestamp(microseconds)
+            return String(text.prefix { $0 != "." } + text.drop { $0 != "." }.dropFirst(4))
+        }
+        return String(local(microseconds).text.prefix { $0 != "." }).replacing("T", with: " ")
+    }
+
+    /// What the clocks show, and how many seconds they are ahead of UTC.
+    private static func local(_ microseconds: Int64) -> (text: String, ahead: Int) {
+        let ahead = zone.offset(at: Int64((Double(microseconds) / 1e6).rounded(.down)))
+        let text = TimeStamp.string(microseconds: microseconds + Int64(ahead) * 1_000_000)
+        return (String(text.dropLast()), ahead)
+    }
 }

@@ -43,7 +43,7 @@ enum VerbRunner {
         ) { progress in
             guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
             // A new supervisor tells again where it finds the app.
-            if step != last { Waiting.complain(Terminal.harmless(Self.line(step))) }
+            if step != last { Complaint.say(Self.line(step), .remark) }
             last = step
         }
         waiting.end()
@@ -72,12 +72,12 @@ enum VerbRunner {
         var text = ""
         for result in results {
             guard result.ok else {
-                ThisProcess.complain("torpor: " + sentence(result))
+                Complaint.say(sentence(result))
                 continue
             }
             text += sentence(result) { Terminal.coloured($0, Terminal.colour(ofState: $0)) } + "\n"
         }
-        if !json { ThisProcess.write(text) }
+        if !json { Output.page(text) }
     }
 
     /// What became of one app; `paint` gives its state a colour.
@@ -99,12 +99,19 @@ enum VerbRunner {
     private static func addition(_ result: VerbResult) -> String? {
         guard var message = result.message, !message.isEmpty else { return nil }
         if message.hasPrefix(result.app + " ") { message.removeFirst(result.app.count + 1) }
-        return ["is \(result.state)", "is not running"].contains(message) ? nil : message
+        for known in ["is \(result.state)", "is not running"] {
+            if message == known { return nil }
+            if message.hasPrefix(known + "; ") { message.removeFirst(known.count + 2) }
+        }
+        return message
     }
 }
 
-/// JSON on standard output.
+/// What is written to standard output.
 enum Output {
+    /// A page for people.
+    static func page(_ text: String) { ThisProcess.write(Terminal.fitted(text)) }
+
     /// One document, on lines of its own.
     static func document(_ json: JSON) {
         ThisProcess.write(String(wire: json.serialisedPretty()) + "\n")

@@ -11,7 +11,7 @@ enum WrittenFile {
     }
 
     /// As a word for a shell.
-    private static func quoted(_ path: String) -> String {
+    static func quoted(_ path: String) -> String {
         let isPlain = path.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f && !"'\"\\$`&|;<>()*?[]{}~#!".utf8.contains($0) }
         return isPlain ? path : "'" + path.replacing("'", with: "'\\''") + "'"
     }

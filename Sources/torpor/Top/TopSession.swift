@@ -35,8 +35,8 @@ final class TopSession {
 
     // MARK: One picture
 
-    /// Writes one picture as text. Two readings, since the use of processors is what is between them.
-    func once() throws {
+    /// Writes one picture as text or JSON. Two readings, since the use of processors is what is between them.
+    func once(json: Bool) throws {
         let manager = try Manager(socket: path)
         func list() throws(Failure) {
             let asked = Times.now
@@ -62,6 +62,7 @@ final class TopSession {
         // The supervisor measures once a second.
         ThisProcess.sleep(max(.zero, began + .milliseconds(1020) - Clock.monotonic()))
         try list()
+        guard !json else { return Output.document(document) }
         let asked = ThisProcess.environment("COLUMNS").flatMap { Int($0) }
         let columns = TerminalDevice.size(1)?.columns ?? asked ?? 120
         // All apps, whatever the height of the screen: three lines above, the heads, and two below, which stay empty.
@@ -69,6 +70,19 @@ final class TopSession {
         let grid = TopLayout.frame(model)
         let rows = (0..<4 + max(1, model.apps.count)).map { grid.text(ofRow: $0) }
         ThisProcess.write(rows.joined(separator: "\n") + "\n")
+    }
+
+    /// What the picture shows.
+    private var document: JSON {
+        let apps = model.apps.map { app in
+            var object = app.json.objectValue ?? JSONObject()
+            object["cpu_percent"] = .optional(model.measurements[app.name]?.processorPercent)
+            return JSON.object(object)
+        }
+        return [
+            "host": .string(model.host), "at": .int(model.now), "supervisor": model.supervisor?.json ?? .null,
+            "memory": model.memory?.json ?? .null, "apps": .array(apps),
+        ]
     }
 
     // MARK: The screen

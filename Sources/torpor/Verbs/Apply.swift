@@ -58,7 +58,7 @@ struct Apply: ParsableCommand {
             onError: invalid
         ) { progress in
             guard showsProgress, let step = try? VerbProgress(json: progress), !step.text.isEmpty else { return }
-            Waiting.complain(Terminal.harmless(VerbRunner.line(step)))
+            Complaint.say(VerbRunner.line(step), .remark)
         }
         waiting.end()
         guard let reply else {
@@ -68,7 +68,7 @@ struct Apply: ParsableCommand {
             )
         }
         let applied = try Manager.read { () throws(FieldError) in try ApplyReply(json: reply) }
-        for warning in applied.warnings { ThisProcess.complain(Terminal.harmless(Self.text(warning))) }
+        for warning in applied.warnings { Complaint.say(Self.text(warning), .remark) }
         if options.json { Output.document(reply) } else { show(applied) }
         if applied.apps.contains(where: { !$0.ok }) { throw Failure(status: .failed, message: nil) }
     }
@@ -84,7 +84,7 @@ struct Apply: ParsableCommand {
             )
         else { return nil }
         if options.json { Output.document(["ok": false, "diagnostics": .array(list.map(\.json))]) }
-        for diagnostic in list { Waiting.complain(Terminal.harmless(Self.text(diagnostic))) }
+        for diagnostic in list { Complaint.say(Self.text(diagnostic), .remark) }
         let errors = list.count { $0.severity == "error" }
         return Failure(
             status: .usage,
@@ -105,13 +105,13 @@ struct Apply: ParsableCommand {
             } else if app.ok {
                 text += "\(app.app): \(app.message)\n"
             } else {
-                ThisProcess.complain(Terminal.harmless("torpor: \(app.app): \(app.message)"))
+                Complaint.say("\(app.app): \(app.message)")
             }
         }
         if applied.supervisor.isEmpty, applied.apps.isEmpty {
             text = diff ? "nothing would change\n" : "nothing changed\n"
         }
-        ThisProcess.write(text.split(separator: "\n").map { Terminal.harmless(String($0)) + "\n" }.joined())
+        Output.page(text.split(separator: "\n").map { Terminal.harmless(String($0)) + "\n" }.joined())
     }
 
     private func detail(_ change: KeyChangeInfo, _ app: AppliedApp) -> String {

@@ -22,7 +22,7 @@ struct Check: ParsableCommand {
         switch ConfigurationLoader.load(path: file, environment: ThisProcess.variables) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }
-            for diagnostic in list.diagnostics { ThisProcess.complain(diagnostic.description) }
+            for diagnostic in list.diagnostics { Complaint.say(diagnostic.description, .remark) }
             let errors = list.diagnostics.count { $0.severity == .error }
             throw Failure(
                 status: .usage,
@@ -31,11 +31,11 @@ struct Check: ParsableCommand {
                     + (errors == 1 ? "it" : "them")
             )
         case .success(let configuration):
-            for warning in configuration.warnings { ThisProcess.complain(warning.description) }
+            for warning in configuration.warnings { Complaint.say(warning.description, .remark) }
             guard !options.json else {
                 return Output.document(Self.json(ok: true, configuration.warnings, apps: configuration.apps))
             }
-            ThisProcess.write(Self.text(configuration))
+            Output.page(Self.text(configuration))
         }
     }
 

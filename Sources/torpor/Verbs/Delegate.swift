@@ -16,7 +16,7 @@ struct DelegateVerb: ParsableCommand {
 
             After -- a program can follow, which is started when the launch messages before didFinishLaunching are \
             answered, and whose end is the end of this. The app has ready = "delegate" and, for example:
-              exec = ["torpor", "delegate", "--on", "didEnterBackground=./save", "--", "./server"]
+              exec = ["torpor", "app", "delegate", "--on", "didEnterBackground=./save", "--", "./server"]
 
             Without --on and without a program each message is written to standard output, a line each: number, name, \
             and what belongs to it as JSON; and answered at once. With --answers the lines of standard input answer: \
@@ -24,8 +24,8 @@ struct DelegateVerb: ParsableCommand {
             """
     )
     .examples(
-        "torpor delegate --on didEnterBackground=./save.sh",
-        "torpor delegate --on 'didReceiveNotification=cat >>news' -- ./server"
+        "torpor app delegate --on didEnterBackground=./save.sh",
+        "torpor app delegate --on 'didReceiveNotification=cat >>news' -- ./server"
     )
 
     @Option(

@@ -15,6 +15,7 @@ struct Events: ParsableCommand {
     )
     .examples(
         "torpor events",
+        "torpor events --utc",
         "torpor events -f web",
         "torpor events --since 10min --json",
         "torpor events --otlp -f >>spans.jsonl",
@@ -51,6 +52,7 @@ struct Events: ParsableCommand {
         help: ArgumentHelp("Record fresh measurements that often; 1s if it is not given.", valueName: "duration")
     )
     var every: TimeLimit?
+    @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -97,9 +99,10 @@ struct Events: ParsableCommand {
             } else if options.json {
                 text += event.description + "\n"
             } else if let event = try? EventRecord(json: event) {
-                text += Terminal.coloured(Times.timestamp(event.at), .dim) + " "
-                if let app = event.app { text += Terminal.coloured(Terminal.harmless(app), .bold) + ": " }
-                text += EventText.sentence(event) + "\n"
+                let time = Times.timestamp(event.at)
+                let app = event.app.map { Terminal.coloured(Terminal.harmless($0), .bold) + ": " } ?? ""
+                text += Terminal.coloured(time, .dim) + " "
+                text += Terminal.wrapped(app + EventText.sentence(event), behind: time.count + 1) + "\n"
             }
         }
         EventText.warn(of: reply)

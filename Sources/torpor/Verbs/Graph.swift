@@ -18,11 +18,7 @@ struct GraphVerb: ParsableCommand {
         "torpor graph --dot | dot -Tsvg >apps.svg"
     )
 
-    @Argument(
-        help: ArgumentHelp("Apps: names, globs or tag:NAME; all, where none is named.", valueName: "app"),
-        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
-    )
-    var apps: [String] = []
+    @OptionGroup var apps: AnyAppsArgument
 
     @Flag(help: "For graphviz.")
     var dot = false
@@ -39,12 +35,12 @@ struct GraphVerb: ParsableCommand {
             try Fields(reply).list("apps") { json throws(FieldError) in try GraphNode(json: json) }
         }
         var chosen: Set<String> = []
-        if !apps.isEmpty {
-            let list = try manager.call(.listOf(apps))["apps"]?.arrayValue ?? []
+        if !apps.apps.isEmpty {
+            let list = try manager.call(.listOf(apps.apps))["apps"]?.arrayValue ?? []
             chosen = Set(list.compactMap { $0["name"]?.stringValue })
         }
         let page = GraphPage(nodes, chosen: chosen)
         guard !options.json else { return Output.document(.array(page.shown.map(\.json))) }
-        ThisProcess.write(dot ? page.dot : page.text)
+        if dot { ThisProcess.write(page.dot) } else { Output.page(page.text) }
     }
 }

@@ -77,7 +77,7 @@ struct PlainHealth {
         let manager = try Manager(options, patience: timeout)
         let description = try manager.call(.describe, deadline: deadline)
         let supervisor = try Manager.read { () throws(FieldError) in try SupervisorInfo(json: description) }
-        let reply = try manager.call(apps.isEmpty ? .list : .listOf(apps), deadline: deadline)
+        let reply = try manager.call(.list(of: apps), deadline: deadline)
         let summaries = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
         }
@@ -99,10 +99,10 @@ struct PlainHealth {
                 "apps": .int(Int64(summaries.count)), "problems": .array(problems.map(\.json)),
             ])
         }
-        for problem in problems { ThisProcess.complain("torpor: " + Terminal.harmless(problem.sentence)) }
+        for problem in problems { Complaint.say(problem.sentence) }
         guard problems.isEmpty else { return }
         let up = summaries.count { Self.isUp($0) }
-        ThisProcess.write("all is well: \(up) of \(summaries.count) app\(summaries.count == 1 ? " is" : "s are") up\n")
+        Output.page("all is well: \(up) of \(summaries.count) app\(summaries.count == 1 ? " is" : "s are") up\n")
     }
 
     private func problem(_ supervisor: SupervisorInfo) -> Problem? {

@@ -22,6 +22,7 @@ struct History: ParsableCommand {
 
     @Option(help: ArgumentHelp("Before that time.", valueName: "time"))
     var until: PointInTime?
+    @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -45,17 +46,18 @@ struct History: ParsableCommand {
         }
         take(try Manager(options).call(.events(request), onReply: take))
         if options.json { return Output.document(.array(events)) }
-        ThisProcess.write(events.isEmpty ? "nothing is known of it\n" : text(events))
+        Output.page(events.isEmpty ? "nothing is known of it\n" : text(events))
     }
 
     private func text(_ events: [JSON]) -> String {
         var text = ""
         for json in events {
             guard let event = try? EventRecord(json: json) else { continue }
-            text += Terminal.coloured(Times.timestamp(event.at), .dim)
+            let time = Times.timestamp(event.at)
             let run = event.incarnation.map { $0 > 0 ? "run \($0)" : "-" } ?? "-"
-            text += "  " + run + String(repeating: " ", count: max(0, 8 - run.count))
-            text += EventText.sentence(event) + "\n"
+            let column = "  " + run + String(repeating: " ", count: max(0, 8 - run.count))
+            text += Terminal.coloured(time, .dim) + column
+            text += Terminal.wrapped(EventText.sentence(event), behind: time.count + column.count) + "\n"
         }
         return text
     }
@@ -73,7 +75,7 @@ enum EventText {
     /// Says why events are missing.
     static func warn(of reply: JSON) {
         if let reason = reply["incomplete"]?.stringValue {
-            ThisProcess.complain("torpor: \(Terminal.harmless(reason))")
+            Complaint.say(reason, .warning)
         }
     }
 }

@@ -4,7 +4,11 @@ import TorporAPI
 struct HoldApps: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold",
-        abstract: "Keeps apps in the background, so that nothing suspends them."
+        abstract: "Keeps apps from being suspended when they are in the background.",
+        discussion: """
+            The app stays where it is: an active one stays active, and is not suspended once it goes to the background; \
+            a suspended one stays suspended until it is resumed. ‘torpor suspend --force’ suspends it all the same.
+            """
     )
     .examples(
         "torpor hold web --for 10m --reason 'looking at it'",

@@ -66,8 +66,11 @@ struct Import: ParsableCommand {
             if output == nil { ThisProcess.write(toml) }
             Self.tell(result)
             if let output, result.translatedCount > 0 {
-                ThisProcess.complain(WrittenFile.text(output))
-                ThisProcess.complain("Connections wake an app that sleeps if it has sockets or wake_on_connect = true.")
+                for line in WrittenFile.text(output).split(separator: "\n") { Complaint.say(String(line), .remark) }
+                Complaint.say(
+                    "Connections wake an app that sleeps if it has sockets or wake_on_connect = true.",
+                    .remark
+                )
             }
         }
         // Nothing of it is of use.
@@ -89,16 +92,17 @@ struct Import: ParsableCommand {
         let file = result.source.split(separator: "/").last.map(String.init) ?? result.source
         func line(_ name: String?, _ remark: Remark) -> String {
             let place = remark.line.map { " (\(file):\($0))" } ?? ""
-            return Terminal.harmless((name.map { $0 + ": " } ?? "") + remark.text + place)
+            return (name.map { $0 + ": " } ?? "") + remark.text + place
         }
-        for remark in result.remarks { ThisProcess.complain(line(nil, remark)) }
+        for remark in result.remarks { Complaint.say(line(nil, remark), .remark) }
         for program in result.programs {
-            for remark in program.remarks { ThisProcess.complain(line(program.appName, remark)) }
+            for remark in program.remarks { Complaint.say(line(program.appName, remark), .remark) }
         }
         let (count, remarks) = (result.programs.count, result.remarkCount)
-        ThisProcess.complain(
+        Complaint.say(
             "\(result.translatedCount) of \(count) \(count == 1 ? "program" : "programs") translated; \(remarks) "
-                + (remarks == 1 ? "remark" : "remarks")
+                + (remarks == 1 ? "remark" : "remarks"),
+            .remark
         )
     }
 

@@ -11,7 +11,7 @@ struct Init: ParsableCommand {
         discussion: """
             It takes what it knows in the directory: a Procfile, a configuration of supervisord, a compose file, an \
             ecosystem file of PM2, service directories, package.json, manage.py, app.py or main.py; else an example that \
-            works at once. On a terminal it asks.
+            works at once. On a terminal it asks. What else there is, and was not taken, is shown.
             """
     )
     .examples("torpor init", "torpor init --yes ~/shop")
@@ -35,32 +35,75 @@ struct Init: ParsableCommand {
             throw Failure(status: .usage, message: "\(file) exists: edit it, or write over it with --force")
         }
         let asks = !yes && !json && ThisProcess.isTerminal(0) && ThisProcess.isTerminal(1)
-        let made = try imported(folder, file, asks: asks) ?? first(folder, file, asks: asks)
+        let sources = Self.sources(in: folder)
+        let made = try imported(sources, file, asks: asks) ?? first(folder, file, asks: asks)
+        let others = sources.filter { $0.name != made.origin }.map { ($0.name, Self.remark(on: $0, file)) }
         try ImportFiles.write(made.toml, to: file)
         guard !json else {
-            return Output.document(["file": .string(file), "from": .optional(made.origin), "toml": .string(made.toml)])
+            return Output.document([
+                "file": .string(file), "from": .optional(made.origin), "toml": .string(made.toml),
+                "seen": .array(others.map { ["file": .string($0.0), "message": .string($0.1)] }),
+            ])
         }
-        ThisProcess.write(WrittenFile.text(file, origin: made.origin) + "\n")
+        Output.page(WrittenFile.text(file, origin: made.origin) + "\n")
+        for (_, remark) in others { Output.page("Not taken: \(Terminal.harmless(remark))\n") }
     }
 
-    /// What another supervisor's configuration in the folder makes; nil where there is none, or nobody wants it.
-    private func imported(_ folder: String, _ file: String, asks: Bool) -> (toml: String, origin: String?)? {
+    /// A configuration of another supervisor in the folder.
+    private struct Source {
+        var path: String
+        var name: String
+        /// Of what kind it is; nil of one that is a program.
+        var title: String?
+    }
+
+    private static func sources(in folder: String) -> [Source] {
         let tree = ImportFiles.live
-        var sources: [(path: String, title: String)] = Importer.files(in: folder, tree).map { ($0.path, $0.kind.title) }
+        func source(_ path: String, _ title: String?) -> Source {
+            Source(path: path, name: String(path.dropFirst(folder == "/" ? 1 : folder.count + 1)), title: title)
+        }
+        var sources = Importer.files(in: folder, tree).map { source($0.path, $0.kind.title) }
         for name in ["sv", "s6", "s6-rc.d", "services", "etc/s6-overlay/s6-rc.d"] {
             let path = folder + "/" + name
             if let kind = Importer.kind(ofFolder: path, tree), kind == .s6 || kind == .runit {
-                sources.append((path, kind.title))
+                sources.append(source(path, kind.title))
             }
         }
-        for (path, title) in sources {
-            let name = path.dropFirst(folder.count + 1)
-            guard var result = try? Importer.read(path, in: tree) else { continue }
-            result.validate(at: file, environment: ThisProcess.variables)
-            guard result.translatedCount > 0 else { continue }
-            let apps = result.translatedCount == 1 ? "1 app" : "\(result.translatedCount) apps"
-            if asks, !Self.agrees("\(name) is \(title), with \(apps). Take it?", usual: true) { continue }
-            return (result.toml, String(name))
+        return sources + Importer.programs(in: folder, tree).map { source($0, nil) }
+    }
+
+    private static func read(_ source: Source, _ file: String) throws(ImportError) -> ImportedConfiguration {
+        var result = try Importer.read(source.path, in: ImportFiles.live)
+        result.validate(at: file, environment: ThisProcess.variables)
+        return result
+    }
+
+    private static func apps(_ result: ImportedConfiguration) -> String {
+        result.translatedCount == 1 ? "1 app" : "\(result.translatedCount) apps"
+    }
+
+    /// Why a source was not taken, and what to do with it.
+    private static func remark(on source: Source, _ file: String) -> String {
+        let verb = "‘torpor import \(WrittenFile.quoted(source.path))’"
+        do throws(ImportError) {
+            let result = try read(source, file)
+            let title = source.title.map { ", \($0)" } ?? ""
+            guard result.translatedCount > 0 else {
+                return "\(source.name)\(title), of which nothing can be translated: \(verb) says why"
+            }
+            return "\(source.name)\(title) with \(apps(result)): \(verb) translates it"
+        } catch {
+            return error.description
+        }
+    }
+
+    /// What another supervisor's configuration in the folder makes; nil where there is none, or it is declined.
+    private func imported(_ sources: [Source], _ file: String, asks: Bool) -> (toml: String, origin: String?)? {
+        for source in sources {
+            guard let result = try? Self.read(source, file), result.translatedCount > 0 else { continue }
+            let question = "\(source.name) is \(source.title ?? "a program"), with \(Self.apps(result)). Take it?"
+            if asks, !Self.agrees(question, usual: true) { continue }
+            return (result.toml, source.name)
         }
         return nil
     }
@@ -85,7 +128,7 @@ struct Init: ParsableCommand {
                     app.exec = command == app.command ? app.exec : words
                     break
                 }
-                ThisProcess.complain("a quote in it is not closed, or nothing is in it")
+                Complaint.say("a quote in it is not closed, or nothing is in it", .remark)
             }
             let port = Self.answer("Port that it listens at (none for none)", usual: app.port.map { "\($0)" } ?? "none")
             app.port = UInt16(port).flatMap { $0 > 0 ? $0 : nil }

@@ -6,24 +6,27 @@ import Varlink
 struct List: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Shows all apps.",
+        abstract: "Shows apps, a line each; all of them if none is named.",
         aliases: ["ls"]
     )
     .examples(
         "torpor list",
+        "torpor list web 'tag:shop'",
         "torpor list --json | jq -r '.[] | select(.state == \"suspended\") | .name'"
     )
+    @OptionGroup var apps: AnyAppsArgument
     @OptionGroup var options: GlobalOptions
 
-    func run() throws { try PlainList(options: PlainOptions(options)).run() }
+    func run() throws { try PlainList(apps: apps.apps, options: PlainOptions(options)).run() }
 }
 
 /// `list` without the argument parser.
 struct PlainList {
+    var apps: [String]
     var options: PlainOptions
 
     func run() throws {
-        let reply = try Manager(options).call(.list)
+        let reply = try Manager(options).call(.list(of: apps))
         guard !options.json else {
             return Output.document(reply["apps"] ?? [])
         }
@@ -42,7 +45,7 @@ struct PlainList {
             // On a terminal only where nothing is broken for it.
             if titled.fits { shown = titled }
         }
-        ThisProcess.write(shown.text)
+        Output.page(shown.text)
     }
 
     private static func row(_ app: AppSummary) -> [Table.Cell] {

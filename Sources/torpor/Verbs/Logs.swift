@@ -6,7 +6,7 @@ import Varlink
 struct Logs: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "logs",
-        abstract: "Shows what apps wrote.",
+        abstract: "Shows what apps wrote; all of them if none is named.",
         discussion: """
             Lines of several apps are shown in the order of their times, each with the name of its app; with -f what \
             comes follows as it comes.
@@ -14,11 +14,12 @@ struct Logs: ParsableCommand {
     )
     .examples(
         "torpor logs web",
+        "torpor logs -f",
         "torpor logs -f web db",
         "torpor logs -f tag:shop --grep ERROR",
         "torpor logs web --since '2 hours ago' -t"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup var apps: AnyAppsArgument
 
     @Flag(name: .shortAndLong, help: "Go on with what comes from now on.")
     var follow = false
@@ -32,8 +33,9 @@ struct Logs: ParsableCommand {
     @Option(help: ArgumentHelp("Only lines that contain this.", valueName: "text"))
     var grep: String?
 
-    @Flag(name: [.customShort("t"), .long], help: "With the time of each line, in UTC.")
+    @Flag(name: [.customShort("t"), .long], help: "Show the time of each line.")
     var times = false
+    @OptionGroup var zone: TimeOptions
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -51,7 +53,7 @@ struct Logs: ParsableCommand {
                 return true
             }
         }
-        let reply = try manager.call(.listOf(apps.apps))
+        let reply = try manager.call(.list(of: apps.apps))
         let names = (reply["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
         let lines = Lines(hasTimes: times, isJSON: options.json, apps: names)
         try ManyLogs(apps: names, options: options, choice: choice) { app, line in

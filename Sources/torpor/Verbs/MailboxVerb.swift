@@ -27,6 +27,7 @@ struct MailboxVerb: ParsableCommand {
     var take = false
     @Option(help: ArgumentHelp("Only that of this number, which does not wait any more.", valueName: "id"))
     var drop: [Int64] = []
+    @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
@@ -78,16 +79,20 @@ struct MailboxVerb: ParsableCommand {
     private func show(_ mail: [MailInfo], _ reply: JSON) {
         if options.json { return Output.document(reply) }
         guard !mail.isEmpty else { return }
-        var table = Table(["ID", "SINCE", "TOPIC", "FROM", "COUNT", "WAKES", "PAYLOAD"], rightAligned: [4])
+        var table = Table(
+            ["ID", "SINCE", "TOPIC", "FROM", "COUNT", "WAKES", "PAYLOAD"],
+            rightAligned: [4],
+            whole: [0, 1]
+        )
         for mail in mail {
             table.append([
-                .init("\(mail.id)"), .init(Times.timestamp(mail.firstAt)),
+                .init("\(mail.id)"), .init(Times.brief(mail.firstAt)),
                 .init(mail.key.map { "\(mail.topic) (\($0))" } ?? mail.topic), .init(mail.sender),
                 .init("\(mail.count)"), .init(mail.inFlight ? "being told" : mail.wake ?? "-"),
                 .init(Self.short(mail.payload)),
             ])
         }
-        ThisProcess.write(table.text)
+        Output.page(table.text)
     }
 
     private static func short(_ payload: JSON) -> String {
@@ -103,8 +108,8 @@ struct Subscribe: ParsableCommand {
         discussion: "As an entry of topics in the app's configuration; it lasts until it is ended."
     )
     .examples(
-        "torpor subscribe news",
-        "torpor subscribe news --end"
+        "torpor app subscribe news",
+        "torpor app subscribe news --end"
     )
     @Argument(help: ArgumentHelp("The topic, or a pattern of * and ?.", valueName: "topic"))
     var topic: String
@@ -124,6 +129,7 @@ struct Subscribe: ParsableCommand {
     var keep = false
     @Flag(help: "End it.")
     var end = false
+    @OptionGroup var output: OutputOptions
 
     func run() throws {
         var request = SubscribeRequest(topic: topic)
@@ -133,5 +139,6 @@ struct Subscribe: ParsableCommand {
         request.keep = keep ? true : nil
         request.end = end
         _ = try AppSide.call(.subscribe(request))
+        if output.json { Output.document(["topic": .string(topic), "ok": true]) }
     }
 }

@@ -1,13 +1,13 @@
 import ArgumentParser
 
-/// What whoever writes policies needs; `torpor policies` says how those in use are doing.
+/// The policies in use, and what authors of policies need.
 struct Policy: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "policy",
-        abstract: "Makes policies, and finds out what they would do.",
+        abstract: "Shows the policies in use; makes and checks policies.",
         subcommands: [
-            PolicyNew.self, PolicyCheck.self, PolicySimulate.self, PolicyReload.self, PolicyOrder.self,
+            PolicyList.self, PolicyNew.self, PolicyCheck.self, PolicySimulate.self, PolicyReload.self, PolicyOrder.self,
         ]
     )
-    .examples("torpor policy new quiet-nights", "torpor policy check ./libQuietNightsPolicy.so", "torpor policy order")
+    .examples("torpor policy list", "torpor policy new quiet-nights", "torpor policy check ./libQuietNightsPolicy.so")
 }

@@ -45,7 +45,7 @@ struct PolicyCheck: ParsableCommand {
         conformance.onProgress = { progress.show($0) }
         conformance.onResult = { result in
             progress.clear()
-            if !tool.json { ThisProcess.write(Self.line(result)) }
+            if !tool.json { Output.page(Self.line(result)) }
         }
         try conformance.run()
         progress.clear()

@@ -32,6 +32,6 @@ struct PolicyOrder: ParsableCommand {
                 .init(app.memoryBytes.map { Times.memory(bytes: $0) } ?? "-"), .init(app.policy), .init(app.reason),
             ])
         }
-        ThisProcess.write(table.text)
+        Output.page(table.text)
     }
 }

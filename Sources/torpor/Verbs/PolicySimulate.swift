@@ -23,6 +23,7 @@ struct PolicySimulate: ParsableCommand {
 
     @Option(help: ArgumentHelp("The library.", valueName: "lib"), completion: .file(extensions: ["so"]))
     var policy: String
+    @OptionGroup var times: TimeOptions
     @OptionGroup var tool: PolicyToolOptions
 
     func run() throws {
@@ -32,12 +33,12 @@ struct PolicySimulate: ParsableCommand {
         let comparison = SimulationComparison(simulation)
         if !reader.unknownFields.isEmpty {
             let fields = reader.unknownFields.sorted().joined(separator: ", ")
-            ThisProcess.complain("torpor: \(trace) has fields that this version does not know: \(fields)")
+            Complaint.say("\(trace) has fields that this version does not know: \(fields)", .warning)
         }
         if tool.json {
             Output.document(json(simulation, comparison))
         } else {
-            ThisProcess.write(text(simulation, comparison))
+            Output.page(text(simulation, comparison))
         }
     }
 

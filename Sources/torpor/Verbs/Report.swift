@@ -18,6 +18,7 @@ struct Reports: ParsableCommand {
         completion: .custom { words, _, _ in Completion.apps(words) }
     )
     var app: String?
+    @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
@@ -31,7 +32,7 @@ struct Reports: ParsableCommand {
             let read = JSON.array(reports.map(\.json))
             return Output.document(reading.isChanged ? read : reply["reports"] ?? [])
         }
-        ThisProcess.write(
+        Output.page(
             reports.isEmpty ? "no reports\n" : reports.map { ReportPage($0).text }.joined(separator: "\n")
         )
     }

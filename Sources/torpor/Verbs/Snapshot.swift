@@ -51,18 +51,15 @@ struct SnapshotVerb: ParsableCommand {
             let reply = try manager.call(.snapshot(app: app, offset: offset))
             return try Manager.read { () throws(FieldError) in try SnapshotPart(json: reply) }
         }
-        if options.json {
-            Output.document(try part(0).snapshot?.json ?? .null)
-            return
-        }
-        let whole = try SnapshotPart.whole(part)
+        let whole = options.json ? try part(0) : try SnapshotPart.whole(part)
+        if options.json { Output.document(whole.snapshot?.json ?? .null) }
         guard let snapshot = whole.snapshot else {
             throw Failure(
                 status: .failed,
                 message: "\(app) has no snapshot: it gives none, or was not in the background yet"
             )
         }
-        try show(snapshot, whole.data, app)
+        if !options.json { try show(snapshot, whole.data, app) }
     }
 
     private func show(_ snapshot: SnapshotInfo, _ data: [UInt8], _ app: String) throws(Failure) {

@@ -16,9 +16,9 @@ struct StateVerb: ParsableCommand {
         subcommands: [StateSave.self, StateRestore.self, StateDiscard.self]
     )
     .examples(
-        "torpor state save notes.db",
-        "torpor state restore notes.db",
-        "torpor state discard"
+        "torpor app state save notes.db",
+        "torpor app state restore notes.db",
+        "torpor app state discard"
     )
 }
 
@@ -27,14 +27,15 @@ struct StateSave: ParsableCommand {
         commandName: "save",
         abstract: "Saves a file as the app's state; returns when it is durable."
     )
+    .examples("torpor app state save notes.db", "date | torpor app state save -")
+
     @Argument(help: "The file, or - for standard input.", completion: .file())
     var file: String
-    @Flag(help: "One JSON document on standard output.")
-    var json = false
+    @OptionGroup var output: OutputOptions
 
     func run() throws {
         let reply = try AppSide.save(try AppSide.bytes(of: file), as: "state") { .saveState(data: $0, file: $1) }
-        if json { Output.document(reply) }
+        if output.json { Output.document(reply) }
     }
 }
 
@@ -43,8 +44,15 @@ struct StateRestore: ParsableCommand {
         commandName: "restore",
         abstract: "Writes what was saved to a file; 3 if there is nothing to restore at this launch."
     )
+    .examples("torpor app state restore notes.db", "torpor app state restore >notes.db")
+
     @Argument(help: "The file, or - for standard output.", completion: .file())
     var file: String = "-"
+    @OptionGroup var output: OutputOptions
+
+    func validate() throws {
+        if output.json, file == "-" { throw ValidationError("--json says where the state was written: name a file") }
+    }
 
     func run() throws {
         let path = AppSide.environment.options["restored_state"]?.stringValue
@@ -54,6 +62,7 @@ struct StateRestore: ParsableCommand {
         do throws(Errno) {
             let bytes = try File.read(path, limit: 1 << 30)
             if file == "-" { try Descriptor.writeAll(1, bytes) } else { try File.replace(file, bytes) }
+            if output.json { Output.document(["file": .string(file), "bytes": .int(Int64(bytes.count))]) }
         } catch {
             throw Failure(status: .failed, message: "\(path) cannot be copied to \(file): \(error)")
         }
@@ -65,6 +74,12 @@ struct StateDiscard: ParsableCommand {
         commandName: "discard",
         abstract: "Forgets what was saved."
     )
+    .examples("torpor app state discard")
 
-    func run() throws { _ = try AppSide.call(.discardState) }
+    @OptionGroup var output: OutputOptions
+
+    func run() throws {
+        _ = try AppSide.call(.discardState)
+        if output.json { Output.document(["ok": true]) }
+    }
 }

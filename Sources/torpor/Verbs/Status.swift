@@ -6,42 +6,65 @@ import Varlink
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "status",
-        abstract: "Shows everything about one app; 3 if it is not running."
+        abstract: "Shows everything about apps; all of them if none is named.",
+        discussion: """
+            Exit status 3: an app that was named is not running. With --json, one app that is named is an object; several, \
+            or those of a pattern, are an array.
+            """
     )
     .examples(
-        "torpor status web"
+        "torpor status",
+        "torpor status web",
+        "torpor status web db --utc"
     )
-    @OptionGroup var app: AppArgument
+    @OptionGroup var apps: AnyAppsArgument
+    @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws { try PlainStatus(app: app.app, options: PlainOptions(options)).run() }
+    func run() throws { try PlainStatus(apps: apps.apps, options: PlainOptions(options)).run() }
 }
 
 /// `status` without the argument parser.
 struct PlainStatus {
-    var app: String
+    var apps: [String]
     var options: PlainOptions
 
     func run() throws {
         let manager = try Manager(options)
-        let reply = try manager.call(.status(app: app))
-        var status = try Manager.read { () throws(FieldError) in try AppStatus(json: reply["status"] ?? .null) }
-        var reading = JournalReading()
-        reading.complete(&status)
+        // What may be several is an array, however many it is.
+        let isOne = apps.count == 1 && AppArgument.isName(apps[0])
+        var names = apps
+        if !isOne {
+            let list = try manager.call(.list(of: apps))
+            names = (list["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
+        }
+        var documents: [JSON] = []
+        var pages: [String] = []
+        var isDown = false
+        for name in names {
+            let reply = try manager.call(.status(app: name))
+            var status = try Manager.read { () throws(FieldError) in try AppStatus(json: reply["status"] ?? .null) }
+            var reading = JournalReading()
+            reading.complete(&status)
+            isDown = isDown || status.summary.state == "not-running" && status.summary.transition == nil
+            if options.json {
+                documents.append(reading.isChanged ? status.json : reply["status"] ?? .null)
+            } else {
+                var page = StatusPage(status)
+                page.events = events(of: name, manager)
+                pages.append(page.text)
+            }
+        }
         if options.json {
-            Output.document(reading.isChanged ? status.json : reply["status"] ?? .null)
+            Output.document(isOne ? documents[0] : .array(documents))
         } else {
-            var page = StatusPage(status)
-            page.events = events(manager)
-            ThisProcess.write(page.text)
+            Output.page(pages.isEmpty ? "no apps\n" : pages.joined(separator: "\n"))
         }
-        if status.summary.state == "not-running", status.summary.transition == nil {
-            throw Failure(status: .notRunning, message: nil)
-        }
+        if isDown, !apps.isEmpty { throw Failure(status: .notRunning, message: nil) }
     }
 
     /// What happened to it last; none where that cannot be had, which is no reason not to show the rest.
-    private func events(_ manager: Manager) -> [EventRecord] {
+    private func events(of app: String, _ manager: Manager) -> [EventRecord] {
         var request = EventsRequest()
         request.app = app
         request.limit = 5

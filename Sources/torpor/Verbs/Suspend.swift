@@ -30,8 +30,6 @@ struct Suspend: ParsableCommand {
         guard let reply = try? Manager(options).call(.status(app: app)),
             let status = try? AppStatus(json: reply["status"] ?? .null), !status.notWokenBy.isEmpty
         else { return }
-        ThisProcess.complain(
-            Terminal.harmless("\(app) is not woken by \(status.notWokenBy.joined(separator: ", "))")
-        )
+        Complaint.say("\(app) is not woken by \(status.notWokenBy.joined(separator: ", "))", .remark)
     }
 }

@@ -16,8 +16,8 @@ struct TaskVerb: ParsableCommand {
         subcommands: [TaskRunVerb.self, TaskBegin.self, TaskEnd.self, TaskList.self, TaskTime.self]
     )
     .examples(
-        "torpor task run upload -- curl -T backup.tar https://backup.example/",
-        "torpor task begin index && make-index; torpor task end index"
+        "torpor app task run --name upload -- rsync -a photos backup:",
+        "torpor app task begin index && make-index; torpor app task end index"
     )
 }
 
@@ -29,8 +29,13 @@ struct TaskRunVerb: ParsableCommand {
             The task lasts as long as the command, whose exit status is the result. Shortly before the time is used up \
             the command gets SIGTERM, since a task that does not end in time ends the whole app.
 
-            Without a supervisor (no TORPOR_APP_SOCKET) the command is run, and that is all.
+            Without a supervisor (no TORPOR_APP_SOCKET) the command is run, and that is all. With --json what it writes \
+            goes to standard error, and the document has its exit status.
             """
+    )
+    .examples(
+        "torpor app task run -- rsync -a photos backup:",
+        "torpor app task run --name upload --stop-before 10s -- ./upload.sh"
     )
 
     @Option(help: "What the task is called; the command's name if none is given.")
@@ -42,46 +47,79 @@ struct TaskRunVerb: ParsableCommand {
     var stopBefore = TimeLimitOrNone(.seconds(2))
     @Argument(parsing: .postTerminator, help: ArgumentHelp("The command, after --.", valueName: "command"))
     var words: [String] = []
+    @OptionGroup var output: OutputOptions
 
     func validate() throws {
         guard !words.isEmpty else {
-            throw ValidationError("there is no command to run: write it after --, as in ‘torpor task run -- rsync …’")
+            throw ValidationError(
+                "there is no command to run: write it after --, as in ‘torpor app task run -- rsync …’"
+            )
         }
     }
 
     func run() throws {
         let name = name ?? words[0].split(separator: "/").last.map(String.init) ?? words[0]
         guard let socket = AppSide.environment.socket else {
+            guard !output.json else {
+                return end(name, AppSide.exitStatus(try AppSide.start(words, descriptors: descriptors).reap()))
+            }
             let path = try AppSide.program(words[0])
             let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
             throw Failure(status: .failed, message: "\(words[0]) could not be run: \(error)")
         }
-        let run = try TaskRun(name: name, words: words, stopBefore: stopBefore.duration, socket: socket)
-        ThisProcess.exit(try run.run())
+        let run = try TaskRun(
+            name: name,
+            words: words,
+            descriptors: descriptors,
+            stopBefore: stopBefore.duration,
+            socket: socket
+        )
+        end(name, try run.run())
+    }
+
+    /// Those that the command gets: standard output is for the document, where there is to be one.
+    private var descriptors: [(there: Int32, here: Int32)] { [(0, 0), (1, output.json ? 2 : 1), (2, 2)] }
+
+    private func end(_ name: String, _ status: Int32) {
+        if output.json { Output.document(["name": .string(name), "exit_status": .int(Int64(status))]) }
+        ThisProcess.exit(status)
     }
 }
 
 struct TaskBegin: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "begin",
-        abstract: "Begins a background task that ‘torpor task end’ ends.",
-        discussion: "It belongs to the app, not to this command; where one command is the whole task, use ‘task run’."
+        abstract: "Begins a background task that ‘torpor app task end’ ends.",
+        discussion:
+            "It belongs to the app, not to this command; where one command is the whole task, use ‘torpor app task run’."
     )
+    .examples("torpor app task begin index && make-index; torpor app task end index")
+
     @Argument(help: "What the task is called.")
     var name: String
+    @OptionGroup var output: OutputOptions
 
-    func run() throws { try TaskNotice.say("X_TORPOR_TASK_BEGIN", name) }
+    func run() throws {
+        try TaskNotice.say("X_TORPOR_TASK_BEGIN", name)
+        if output.json { Output.document(["name": .string(name), "ok": true]) }
+    }
 }
 
 struct TaskEnd: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "end",
-        abstract: "Ends a background task that ‘torpor task begin’ began."
+        abstract: "Ends a background task that ‘torpor app task begin’ began."
     )
+    .examples("torpor app task end index")
+
     @Argument(help: "What the task is called.")
     var name: String
+    @OptionGroup var output: OutputOptions
 
-    func run() throws { try TaskNotice.say("X_TORPOR_TASK_END", name) }
+    func run() throws {
+        try TaskNotice.say("X_TORPOR_TASK_END", name)
+        if output.json { Output.document(["name": .string(name), "ok": true]) }
+    }
 }
 
 /// A task by its name, said by sd_notify: it ends with no connection.
@@ -108,35 +146,37 @@ enum TaskNotice {
 }
 
 struct TaskList: ParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "list", abstract: "The app's background tasks.")
-    @Flag(help: "One JSON document on standard output.")
-    var json = false
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "Shows the app's background tasks.")
+        .examples("torpor app task list")
+
+    @OptionGroup var output: OutputOptions
 
     func run() throws {
         let reply = try AppSide.call(.state)
-        if json { return Output.document(reply["tasks"] ?? .array([])) }
+        if output.json { return Output.document(reply["tasks"] ?? .array([])) }
         var table = Table(["TASK", "NAME"], rightAligned: [0])
         for task in reply["tasks"]?.arrayValue ?? [] {
             table.append([
                 .init("\(task["token"]?.intValue ?? 0)"), .init(task["name"]?.stringValue ?? ""),
             ])
         }
-        ThisProcess.write(table.text)
+        Output.page(table.text)
     }
 }
 
 struct TaskTime: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "time",
-        abstract: "How long the app may still run for its background tasks.",
+        abstract: "Shows how long the app may still run for its background tasks.",
         discussion: "In seconds; unlimited as long as it is not counted, as in the foreground."
     )
-    @Flag(help: "One JSON document on standard output.")
-    var json = false
+    .examples("torpor app task time")
+
+    @OptionGroup var output: OutputOptions
 
     func run() throws {
         let reply = try AppSide.call(.backgroundTime)
-        if json { return Output.document(reply) }
+        if output.json { return Output.document(reply) }
         guard let left = reply["remaining_ms"]?.intValue else {
             _ = ThisProcess.write("unlimited\n")
             return

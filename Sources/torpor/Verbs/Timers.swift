@@ -7,22 +7,19 @@ struct TimersVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "timers",
         abstract: "Shows when timers wake apps next, and when they did last.",
-        discussion: "What comes first is shown first. Times are UTC, as in ‘torpor events’."
+        discussion: "What comes first is shown first. Times are those of the local zone."
     )
     .examples(
         "torpor timers",
         "torpor timers web"
     )
 
-    @Argument(
-        help: ArgumentHelp("Apps: names, globs or tag:NAME; all, where none is named.", valueName: "app"),
-        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
-    )
-    var apps: [String] = []
+    @OptionGroup var apps: AnyAppsArgument
+    @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
-        let reply = try Manager(options).call(.timers(apps: apps))
+        let reply = try Manager(options).call(.timers(apps: apps.apps))
         guard !options.json else { return Output.document(reply["timers"] ?? []) }
         let timers = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("timers") { json throws(FieldError) in try TimerStatus(json: json) }
@@ -31,14 +28,18 @@ struct TimersVerb: ParsableCommand {
             ThisProcess.write("no timers\n")
             return
         }
-        var table = Table(["NEXT", "LEFT", "LAST", "PASSED", "APP", "TIMER", "WHEN"], rightAligned: [1, 3])
+        var table = Table(
+            ["NEXT", "LEFT", "LAST", "PASSED", "APP", "TIMER", "WHEN"],
+            rightAligned: [1, 3],
+            whole: [0, 2]
+        )
         let now = Times.now
         for timer in timers { table.append(Self.row(timer, now: now)) }
-        ThisProcess.write(table.text)
+        Output.page(table.text)
     }
 
     private static func row(_ timer: TimerStatus, now: Int64) -> [Table.Cell] {
-        func time(_ moment: Int64?) -> String { moment.map { whole($0) } ?? "-" }
+        func time(_ moment: Int64?) -> String { moment.map { Times.brief($0) } ?? "-" }
         func between(_ first: Int64, _ second: Int64) -> String {
             Times.duration(seconds: Double(max(0, second - first)) / 1e6)
         }
@@ -51,11 +52,5 @@ struct TimersVerb: ParsableCommand {
             .init(timer.name),
             .init(timer.when),
         ]
-    }
-
-    /// `2026-01-31T12:34:56Z`.
-    private static func whole(_ moment: Int64) -> String {
-        let text = Times.timestamp(moment)
-        return text.firstIndex(of: ".").map { text[..<$0] + "Z" } ?? text
     }
 }

@@ -8,7 +8,7 @@ struct Top: ParsableCommand {
         abstract: "Shows all apps on the whole screen, as they change, and acts on them.",
         discussion: "Keys. \(TopHelp.text)"
     )
-    .examples("torpor top", "torpor top --once")
+    .examples("torpor top", "torpor top --once", "torpor top --once --json")
 
     @Option(name: .shortAndLong, help: ArgumentHelp("Read that often; 1s if it is not given.", valueName: "duration"))
     var delay: TimeLimit?
@@ -16,7 +16,10 @@ struct Top: ParsableCommand {
     @Flag(help: "Write one picture as plain text, and end.")
     var once = false
 
-    @Flag(help: "Signs of ASCII only, as where the locale is not one of UTF-8.")
+    @Flag(help: "With --once: one JSON document on standard output.")
+    var json = false
+
+    @Flag(help: "Draw with ASCII only, which is the default where the locale is not one of UTF-8.")
     var ascii = false
 
     @Option(help: ArgumentHelp("The supervisor's control socket.", valueName: "path"), completion: .file())
@@ -29,6 +32,7 @@ struct Top: ParsableCommand {
         if let delay, !Self.delays.contains(delay.milliseconds) {
             throw ValidationError("--delay wants from 100ms to 1h")
         }
+        if json, !once { throw ValidationError("--json is for one picture: write --once too") }
     }
 
     func run() throws {
@@ -37,6 +41,6 @@ struct Top: ParsableCommand {
             delay: .milliseconds(delay?.milliseconds ?? 1000),
             isASCII: ascii
         )
-        if once { try session.once() } else { try session.run() }
+        if once { try session.once(json: json) } else { try session.run() }
     }
 }

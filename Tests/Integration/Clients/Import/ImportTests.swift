@@ -57,6 +57,45 @@ import Varlink
         }
     }
 
+    @Test("init says what else it has seen, and why it did not take it")
+    func seen() throws {
+        func initialised(_ files: [String: String], _ more: String...) throws -> String {
+            let folder = try Daemon.makeFolder()
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            for (name, text) in files { try File.write(folder + "/" + name, text) }
+            let (code, output) = try torpor(["init", folder, "--yes"] + more)
+            #expect(code == 0, "\(output)")
+            return output.replacingOccurrences(of: folder, with: "@D")
+        }
+        let program = "ecosystem.config.js"
+        let supervisord = "[program:a]\ncommand=/bin/sleep 1\n"
+        let compose = "services:\n  a:\n    command: sleep 1\n"
+        let alone = try initialised([program: "module.exports = { apps: [] }\n"])
+        #expect(alone.contains("Not taken: @D/ecosystem.config.js is a program, and is not run: write what it makes"))
+        #expect(alone.contains("require('./ecosystem.config.js')"), "\(alone)")
+        let files = [
+            "Procfile": "web: sleep 1\n", "supervisord.conf": supervisord, "compose.yml": compose, program: "",
+        ]
+        let several = try initialised(files)
+        #expect(several.hasPrefix("@D/torpor.toml is written, from Procfile. Next:\n"), "\(several)")
+        for text in [
+            "Not taken: supervisord.conf, a configuration of supervisord with 1 app: ‘torpor import @D/supervisord.conf’",
+            "Not taken: compose.yml, a compose file with 1 app: ‘torpor import @D/compose.yml’ translates it\n",
+            "Not taken: @D/ecosystem.config.js is a program",
+        ] {
+            #expect(several.contains(text), "\(several)")
+        }
+        #expect(!several.contains("Not taken: Procfile"))
+        let empty = try initialised(["Procfile": "web: sleep 1\n", "supervisord.conf": "[supervisord]\n"])
+        #expect(empty.contains("Not taken: @D/supervisord.conf names no program"), "\(empty)")
+        let json = try JSON.parse(initialised(files, "--json"))
+        #expect(
+            json["seen"]?.arrayValue?.compactMap { $0["file"]?.stringValue } == [
+                "supervisord.conf", "compose.yml", program,
+            ]
+        )
+    }
+
     @Test("init takes what is there, or writes an example, and never over a file")
     func first() throws {
         try withFolder(["Procfile": "web: sleep 100\n"]) { folder in

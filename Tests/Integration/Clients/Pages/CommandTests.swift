@@ -2,20 +2,16 @@ import DaemonHarness
 import Foundation
 import Linux
 import Testing
+import TorporAPI
 
 /// What the pages of reference and the help of verbs show is carried out, each command by itself; the pages that are
 /// followed from the first line to the last are those of ``PagesTests``.
 @Suite("Commands that pages and help show") struct CommandTests {
-    /// What is only for processes of an app, or compiles for minutes: suites of their own see to it.
-    private static let elsewhere = [
-        "delegate", "task", "state", "subscribe", "mailbox --take", "snapshot --save", "policy check",
-    ]
-
     /// Commands that go on until somebody ends them.
     private static func goesOn(_ command: String) -> Bool {
         let words = command.split(separator: " ")
-        return words.contains("-f") || words.contains("--record") || command == "torpor top"
-            || command.hasPrefix("torpor top --delay")
+        return words.contains("-f") || words.contains("--record") || words.contains("delegate")
+            || words.contains("top") && !words.contains("--once")
     }
 
     /// Calls of torpor in the code of a page, without what a shell does with their output.
@@ -57,10 +53,7 @@ import Testing
     func inline() throws {
         let root = URL(filePath: Sources.root)
         let names = FileManager.default.enumerator(atPath: root.path + "/docs")?.compactMap { $0 as? String } ?? []
-        let verbs = try Set(
-            ["help"] + ManualPageTests.verbs() + ManualPageTests.groups.flatMap { try ManualPageTests.verbs([$0]) }
-        )
-        var options: [String: Set<String>] = [:]
+        let verbs = Set(["help"] + ManualPageTests.verbs)
         var count = 0
         for name in names.filter({ $0.hasSuffix(".md") }).map({ "docs/" + $0 }) + ["README.md"] {
             let text = try String(contentsOf: root.appending(path: name), encoding: .utf8)
@@ -68,15 +61,13 @@ import Testing
                 let call = match.1.components(separatedBy: " -- ")[0]
                 let words = call.split { " []…|".contains($0) }.map(String.init)
                 guard let first = words.first else { continue }
-                let pair = words.prefix(2).joined(separator: " ")
-                let verb = verbs.contains(pair) ? pair : first
-                guard verbs.contains(verb) else {
-                    Issue.record("\(name): there is no verb \(verb)")
+                let named = (1...3).reversed().map { words.prefix($0).joined(separator: " ") }
+                guard let verb = named.first(where: verbs.contains) else {
+                    Issue.record("\(name): there is no verb \(first)")
                     continue
                 }
                 count += 1
-                let known = try options[verb] ?? ManualPageTests.options(verb)
-                options[verb] = known
+                let known = ManualPageTests.options(verb)
                 for word in words where word.hasPrefix("-") && word.count > 1 {
                     #expect(known.contains(word), "\(name): \(word) in torpor \(call)")
                 }
@@ -85,12 +76,12 @@ import Testing
         #expect(count > 100)
     }
 
-    private static func help() throws -> [String] {
-        let groups = try ManualPageTests.groups.flatMap { try ManualPageTests.verbs([$0]) }
-        return try (ManualPageTests.verbs() + groups).flatMap { verb in
-            let words = verb.components(separatedBy: " ") + ["--help"]
-            let text = try Spawn.run([Built.path("torpor")] + words).output
-            return commands(in: text.components(separatedBy: "\nExamples:\n").dropFirst().joined())
+    /// The examples of all verbs' help, as they are written.
+    private static func examples() -> [String] {
+        ManualPageTests.verbs.flatMap { verb in
+            let parts = ManualPageTests.helps[verb]?.components(separatedBy: "\nExamples:\n") ?? []
+            let examples = parts.dropFirst().first?.components(separatedBy: "\n\n")[0] ?? ""
+            return examples.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
         }
     }
 
@@ -101,72 +92,162 @@ import Testing
         "etc/supervisor/supervisord.conf": "[program:a]\ncommand=/bin/sleep 1\n",
         "etc/s6/services/a/run": "#!/bin/sh\nexec sleep 1\n", "etc/sv/a/run": "#!/bin/sh\nexec sleep 1\n",
         "torpor.toml": "[apps.a]\nexec = [\"/bin/sleep\", \"1\"]\n", "shop/Procfile": "web: sleep 1\n",
+        "screen.png": "GIF89a", "notes.db": "notes\n",
     ]
 
-    private static let apps = ["web", "db", "notes", "editor", "kiosk"].map { name in
-        Apps.sleeper(name) + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
-            + "snapshot = [\"/bin/echo\", \"hello\"]\n"
-            + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\n" : "")
-    }.joined(separator: "\n")
+    /// Those that commands are about, and one whose processes carry out what is only for processes of an app. It has
+    /// ended once, and so is given back what it had saved.
+    private static let apps =
+        ["web", "db", "notes", "editor", "kiosk"].map { name in
+            Apps.sleeper(name) + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
+                + "snapshot = [\"/bin/echo\", \"hello\"]\n"
+                + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\n" : "")
+        }.joined(separator: "\n") + """
+
+            [apps.author]
+            exec = ["/bin/bash", "@D/author.sh", "\(Built.path("torpor"))"]
+            launch = "background"
+            restart_backoff = { initial = "10ms" }
+            """
+
+    private static let author = """
+        #!/bin/bash
+        [ "$TORPOR_INCARNATION" != 1 ] || { echo saved | "$1" app state save -; exit 1; }
+        while :; do
+            if [ -e @D/job ]; then
+                mv @D/job @D/running
+                /bin/bash @D/running >@D/output 2>&1 </dev/null
+                echo $? >@D/status.new
+                mv @D/status.new @D/status
+            fi
+            sleep 0.02
+        done
+        """
+
+    /// What verbs find that are only for apps in a certain state.
+    private static let before = [
+        "snapshot": "torpor background web kiosk && torpor suspend web kiosk", "interrupt": "torpor foreground web",
+        "resume": "torpor suspend web", "wait": "torpor foreground web",
+    ]
+
+    /// Stands for all programs of the reader's own.
+    private static let program = "#!/bin/sh\ncat >/dev/null\n"
+
+    /// The programs that a line calls besides torpor: behind a pipe, another command, or `--`, and files of the folder.
+    private static func programs(in line: String) -> [String] {
+        let called = line.matches(of: /(?:\| |&& |; | -- )([a-z][\w-]*)/).map { String($0.1) }
+        return called.filter { $0 != "torpor" } + line.matches(of: /\.\/[\w-]+(?:\.sh)?(?![\w.])/).map { String($0.0) }
+    }
 
     @Test("do what they say: none is refused, or names what is not there")
     func all() throws {
-        let commands = try Self.pages() + Self.help()
         var seen: Set<String> = []
-        let wanted = commands.filter { command in
-            seen.insert(command).inserted && !Self.elsewhere.contains { command.hasPrefix("torpor \($0)") }
-        }
-        #expect(wanted.count > 60, "\(wanted)")
-        let policy = Built.path("libServerPolicy.so")
+        // What pages have the reader build in Swift takes minutes: PolicyNewTests see to it.
+        let pages = try Self.pages().filter { !$0.contains(" .build/") }
+        let wanted = (Self.examples() + pages).filter { seen.insert($0).inserted }
+        #expect(wanted.count > 100, "\(wanted)")
         let mobile = "path = \"\(Built.path("libMobilePolicy.so"))\"\nmode = \"advise\"\n"
         let toml = Governed.toml([("mobile", mobile)], apps: Self.apps)
-        try withDaemon(toml) { daemon in
+        try withDaemon(toml, files: ["author.sh": Self.author]) { daemon in
             for app in ["web", "db", "notes", "editor", "kiosk"] { try daemon.waitFor(app, "active") }
-            let folder = daemon.directory + "/reader"
-            for (name, text) in Self.files {
+            try daemon.waitFor("author", "background")
+            let reader = try Reader(daemon)
+            for command in wanted { try reader.carryOut(command) }
+        }
+    }
+
+    /// Whoever reads the pages, at a shell of their own.
+    private struct Reader {
+        let daemon: Daemon
+        var folder: String { daemon.directory + "/reader" }
+
+        private var variables: [String: String] {
+            ["TORPOR_MANAGER_SOCKET": daemon.socket, "TERM": "dumb", "HOME": folder]
+        }
+
+        init(_ daemon: Daemon) throws {
+            self.daemon = daemon
+            for (name, text) in CommandTests.files.merging(["bin/none": ""], uniquingKeysWith: { one, _ in one }) {
                 let path = folder + "/" + name
                 let parent = (path as NSString).deletingLastPathComponent
                 try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
                 try File.write(path, text)
             }
-            for name in ["libQuietNightsPolicy.so", "liboffice.so", "libServerPolicy.so"] {
+            let torpor = Built.path("torpor")
+            try FileManager.default.createSymbolicLink(atPath: folder + "/bin/torpor", withDestinationPath: torpor)
+            for name in ["liboffice.so", "libServerPolicy.so"] {
+                let policy = Built.path("libServerPolicy.so")
                 try FileManager.default.createSymbolicLink(atPath: "\(folder)/\(name)", withDestinationPath: policy)
             }
-            let torpor = Built.path("torpor")
-            let record = "cd \(folder) && \(torpor) events --record day.trace --for 200ms && cp day.trace night.jsonl"
-            let variables = ["TORPOR_MANAGER_SOCKET": daemon.socket, "TERM": "dumb", "HOME": folder]
-            #expect(try Spawn.run(["/bin/bash", "-c", record], environment: variables).code == 0)
-            for command in wanted {
-                var line = command.replacingOccurrences(of: "/etc/", with: folder + "/etc/")
-                    .replacingOccurrences(of: "web@", with: "web")
-                    .replacingOccurrences(of: "/run/torpor-lab/io.torpor", with: daemon.socket)
-                    // What is simulated was recorded before.
-                    .replacingOccurrences(of: "--record ", with: "--record new-")
-                line = torpor + line.dropFirst("torpor".count)
-                let goesOn = Self.goesOn(command)
-                // Without --foreground it would run in the background of the terminal, where what wants it is stopped.
-                if goesOn { line = "timeout --foreground -s INT 0.4 \(line)" }
-                if command.hasPrefix("torpor top"), goesOn { line = "TERM=xterm script -qec '\(line)' /dev/null" }
-                if command.hasPrefix("torpor snapshot ") {
-                    line = "\(torpor) background web kiosk && \(torpor) suspend web kiosk && \(line)"
-                }
-                if command == "torpor interrupt web" { line = "\(torpor) foreground web && \(line)" }
-                // What was written by the one before it is in the way of the next.
-                let script = "cd \(folder) && rm -rf quiet-nights policy night-shift office && \(line)"
-                let forced = script.contains(" --output ") || script.contains(" init") ? script + " --force" : script
-                let (code, output) = try Spawn.run(["/bin/bash", "-c", forced], environment: variables)
-                // What goes on is ended; the rest are numbers and files of the reader's own machine.
-                let isOther =
-                    goesOn && [124, 130].contains(code)
-                    || output.hasPrefix("torpor: nothing of the number 17 waits for web")
-                    // The system's for root, the reader's own else.
-                    || output.contains("/torpor/torpor.toml: there is no such file")
-                #expect(code == 0 || isOther, "\(command): \(code), \(output)")
-                #expect(!output.contains("see ‘torpor "), "\(command): \(output)")
-                if command.hasPrefix("torpor stop") || command.hasPrefix("torpor kill") {
-                    #expect(try Spawn.run([torpor, "start", "*"], environment: variables).code == 0)
-                }
+            let before = """
+                torpor policy new --c quiet-nights made && make -C made && cp made/*.so . &&
+                torpor events --record day.trace --for 200ms && cp day.trace night.jsonl
+                """
+            let (code, output) = try run(before)
+            #expect(code == 0, "\(output)")
+        }
+
+        /// Runs a line in the folder.
+        private func run(_ line: String) throws -> (code: Int32, output: String) {
+            try Spawn.run(["/bin/bash", "-c", script(line)], environment: variables)
+        }
+
+        /// Runs it as a process of an app.
+        private func runInApp(_ line: String) throws -> (code: Int32, output: String) {
+            // Some of it is only for one in the background.
+            try daemon.done(.background, "author")
+            let saved = "echo saved | torpor app state save - && " + line
+            try File.replace(daemon.directory + "/job", Array(script(saved).utf8))
+            let status = daemon.directory + "/status"
+            try daemon.eventually("‘\(line)’ has ended") { File.exists(status) }
+            defer { try? FileManager.default.removeItem(atPath: status) }
+            let code = try File.readString(status).trimmingCharacters(in: .whitespacesAndNewlines)
+            return (Int32(code) ?? -1, try File.readString(daemon.directory + "/output"))
+        }
+
+        private func script(_ line: String) -> String {
+            // What was written by the one before it is in the way of the next.
+            "set -o pipefail; cd \(folder); PATH=\(folder)/bin:$PATH; rm -rf quiet-nights policy night-shift office; \(line)"
+        }
+
+        func carryOut(_ command: String) throws {
+            for program in CommandTests.programs(in: command) {
+                let path = folder + (program.hasPrefix("./") ? program.dropFirst() : "/bin/" + program)
+                if !File.exists(path) { try makeProgram(path) }
             }
+            var line = command.replacingOccurrences(of: "/etc/", with: folder + "/etc/")
+                .replacingOccurrences(of: "web@", with: "web")
+                .replacingOccurrences(of: "/run/torpor-lab/io.torpor", with: daemon.socket)
+                // What is simulated was recorded before.
+                .replacingOccurrences(of: "--record ", with: "--record new-")
+            let goesOn = CommandTests.goesOn(command)
+            // Without --foreground it would run in the background of the terminal, where what wants it is stopped.
+            if goesOn { line = "timeout --foreground -s INT 0.4 \(line)" }
+            if goesOn, command.contains("torpor top") { line = "TERM=xterm script -qec '\(line)' /dev/null" }
+            for (verb, before) in CommandTests.before where command.hasPrefix("torpor \(verb) ") {
+                if !command.contains("--save") { line = before + " && " + line }
+            }
+            if command.contains(" --output ") || command.contains(" init") { line += " --force" }
+            // A million questions take minutes, and a busy machine some time for each.
+            if command.contains("policy check") { line += " --questions 300 --deadline 20s" }
+            var (code, output) = command.contains("torpor app ") ? try runInApp(line) : try run(line)
+            if output.contains("this verb is for the processes of an app") { (code, output) = try runInApp(line) }
+            // What goes on is ended; the rest are numbers and files of the reader's own machine.
+            let isOther =
+                goesOn && [124, 130].contains(code)
+                || output.hasPrefix("torpor: nothing of the number 17 waits for web")
+                // The system's for root, the reader's own else.
+                || output.contains("/torpor/torpor.toml: there is no such file")
+            #expect(code == 0 || isOther, "\(command): \(code), \(output)")
+            #expect(!output.contains("see ‘torpor "), "\(command): \(output)")
+            if ["stop", "kill", "force-quit"].contains(where: { command.hasPrefix("torpor " + $0) }) {
+                #expect(try run("torpor start '*'").code == 0)
+            }
+        }
+
+        private func makeProgram(_ path: String) throws {
+            try File.write(path, CommandTests.program)
+            chmod(path, 0o755)
         }
     }
 }

@@ -95,6 +95,8 @@ struct LocationModeTests {
             try daemon.waitFor("refuses", "active")
             try daemon.done(.kill, "quit")
             try daemon.done(.kill, "refuses")
+            #expect(try daemon.status("quit").forceQuit == "no event launches it again but location")
+            #expect(try daemon.status("refuses").forceQuit == "no event launches it again")
             try gps.start(Self.toAndFro)
             let woken = try daemon.waitForEvent("guide", "woken by a change of position by")
             #expect(woken.text.contains("by 111") && woken.text.contains(" m after"), "\(woken.text)")

@@ -3,10 +3,10 @@ import Linux
 import TorporAPI
 import Varlink
 
-struct PoliciesVerb: ParsableCommand {
+struct PolicyList: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "policies",
-        abstract: "Shows the lifecycle policies: how they are doing, what they were asked and what they advised.",
+        commandName: "list",
+        abstract: "Shows the policies in use: their state, what they were asked and what they advised.",
         discussion: """
             A policy decides which apps go to the background, are suspended, or end first when memory is short. \
             Torpor comes with four: server (who is not used goes to sleep), mobile (a few apps in front, the others \
@@ -19,11 +19,12 @@ struct PoliciesVerb: ParsableCommand {
               path = "libServerPolicy.so"
               options = { idle_after = "10min" }
 
-            They stand in the order in which they are asked. TAKEN advice changed something; REFUSED was against the \
-            rules or came too late, or from a policy that changes its mind too often. ‘torpor events’ tells of each.
+            They stand in the order in which they are asked. PROCESS is the one that a policy runs in, and ASKED how \
+            many questions it has answered. TAKEN advice changed something; REFUSED advice was against the rules, came \
+            too late, or from a policy that changes its mind too often. ‘torpor events’ shows each piece of advice.
             """
     )
-    .examples("torpor policies")
+    .examples("torpor policy list")
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
@@ -33,19 +34,19 @@ struct PoliciesVerb: ParsableCommand {
         }
         guard !options.json else { return Output.document(.array(policies.map(\.json))) }
         guard !policies.isEmpty else {
-            ThisProcess.write(
-                "no policies: apps go where they are told, and nothing else suspends them (‘torpor help policies’)\n"
+            Output.page(
+                "no policies: apps go where they are told, and nothing else suspends them (‘torpor help policy list’)\n"
             )
             return
         }
         var table = Table(
-            ["POLICY", "STATE", "MODE", "RUNS IN", "QUESTIONS", "TAKEN", "REFUSED", "FAILURES", "MEDIAN", "P99"],
-            rightAligned: [4, 5, 6, 7, 8, 9]
+            ["POLICY", "STATE", "MODE", "PROCESS", "ASKED", "TAKEN", "REFUSED", "FAILED", "MEDIAN", "P99"],
+            rightAligned: [3, 4, 5, 6, 7, 8, 9]
         )
         for policy in policies {
             table.append([
                 .init(policy.name), .init(policy.state, Self.colour(policy.state)), .init(policy.mode),
-                .init(policy.isolation == "none" ? "torpord" : policy.pid.map { "process \($0)" } ?? "process"),
+                .init(policy.isolation == "none" ? "torpord" : policy.pid.map { "\($0)" } ?? "-"),
                 .init("\(policy.questions)"), .init("\(policy.taken)"),
                 .init("\(policy.refused + policy.damped + policy.overruled)"), .init("\(policy.failures)"),
                 .init(Self.time(policy.medianMicroseconds)), .init(Self.time(policy.p99Microseconds)),
@@ -57,7 +58,7 @@ struct PoliciesVerb: ParsableCommand {
             if let retry = policy.retryMilliseconds { text += "; it is loaded again in \(retry) ms" }
             text += "\n"
         }
-        ThisProcess.write(text)
+        Output.page(text)
     }
 
     static func colour(_ state: String) -> Terminal.Colour? {

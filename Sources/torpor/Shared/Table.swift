@@ -1,0 +1,115 @@
+/// Columns as wide as needed, two spaces between them.
+struct Table {
+    struct Cell {
+        var text: String
+        var colour: Terminal.Colour?
+
+        init(_ text: String, _ colour: Terminal.Colour? = nil) {
+            self.text = Terminal.harmless(text)
+            self.colour = colour
+        }
+    }
+
+    private let heads: [String]
+    private let rightAligned: Set<Int>
+    private let whole: Set<Int>
+    private var rows: [[Cell]] = []
+    private let columns = Terminal.columns
+
+    /// - Parameter whole: columns that say nothing any more when they are cut, besides those with numbers, which are
+    ///   aligned to the right.
+    init(_ heads: [String], rightAligned: Set<Int> = [], whole: Set<Int> = []) {
+        self.heads = heads
+        self.rightAligned = rightAligned
+        self.whole = whole.union(rightAligned)
+    }
+
+    mutating func append(_ row: [Cell]) { rows.append(row) }
+
+    /// Whether the longest row stays on one line of the terminal; where there is none, all do.
+    var fits: Bool {
+        guard let columns else { return true }
+        return (0..<heads.count).reduce(0) { width, column in
+            width + 2 + rows.reduce(heads[column].count) { max($0, Terminal.width(of: $1[column].text)) }
+        } - 2 <= columns
+    }
+
+    /// No line of it is wider than the terminal, as long as numbers and times leave room for the rest.
+    var text: String {
+        // Sentences stand in the last column.
+        let hasSentences = !rightAligned.contains(heads.count - 1)
+        var head = Self.row(heads.map { Cell($0, .bold) })
+        var rows = rows.map { Self.row($0) }
+        var widths = heads.map(\.count)
+        for row in rows {
+            for (column, width) in row.widths.enumerated() { widths[column] = max(widths[column], width) }
+        }
+        if let columns { shorten(&rows, &widths, to: columns, count: heads.count - (hasSentences ? 1 : 0)) }
+        var text = ""
+        let last = widths.dropLast().reduce(0) { $0 + $1 + 2 }
+        // Sentences that have lines of their own have no head.
+        if hasSentences, let columns, last + head.widths[heads.count - 1] > columns { head.cells.removeLast() }
+        append(head, to: &text, widths)
+        for var row in rows {
+            guard hasSentences, let columns, row.cells.count == heads.count, let sentence = row.cells.last,
+                !sentence.text.isEmpty, last + row.widths[heads.count - 1] > columns
+            else {
+                append(row, to: &text, widths)
+                continue
+            }
+            if Terminal.isReadable(sentence.text, columns: columns - last) {
+                row.cells[heads.count - 1].text = Terminal.wrapped(sentence.text, behind: last, in: columns)
+                append(row, to: &text, widths)
+            } else {
+                // There is no room for it: it has lines of its own.
+                row.cells.removeLast()
+                append(row, to: &text, widths)
+                let own = Terminal.wrapped(sentence.text, behind: 4, in: columns)
+                text += "    " + Terminal.coloured(own, sentence.colour) + "\n"
+            }
+        }
+        return text
+    }
+
+    private typealias Row = (cells: [Cell], widths: [Int])
+
+    private static func row(_ cells: [Cell]) -> Row { (cells, cells.map { Terminal.width(of: $0.text) }) }
+
+    /// No column of text is cut to less than this, but for its head.
+    private static let narrowest = 6
+
+    /// Cuts the widest columns of text until the first `count` columns have room.
+    private func shorten(_ rows: inout [Row], _ widths: inout [Int], to columns: Int, count: Int) {
+        var excess = widths.prefix(count).reduce(0) { $0 + $1 + 2 } - 2 - columns
+        guard excess > 0 else { return }
+        func least(_ column: Int) -> Int { max(Self.narrowest, heads[column].count) }
+        while excess > 0 {
+            let cuttable = (0..<count).filter { !whole.contains($0) && widths[$0] > least($0) }
+            guard let widest = cuttable.max(by: { widths[$0] < widths[$1] }) else { break }
+            widths[widest] -= 1
+            excess -= 1
+        }
+        for index in rows.indices {
+            for column in 0..<min(count, rows[index].cells.count) where rows[index].widths[column] > widths[column] {
+                rows[index].cells[column].text = Terminal.cut(rows[index].cells[column].text, to: widths[column])
+                rows[index].widths[column] = widths[column]
+            }
+        }
+    }
+
+    private func append(_ row: Row, to text: inout String, _ widths: [Int]) {
+        var pending = 0
+        for (column, cell) in row.cells.enumerated() {
+            let padding = widths[column] - row.widths[column]
+            if rightAligned.contains(column) { pending += padding }
+            if row.widths[column] > 0 {
+                text.append(String(repeating: " ", count: pending))
+                text.append(Terminal.coloured(cell.text, cell.colour))
+                pending = 0
+            }
+            if !rightAligned.contains(column) { pending += padding }
+            pending += 2
+        }
+        text.append("\n")
+    }
+}

@@ -1,0 +1,8 @@
+import ArgumentParser
+
+/// Options of verbs that show times.
+struct TimeOptions: ParsableArguments {
+    /// ``Times/zone`` goes by it.
+    @Flag(help: "Show and read times in UTC, and not in the local time zone.")
+    var utc = false
+}
