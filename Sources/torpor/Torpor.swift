@@ -59,7 +59,7 @@ struct Torpor: ParsableCommand {
                 // --help, --version and what generates completions.
                 // The parser says so of each group.
                 let shown = text.replacing(" SUBCOMMANDS:\n", with: ":\n")
-                ThisProcess.write(shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n")
+                Output.write(shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n")
                 return
             }
             throw Failure(status: .usage, message: Self.sentence(Torpor.message(for: error), full: text))

@@ -77,7 +77,7 @@ enum VerbRunner {
             }
             text += sentence(result) { Terminal.coloured($0, Terminal.colour(ofState: $0)) } + "\n"
         }
-        if !json { ThisProcess.write(text) }
+        if !json { Output.write(text) }
     }
 
     /// What became of one app; `paint` gives its state a colour.
@@ -101,15 +101,4 @@ enum VerbRunner {
         if message.hasPrefix(result.app + " ") { message.removeFirst(result.app.count + 1) }
         return ["is \(result.state)", "is not running"].contains(message) ? nil : message
     }
-}
-
-/// JSON on standard output.
-enum Output {
-    /// One document, on lines of its own.
-    static func document(_ json: JSON) {
-        ThisProcess.write(String(wire: json.serialisedPretty()) + "\n")
-    }
-
-    /// One object of a stream, on one line.
-    static func line(_ json: JSON) { ThisProcess.write(json.description + "\n") }
 }

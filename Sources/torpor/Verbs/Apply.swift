@@ -111,7 +111,7 @@ struct Apply: ParsableCommand {
         if applied.supervisor.isEmpty, applied.apps.isEmpty {
             text = diff ? "nothing would change\n" : "nothing changed\n"
         }
-        ThisProcess.write(text.split(separator: "\n").map { Terminal.harmless(String($0)) + "\n" }.joined())
+        Output.write(text.split(separator: "\n").map { Terminal.harmless(String($0)) + "\n" }.joined())
     }
 
     private func detail(_ change: KeyChangeInfo, _ app: AppliedApp) -> String {

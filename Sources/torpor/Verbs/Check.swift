@@ -35,7 +35,7 @@ struct Check: ParsableCommand {
             guard !options.json else {
                 return Output.document(Self.json(ok: true, configuration.warnings, apps: configuration.apps))
             }
-            ThisProcess.write(Self.text(configuration))
+            Output.write(Self.text(configuration))
         }
     }
 

@@ -27,7 +27,7 @@ struct Doctor: ParsableCommand {
             checks = Self.withoutSupervisor(error.message ?? "nobody answers")
         }
         guard !options.json else { return Output.document(.array(checks.map(\.json))) }
-        ThisProcess.write(DoctorPage(checks).text)
+        Output.write(DoctorPage(checks).text)
     }
 
     private static func withoutSupervisor(_ problem: String) -> [DoctorCheck] {

@@ -45,6 +45,6 @@ struct GraphVerb: ParsableCommand {
         }
         let page = GraphPage(nodes, chosen: chosen)
         guard !options.json else { return Output.document(.array(page.shown.map(\.json))) }
-        ThisProcess.write(dot ? page.dot : page.text)
+        Output.write(dot ? page.dot : page.text)
     }
 }

@@ -102,7 +102,7 @@ struct PlainHealth {
         for problem in problems { ThisProcess.complain("torpor: " + Terminal.harmless(problem.sentence)) }
         guard problems.isEmpty else { return }
         let up = summaries.count { Self.isUp($0) }
-        ThisProcess.write("all is well: \(up) of \(summaries.count) app\(summaries.count == 1 ? " is" : "s are") up\n")
+        Output.write("all is well: \(up) of \(summaries.count) app\(summaries.count == 1 ? " is" : "s are") up\n")
     }
 
     private func problem(_ supervisor: SupervisorInfo) -> Problem? {

@@ -45,7 +45,7 @@ struct History: ParsableCommand {
         }
         take(try Manager(options).call(.events(request), onReply: take))
         if options.json { return Output.document(.array(events)) }
-        ThisProcess.write(events.isEmpty ? "nothing is known of it\n" : text(events))
+        Output.write(events.isEmpty ? "nothing is known of it\n" : text(events))
     }
 
     private func text(_ events: [JSON]) -> String {

@@ -40,7 +40,7 @@ struct Init: ParsableCommand {
         guard !json else {
             return Output.document(["file": .string(file), "from": .optional(made.origin), "toml": .string(made.toml)])
         }
-        ThisProcess.write(WrittenFile.text(file, origin: made.origin) + "\n")
+        Output.write(WrittenFile.text(file, origin: made.origin) + "\n")
     }
 
     /// What another supervisor's configuration in the folder makes; nil where there is none, or nobody wants it.
@@ -96,13 +96,13 @@ struct Init: ParsableCommand {
 
     /// What is typed; the usual where it is nothing, or the input has ended.
     private static func answer(_ question: String, usual: String) -> String {
-        ThisProcess.write("\(question) [\(Terminal.harmless(usual))]: ")
+        Output.write("\(question) [\(Terminal.harmless(usual))]: ")
         let line = (readLine() ?? "").split(separator: " ").joined(separator: " ")
         return line.isEmpty ? usual : line
     }
 
     private static func agrees(_ question: String, usual: Bool) -> Bool {
-        ThisProcess.write("\(question) [\(usual ? "Y/n" : "y/N")] ")
+        Output.write("\(question) [\(usual ? "Y/n" : "y/N")] ")
         switch (readLine() ?? "").lowercased().first {
         case "y": return true
         case "n": return false

@@ -42,7 +42,7 @@ struct PlainList {
             // On a terminal only where nothing is broken for it.
             if titled.fits { shown = titled }
         }
-        ThisProcess.write(shown.text)
+        Output.write(shown.text)
     }
 
     private static func row(_ app: AppSummary) -> [Table.Cell] {
@@ -68,14 +68,5 @@ struct PlainList {
             text += (text.isEmpty ? "" : ", ") + "restarts in " + Times.duration(milliseconds: left)
         }
         return text
-    }
-}
-
-extension LastExit {
-    /// `exit-failure 3`, `signal SIGKILL`.
-    var sentence: String {
-        if let signal { return "\(reason) \(signal)" }
-        if let code, code != 0 { return "\(reason) \(code)" }
-        return reason
     }
 }

@@ -87,7 +87,7 @@ struct MailboxVerb: ParsableCommand {
                 .init(Self.short(mail.payload)),
             ])
         }
-        ThisProcess.write(table.text)
+        Output.write(table.text)
     }
 
     private static func short(_ payload: JSON) -> String {

@@ -23,7 +23,7 @@ struct MemoryVerb: ParsableCommand {
     func run() throws {
         let memory = try Self.ask(options)
         guard !options.json else { return Output.document(memory.json) }
-        ThisProcess.write(MemoryPage(memory).text)
+        Output.write(MemoryPage(memory).text)
     }
 
     static func ask(_ options: GlobalOptions) throws -> MemoryStatus {
@@ -46,6 +46,6 @@ struct MemoryRehearse: ParsableCommand {
     func run() throws {
         let memory = try MemoryVerb.ask(options)
         guard !options.json else { return Output.document(.array(memory.steps.map(\.json))) }
-        ThisProcess.write(MemoryPage(memory).rehearsal)
+        Output.write(MemoryPage(memory).rehearsal)
     }
 }

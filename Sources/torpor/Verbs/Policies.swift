@@ -33,7 +33,7 @@ struct PoliciesVerb: ParsableCommand {
         }
         guard !options.json else { return Output.document(.array(policies.map(\.json))) }
         guard !policies.isEmpty else {
-            ThisProcess.write(
+            Output.write(
                 "no policies: apps go where they are told, and nothing else suspends them (‘torpor help policies’)\n"
             )
             return
@@ -57,7 +57,7 @@ struct PoliciesVerb: ParsableCommand {
             if let retry = policy.retryMilliseconds { text += "; it is loaded again in \(retry) ms" }
             text += "\n"
         }
-        ThisProcess.write(text)
+        Output.write(text)
     }
 
     static func colour(_ state: String) -> Terminal.Colour? {

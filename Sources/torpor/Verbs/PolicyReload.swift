@@ -36,6 +36,6 @@ struct PolicyReload: ParsableCommand {
         guard !options.json else { return }
         let place = policy.pid.map { "in process \($0)" } ?? "in torpord's process"
         let what = [policy.version, policy.summary].compactMap { $0 }.filter { !$0.isEmpty }.joined(separator: ", ")
-        ThisProcess.write(Terminal.harmless("\(name): loaded \(place)\(what.isEmpty ? "" : ": \(what)")") + "\n")
+        Output.write(Terminal.harmless("\(name): loaded \(place)\(what.isEmpty ? "" : ": \(what)")") + "\n")
     }
 }

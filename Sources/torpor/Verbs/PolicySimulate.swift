@@ -37,7 +37,7 @@ struct PolicySimulate: ParsableCommand {
         if tool.json {
             Output.document(json(simulation, comparison))
         } else {
-            ThisProcess.write(text(simulation, comparison))
+            Output.write(text(simulation, comparison))
         }
     }
 

@@ -61,7 +61,7 @@ struct Post: ParsableCommand {
         }
         if options.json { return Output.document(reply) }
         let result = try Manager.read { () throws(FieldError) in try PostResult(json: reply) }
-        ThisProcess.write(Terminal.harmless("\(app.app) \(Self.words(result))") + "\n")
+        Output.write(Terminal.harmless("\(app.app) \(Self.words(result))") + "\n")
     }
 
     private static func words(_ result: PostResult) -> String {

@@ -31,7 +31,7 @@ struct Reports: ParsableCommand {
             let read = JSON.array(reports.map(\.json))
             return Output.document(reading.isChanged ? read : reply["reports"] ?? [])
         }
-        ThisProcess.write(
+        Output.write(
             reports.isEmpty ? "no reports\n" : reports.map { ReportPage($0).text }.joined(separator: "\n")
         )
     }

@@ -33,7 +33,7 @@ struct PlainStatus {
         } else {
             var page = StatusPage(status)
             page.events = events(manager)
-            ThisProcess.write(page.text)
+            Output.write(page.text)
         }
         if status.summary.state == "not-running", status.summary.transition == nil {
             throw Failure(status: .notRunning, message: nil)

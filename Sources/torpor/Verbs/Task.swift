@@ -121,7 +121,7 @@ struct TaskList: ParsableCommand {
                 .init("\(task["token"]?.intValue ?? 0)"), .init(task["name"]?.stringValue ?? ""),
             ])
         }
-        ThisProcess.write(table.text)
+        Output.write(table.text)
     }
 }
 
@@ -138,9 +138,9 @@ struct TaskTime: ParsableCommand {
         let reply = try AppSide.call(.backgroundTime)
         if json { return Output.document(reply) }
         guard let left = reply["remaining_ms"]?.intValue else {
-            _ = ThisProcess.write("unlimited\n")
+            Output.write("unlimited\n")
             return
         }
-        ThisProcess.write("\(left / 1000).\(left % 1000 / 100)\n")
+        Output.write("\(left / 1000).\(left % 1000 / 100)\n")
     }
 }

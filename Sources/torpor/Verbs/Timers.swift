@@ -28,13 +28,13 @@ struct TimersVerb: ParsableCommand {
             try Fields(reply).list("timers") { json throws(FieldError) in try TimerStatus(json: json) }
         }
         guard !timers.isEmpty else {
-            ThisProcess.write("no timers\n")
+            Output.write("no timers\n")
             return
         }
         var table = Table(["NEXT", "LEFT", "LAST", "PASSED", "APP", "TIMER", "WHEN"], rightAligned: [1, 3])
         let now = Times.now
         for timer in timers { table.append(Self.row(timer, now: now)) }
-        ThisProcess.write(table.text)
+        Output.write(table.text)
     }
 
     private static func row(_ timer: TimerStatus, now: Int64) -> [Table.Cell] {

@@ -97,6 +97,6 @@ struct Upgrade: ParsableCommand {
         var text = "torpord \(before.version) → \(after.version) (instance \(before.instance) → \(after.instance)) "
         text += "in \(milliseconds) ms, \(untouched) app\(untouched == 1 ? "" : "s") untouched"
         if !changed.isEmpty { text += ", others meanwhile: \(changed.joined(separator: ", "))" }
-        ThisProcess.write(text + "\n")
+        Output.write(text + "\n")
     }
 }
