@@ -5,6 +5,7 @@ import random
 import threading
 import time
 import unittest
+import warnings
 from typing import Any, Callable, Dict, List, Optional
 
 from support import SupervisedTestCase
@@ -273,6 +274,27 @@ class ThreadsTests(SupervisedTestCase):
         with self.assertRaises(torpor.SupervisorGone):
             app.background_task("x")
         self.assertLess(time.monotonic() - start, BOUND)
+
+
+class DelegateTests(unittest.TestCase):
+    def warnings_of(self, **methods: Any) -> List[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            type("Notes", (torpor.Delegate,), methods)
+        return [str(warning.message) for warning in caught]
+
+    def test_a_misspelled_method_warns(self) -> None:
+        def method(self: Any, message: torpor.Message) -> None:
+            pass
+
+        for name, meant in [
+            ("did_enter_backgroud", "did_enter_background"), ("did_enter_foreground", "will_enter_foreground"),
+            ("didEnterBackground", "did_enter_background"), ("will_terminated", "will_terminate"),
+        ]:
+            said = self.warnings_of(**{name: method})
+            self.assertEqual(said, [f"Notes.{name} is never called: did you mean {meant}?"])
+        helpers = {name: method for name in ("save", "resume", "enter", "load_state", "_did_enter_backgroud")}
+        self.assertEqual(self.warnings_of(did_enter_background=method, open_url=method, **helpers), [])
 
 
 if __name__ == "__main__":

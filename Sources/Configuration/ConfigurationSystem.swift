@@ -24,6 +24,51 @@ public struct ConfigurationSystem {
     public var effectiveGroupID: UInt32
     /// Where relative paths on the command line begin.
     public var workingDirectory: String
+    /// How programs, folders and files that apps need are looked at; nil where that is not to be done, as in a loop that
+    /// must not wait for a disk.
+    public var inspection: Inspection?
+
+    /// Looks at what a configuration needs on this machine.
+    public struct Inspection {
+        /// What there is at a path.
+        public enum Finding: Sendable {
+            case nothing
+            case folder
+            /// A file that can be executed.
+            case program
+            /// Something else.
+            case file
+            /// It cannot be looked at from here.
+            case unknown
+        }
+
+        /// What there is at an absolute path.
+        public var find: (String) -> Finding
+        /// Where programs without a path are looked for.
+        public var searchPath: String
+        /// Why a policy, whose library is in that folder, cannot be used as it is configured; nil when it can.
+        public var refusal: (_ policy: PolicySpecification, _ folder: String) -> String?
+
+        /// An inspection of this machine.
+        public init(searchPath: String?, refusal: @escaping (PolicySpecification, String) -> String?) {
+            find = Self.find
+            self.searchPath = searchPath ?? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+            self.refusal = refusal
+        }
+
+        private static func find(_ path: String) -> Finding {
+            do throws(Errno) {
+                let status = try File.status(path)
+                switch status.kind {
+                case .directory: return .folder
+                case .regular: return status.mode & 0o111 == 0 ? .file : .program
+                case .link, .fifo, .socket, .character, .block, .other: return .file
+                }
+            } catch {
+                return error == .noSuchFileOrDirectory || error == .notDirectory ? .nothing : .unknown
+            }
+        }
+    }
 
     /// The largest file that is read, in bytes.
     public static let fileLimit = 4 << 20

@@ -19,7 +19,10 @@ struct Resolver {
             checkKeepAlive(draft)
             MachineHints.checkDirectory(draft, system)
             let apps = draft.expanded()
-            if let app = apps.first { MachineHints.checkIcon(app, draft, system, &folders) }
+            if let app = apps.first {
+                MachineHints.checkIcon(app, draft, system, &folders)
+                NeededFiles(app, draft, system)?.check()
+            }
             expanded[name] = apps
         }
         let instances = expanded.mapValues { $0.map(\.name) }

@@ -43,6 +43,36 @@ extension Coordinator {
         return machine.isWaitingToLaunch || machine.isAlive && machine.state != .suspended
     }
 
+    /// Refuses a person's suspend, short of force, of what an app requires that goes on running.
+    ///
+    /// - Throws: ``RequestError``, which names that app.
+    public func requireSuspendable(_ app: AppID) throws(RequestError) {
+        let machine = nodes[app].machine
+        guard machine.isAlive || machine.isWaitingToLaunch, machine.goal != .suspended,
+            let other = graph.requiredBy[app].first(where: { needsRequirements($0) && goesOn($0) })
+        else { return }
+        let dependent = nodes[other].definition.name
+        let state = nodes[other].machine.isAlive ? nodes[other].machine.state.rawValue : "about to be launched"
+        throw RequestError(
+            "is required by \(dependent), which is \(state): suspend \(dependent) too, or suspend it with --force"
+        )
+    }
+
+    /// Whether it was not told to sleep or to end.
+    private func goesOn(_ app: AppID) -> Bool {
+        if let stop = nodes[app].pendingStop { return Self.comesBack(after: stop) }
+        switch nodes[app].machine.goal {
+        case .active, .inactive, .background: return true
+        case .suspended, .notRunning: return false
+        }
+    }
+
+    /// The apps, each behind those of them that require it; else in their order.
+    public func dependentsFirst(_ apps: [AppID]) -> [AppID] {
+        let wanted = Set(apps)
+        return graph.dependentsFirst(apps).filter(wanted.contains)
+    }
+
     /// Whether the advice asks for what is so already.
     public func isFollowed(_ advice: Advice, of app: AppID) -> Bool {
         guard case .goal(let goal) = advice else { return false }

@@ -19,7 +19,7 @@ extension AppMachine {
             walk(into: &actions, now: now)
         case .suspend:
             try requireGoing("suspend")
-            if isHeld { throw RequestError("is held by \(holders.joined(separator: ", ")): it is not suspended") }
+            if let refusal = refusalWhileHeld { throw refusal }
             setGoal(.suspended)
             walk(into: &actions, now: now)
         case .forceSuspend:
@@ -191,7 +191,9 @@ extension AppMachine {
         try requireGoing("resume")
         if state != .suspended, transition != .suspending, goal != .suspended {
             if state == .background { return }
-            throw RequestError("is \(state.rawValue): only a suspended app is resumed")
+            throw RequestError(
+                "is \(state.rawValue): only a suspended app is resumed; ‘background’ takes this one to the background"
+            )
         }
         setGoal(.background)
         walk(into: &actions, now: now)
@@ -201,7 +203,9 @@ extension AppMachine {
         try requireGoing("interrupt")
         if begin {
             guard goal == .active else {
-                throw RequestError("is not in the foreground: only an active app is interrupted")
+                throw RequestError(
+                    "is not in the foreground: only an active app is interrupted; bring it there with ‘foreground’ first"
+                )
             }
             interruptions += 1
         } else {

@@ -121,6 +121,19 @@ extension AppMachine {
             + holds.map { $0.reason.isEmpty ? "an operator" : "an operator (\($0.reason))" }
     }
 
+    /// Why a request to suspend it is refused while something holds it, with what to do about that; nil when nothing does.
+    var refusalWhileHeld: RequestError? {
+        guard isHeld else { return nil }
+        let isHeldByItself = !tasks.isEmpty || !modes.modes.isEmpty
+        var remedies: [String] = []
+        if isHeldByItself { remedies.append("wait until that is over") }
+        if !holds.isEmpty { remedies.append("end the hold with ‘hold --end’") }
+        let remedy = remedies.joined(separator: " and ")
+        return RequestError(
+            "is held by \(holders.joined(separator: ", ")), so it is not suspended: \(remedy), or suspend it with --force"
+        )
+    }
+
     /// How long it may still run for its tasks; nil while that is not limited.
     public func taskTimeLeft(now: Duration) -> Duration? {
         switch phase {
@@ -213,7 +226,9 @@ extension AppMachine {
         now: Duration
     ) throws(RequestError) {
         guard holds.count < BackgroundTime.mostHolds else {
-            throw RequestError("has \(BackgroundTime.mostHolds) holds already, which is the most: end them first")
+            throw RequestError(
+                "has \(BackgroundTime.mostHolds) holds already, which is the most: end them with ‘hold --end’ first"
+            )
         }
         changeBackgroundTime { $0.holds.append(Hold(reason: reason, until: until)) }
         walk(into: &actions, now: now)

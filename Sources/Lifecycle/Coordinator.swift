@@ -202,9 +202,13 @@ public struct Coordinator: Sendable {
         try requireDeclared(app, for: request)
         switch request {
         case .start, .foreground, .openURL, .restart, .wake:
-            if isShuttingDown { throw RequestError("is not started: the supervisor is shutting down") }
+            if isShuttingDown {
+                throw RequestError("is not started, since torpord is shutting down: start torpord again")
+            }
         case .background, .suspend, .forceSuspend, .resume, .interrupt:
-            if isShuttingDown { throw RequestError("is being ended: the supervisor is shutting down") }
+            if isShuttingDown {
+                throw RequestError("is being ended, since torpord is shutting down: start torpord again")
+            }
         case .stop, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover: break
         }
         switch request {
@@ -395,7 +399,7 @@ public struct Coordinator: Sendable {
         return stopping
     }
 
-    private static func comesBack(after stop: Request) -> Bool { stop == .restart || stop == .stop(.replaced) }
+    static func comesBack(after stop: Request) -> Bool { stop == .restart || stop == .stop(.replaced) }
 
     /// A stop that waits for the dependents is as good as begun, and holds up the stops of others: it is not taken
     /// back. One that will be launched again goes on towards what is asked of it until then; a start of another makes

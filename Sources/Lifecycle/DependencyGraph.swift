@@ -70,6 +70,29 @@ struct DependencyGraph: Sendable {
         if let cycle = findCycle() { throw .cycle(cycle.map { places[$0]?.app.name ?? "" }) }
     }
 
+    /// The apps and all that require them, each behind those that require it.
+    func dependentsFirst(_ apps: [Int]) -> [Int] {
+        var isSeen = Array(repeating: false, count: requiredBy.count)
+        var order: [Int] = []
+        for app in apps where !isSeen[app] {
+            isSeen[app] = true
+            var path: [(node: Int, next: Int)] = [(app, 0)]
+            while let (node, next) = path.last {
+                guard next < requiredBy[node].count else {
+                    order.append(node)
+                    path.removeLast()
+                    continue
+                }
+                path[path.count - 1].next += 1
+                let other = requiredBy[node][next]
+                guard !isSeen[other] else { continue }
+                isSeen[other] = true
+                path.append((other, 0))
+            }
+        }
+        return order
+    }
+
     /// Depth first with a stack of its own, so that a long chain cannot overflow the thread's.
     private func findCycle() -> [Int]? {
         enum Mark { case new, open, done }

@@ -153,6 +153,18 @@ public final class Descriptor {
         return IOEvents(rawValue: UInt32(UInt16(bitPattern: entry.revents)))
     }
 
+    /// Waits until nobody reads any more what is written to `raw`, a pipe, a socket or a terminal; of a file for ever.
+    /// False when it is not open.
+    public static func waitUntilUnread(_ raw: Int32) -> Bool {
+        while true {
+            // Without being asked, poll(2) tells of POLLERR (pipes), POLLHUP (the others) and POLLNVAL.
+            var entry = pollfd(fd: raw, events: 0, revents: 0)
+            let result = poll(&entry, 1, -1)
+            if result > 0 { return Int32(entry.revents) & POLLNVAL == 0 }
+            if result < 0, errno != EINTR { return false }
+        }
+    }
+
     /// Waits until `raw` is readable (or `writable`), at most `timeout`. For programs without a loop.
     public static func wait(_ raw: Int32, writable: Bool = false, timeout: Duration?) throws(Errno) -> Bool {
         let deadline = timeout.map { Clock.monotonic() + $0 }

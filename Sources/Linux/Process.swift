@@ -103,27 +103,25 @@ public enum ThisProcess {
     /// Ends this process.
     public static func exit(_ code: Int32) -> Never { Glibc.exit(code) }
 
-    /// Writes all of a text to standard output, or another descriptor; waits where it must. False when nobody reads
-    /// it any more or the disk is full.
-    @discardableResult
-    public static func write(_ text: String, to descriptor: Int32 = 1) -> Bool {
-        var rest = Array(text.utf8)
-        do throws(Errno) {
-            while !rest.isEmpty {
-                if let count = try Descriptor.write(descriptor, rest) {
-                    rest.removeFirst(count)
-                } else {
-                    _ = try Descriptor.wait(descriptor, writable: true, timeout: .seconds(1))
-                }
+    /// Writes all of a text to standard output, or another descriptor; waits where it must.
+    public static func write(_ text: String, to descriptor: Int32 = 1) throws(Errno) {
+        try write(Array(text.utf8), to: descriptor)
+    }
+
+    /// Likewise bytes. Errors: `brokenPipe` when nobody reads it any more, `noSpace` when the disk is full.
+    public static func write(_ bytes: [UInt8], to descriptor: Int32 = 1) throws(Errno) {
+        var rest = bytes
+        while !rest.isEmpty {
+            if let count = try Descriptor.write(descriptor, rest) {
+                rest.removeFirst(count)
+            } else {
+                _ = try Descriptor.wait(descriptor, writable: true, timeout: .seconds(1))
             }
-            return true
-        } catch {
-            return false
         }
     }
 
-    /// Writes a line to standard error.
-    public static func complain(_ line: String) { write(line + "\n", to: 2) }
+    /// Writes a line to standard error; one that cannot be written is lost.
+    public static func complain(_ line: String) { try? write(line + "\n", to: 2) }
 
     /// Whether a descriptor is a terminal.
     public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }

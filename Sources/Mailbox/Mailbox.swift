@@ -26,11 +26,13 @@ public struct Mailbox: Sendable {
         /// The payload is not what its coalescing needs.
         case payload(String)
 
+        private static let remedy = "wake the app, or take some out with ‘torpor mailbox APP --drop ID’"
+
         /// The sentence, without the app's name in front.
         public var description: String {
             switch self {
-            case .tooMany(let count): "has a full mailbox: \(count) messages wait in it"
-            case .tooLarge(let bytes): "has a full mailbox: no more than \(bytes) bytes may wait in it"
+            case .tooMany(let count): "has a full mailbox: \(count) messages wait in it; \(Self.remedy)"
+            case .tooLarge(let bytes): "has a full mailbox: no more than \(bytes) bytes may wait in it; \(Self.remedy)"
             case .payload(let sentence): sentence
             }
         }

@@ -68,10 +68,13 @@ final class AppRuntime {
     /// What outlives the boot.
     var kept = KeptApp()
 
-    var launchedAt: Duration?
+    var launchedAt: Duration? { didSet { mostMemory = 0 } }
     /// When it last came into each state, and when it was last used.
     var times = StateTimes()
-    var usage = Usage.none
+    /// What all its processes together were last seen to have.
+    var usage = Usage.none { didSet { mostMemory = max(mostMemory, usage.memoryBytes) } }
+    /// The most memory that was seen so in this run.
+    private(set) var mostMemory: UInt64 = 0
     /// When that was last read for a list.
     var sampledAt: Duration?
     var reports: [Report] = []

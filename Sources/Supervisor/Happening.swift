@@ -52,6 +52,7 @@ enum Happening: String, CaseIterable {
     // Its sockets.
     case socketNotBound = "cf39894f0de143cfb59517c6fc2c0ae6"
     case socketBound = "185c90dd0a3d4972beee9ed1313470f5"
+    case socketClosed = "8df7f10cf2b74d2f88479241357c4716"
     case backlogNearlyFull = "583d6a1846ae43cbb65f99a0c26586cf"
 
     // Others tell it something.
@@ -121,7 +122,7 @@ enum Happening: String, CaseIterable {
             .noStateDirectory,
             .stateKept, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken, .said, .mainChanged, .unheard,
             .descriptorClosed, .attached,
-            .chatty, .socketNotBound, .socketBound, .backlogNearlyFull:
+            .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull:
             "notice"
         case .asked, .refused: "request"
         case .keptDown, .asLeft, .sleepsAgain: "goal"
@@ -152,7 +153,8 @@ enum Happening: String, CaseIterable {
             .notice
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
-            .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .backlogNearlyFull:
+            .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
+            .backlogNearlyFull:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -169,7 +171,7 @@ enum Happening: String, CaseIterable {
             .modeBegan, .modeEnded, .sleepsAgain,
             .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
             .fetchPutOff,
-            .socketNotBound, .socketBound,
+            .socketNotBound, .socketBound, .socketClosed,
             .backlogNearlyFull:
             " "
         case .launched, .woken, .told, .posted, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused,

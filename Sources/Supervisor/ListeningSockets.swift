@@ -99,6 +99,7 @@ final class ListeningSockets: EventSource {
 
     @discardableResult
     private func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
+        if supervisor.coordinator.machine(app.id).failed { return refuse(socket, of: app) }
         if let held = supervisor.inheritance.take(socket.heldName).first {
             socket.take(held)
             return true
@@ -118,6 +119,36 @@ final class ListeningSockets: EventSource {
             tellTrouble(socket, of: app)
             return false
         }
+    }
+
+    /// Nothing launches an app that has failed, so it is better for clients to be refused than to wait.
+    private func refuse(_ socket: ListeningSocket, of app: AppRuntime) -> Bool {
+        socket.trouble =
+            "\(app.name) has failed; ‘torpor start \(app.name)’ or ‘torpor reset \(app.name)’ opens it again"
+        socket.toldTrouble = socket.trouble
+        close(socket)
+        return false
+    }
+
+    /// Closes the sockets of an app that has failed, and binds them when it may be launched again.
+    private func closeIfFailed(_ set: SocketSet, _ machine: AppMachine) {
+        guard set.isRefused != machine.failed else { return }
+        set.isRefused = machine.failed
+        if machine.failed {
+            for socket in set.sockets where socket.descriptor != nil {
+                _ = refuse(socket, of: set.app)
+                supervisor.note(
+                    set.app,
+                    .socketClosed,
+                    text: "no longer listens at \(socket.label), since it has failed"
+                )
+            }
+            set.retryAt = nil
+            // Other apps may want the address.
+            return retryAll()
+        }
+        for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
+        arrangeRetry()
     }
 
     private func takeBack(_ socket: ListeningSocket, from app: AppRuntime) -> Bool {
@@ -213,6 +244,7 @@ final class ListeningSockets: EventSource {
     /// Watches what is to be watched now.
     private func look(_ set: SocketSet) {
         let machine = supervisor.coordinator.machine(set.app.id)
+        closeIfFailed(set, machine)
         let isInactive = machine.state == .inactive || machine.transition == .launching
         for socket in set.sockets where socket.descriptor != nil {
             if let warning = socket.withhold(isInactive) { warn(set.app, [warning]) }
@@ -366,6 +398,8 @@ final class SocketSet {
     var retryDelay: Duration = .zero
     /// A connection was to wake the app, and may not.
     var refusal: Refusal?
+    /// The app has failed, so that nothing of it is bound.
+    var isRefused = false
 
     /// A refusal without an end is asked again after this time, when something happens to the app.
     static let patience = Duration.seconds(1)
@@ -397,5 +431,6 @@ final class SocketSet {
 
     init(_ app: AppRuntime) { self.app = app }
 
-    var isTroubled: Bool { sockets.contains { $0.descriptor == nil } }
+    /// Whether something is to be bound and is not.
+    var isTroubled: Bool { !isRefused && sockets.contains { $0.descriptor == nil } }
 }

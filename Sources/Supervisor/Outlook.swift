@@ -18,7 +18,12 @@ extension Supervisor {
         let listening = listeningAddresses(of: app)
         let connects = app.specification.wakeOnConnect != .none
         if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
-        status.wokenBy = wakers(of: app, connections: connects ? listening : [])
+        let wakers = wakers(of: app, connections: connects ? listening : [])
+        guard !machine.failed else {
+            status.notWokenBy = wakers.map { "\($0) (it has failed)" }
+            return
+        }
+        status.wokenBy = wakers
         status.notWokenBy = connects ? [] : listening.map { "connections to \($0) (wake_on_connect is not set)" }
     }
 

@@ -39,7 +39,7 @@ extension Supervisor {
             )
         case .background, .resume: return .goal(.background)
         case .suspend: return .goal(.suspended)
-        case .interrupt: return .goal(machine.goal)
+        case .interrupt: return .interruption(of: machine.goal)
         case .reset, .hold, .wait: return .done
         }
     }

@@ -99,7 +99,9 @@ extension Supervisor {
 
     /// Why no other configuration can be taken now, in a sentence.
     private var applyRefusal: String? {
-        if isEnding || coordinator.isShuttingDown { return "torpord is shutting down, and no app is launched any more" }
+        if isEnding || coordinator.isShuttingDown {
+            return "torpord is shutting down, and no app is launched any more: start it again to have it read the files"
+        }
         if isUpgrading { return "an upgrade is under way: ask again when it is done" }
         if isKeeperLost { return "torpor-keeper is gone, and torpord ends" }
         return nil

@@ -201,7 +201,9 @@ extension Supervisor {
         if let path = app.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
             report.maxMemoryBytes = Int64(clamping: peak)
         }
-        report.maxMemoryBytes = report.maxMemoryBytes.map { max($0, report.memoryBytes ?? 0) }
+        // Without a cgroup, what was seen of all its processes together may be more than the kernel says of one.
+        let seen = max(report.memoryBytes ?? 0, Int64(clamping: app.mostMemory))
+        report.maxMemoryBytes = report.maxMemoryBytes.map { max($0, seen) }
     }
 }
 

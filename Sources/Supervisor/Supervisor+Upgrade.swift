@@ -26,7 +26,7 @@ extension Supervisor {
     /// `answer` gets the reason why not.
     func upgrade(_ answer: @escaping (String?) -> Void) {
         guard !isUpgrading else { return answer("an upgrade is under way already: wait until it is done") }
-        guard !isEnding else { return answer("the supervisor is shutting down") }
+        guard !isEnding else { return answer("torpord is shutting down: start it again, and it is the one on disk") }
         guard File.isExecutable(program) else {
             return answer("there is no program at \(program) to upgrade to: install it there")
         }

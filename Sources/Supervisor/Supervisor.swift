@@ -360,6 +360,8 @@ public final class Supervisor {
         timers.begin()
         for work in afterStart { work() }
         afterStart = []
+        // What is not launched now may have been waited for.
+        for waiter in waiters { check(waiter, nil) }
         wakes.lookAgain()
         followMain()
         restSoon()

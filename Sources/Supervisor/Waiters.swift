@@ -27,6 +27,8 @@ final class Waiter {
     enum Target: Hashable {
         /// Launched and in that goal's state.
         case goal(Goal)
+        /// As `goal`, where an interruption began or ended: inactive is as good as active.
+        case interruption(of: Goal)
         /// No process is left.
         case gone
         /// A later incarnation than this is where the goal is.
@@ -55,6 +57,8 @@ extension Supervisor {
     /// Carries out a verb and answers it, at once or when its apps are there.
     func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], for peer: Peer, _ reply: Reply) {
         var items: [Waiter.Item] = []
+        let selected =
+            request.verb == .suspend ? coordinator.dependentsFirst(selected.map(\.id)).map { apps[$0] } : selected
         let takesAlong = request.verb == .stop || request.verb == .restart
         var stopped = StoppedAlong(of: selected, all: takesAlong ? apps.all : [])
         for app in selected {
@@ -79,6 +83,7 @@ extension Supervisor {
                 noteAsked(request, of: app, by: peer)
                 if let url = request.url, request.verb == .foreground { app.url = url }
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
+                if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if let asked = self.request(for: request) { try self.request(asked, of: app.id) }
                 if request.token != nil { for app in [app] + along { keepTokens(of: app) } }
                 // It may have waited for a policy before somebody insisted.
@@ -181,7 +186,7 @@ extension Supervisor {
         case .restart: return .newIncarnation(after: before.incarnation)
         case .background, .resume: return .goal(.background)
         case .suspend: return .goal(.suspended)
-        case .interrupt: return .goal(before.goal)
+        case .interrupt: return .interruption(of: before.goal)
         case .reset, .hold: return .done
         case .wait: return request.state.flatMap(AppState.init).map(Waiter.Target.state) ?? .done
         }
@@ -194,7 +199,7 @@ extension Supervisor {
         }
     }
 
-    private func check(_ waiter: Waiter, _ touched: Set<AppID>?) {
+    func check(_ waiter: Waiter, _ touched: Set<AppID>?) {
         for index in waiter.items.indices where waiter.items[index].result == nil {
             let item = waiter.items[index]
             if let touched, !touched.contains(item.app) { continue }
@@ -249,7 +254,7 @@ extension Supervisor {
                 && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
         case .state(let state):
             return machine.state == state && machine.transition == nil
-                ? result(app, ok: true, "is \(state.rawValue)") : nil
+                ? result(app, ok: true, "is \(state.rawValue)") : hasFailed(app, machine)
         case .newIncarnation(let old):
             if app.specification.rules.isOneshot, machine.isDone, machine.incarnation > old {
                 return result(app, ok: true, "has done its work again")
@@ -259,40 +264,71 @@ extension Supervisor {
                 return machine.goal == .notRunning && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
             }
             return isAtGoal(machine) ? result(app, ok: true, "was restarted and is \(machine.state.rawValue)") : nil
+        case .interruption(let goal): return judge(goal, item, app, machine)
         case .goal(let goal):
-            if app.specification.rules.isOneshot, machine.isDone { return result(app, ok: true, "has done its work") }
-            if let failure = endedInstead(item, app, machine, after: nil) { return failure }
-            if coordinator.isHeld(app.id) { return nil }
-            if machine.goal != goal {
-                if app.specification.rules.exitsOnSuspend, machine.goal == .notRunning, machine.isAlive,
-                    goal == .background || goal == .suspended
-                {
-                    return nil  // How it ends will tell whether it opted out or somebody stopped it.
-                }
-                if goal == .suspended, machine.goal == .background {
-                    if machine.sleepsAgain {
-                        return result(
-                            app,
-                            ok: false,
-                            "was woken by an event meanwhile, and sleeps again after its time for that",
-                            "overtaken"
-                        )
-                    }
-                    return machine.transition == nil
-                        ? result(app, ok: false, "could not be stopped in time and goes on in the background", "failed")
-                        : nil
-                }
-                return overtaken(app, machine)
-            }
-            guard isAtGoal(machine) else { return nil }
-            let waits = machine.isCovered && machine.goal == .active
-            let text = "is \(machine.state.rawValue)"
-            return result(
+            guard let result = judge(goal, item, app, machine) else { return nil }
+            guard result.ok, goal == .active, machine.interruptions > 0, !machine.isCovered else { return result }
+            let times = machine.interruptions == 1 ? "" : " \(machine.interruptions) times"
+            return self.result(
                 app,
-                ok: true,
-                waits ? text + ", and comes back when the session is unlocked, or the machine has woken" : text
+                ok: false,
+                "is interrupted\(times), so it stays \(machine.state.rawValue): ‘torpor interrupt --end \(app.name)’ "
+                    + "brings it to the foreground",
+                "interrupted"
             )
         }
+    }
+
+    /// How it has come to a goal.
+    private func judge(_ goal: Goal, _ item: Waiter.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
+        if app.specification.rules.isOneshot, machine.isDone { return result(app, ok: true, "has done its work") }
+        if let failure = endedInstead(item, app, machine, after: nil) { return failure }
+        if coordinator.isHeld(app.id) { return nil }
+        if machine.goal != goal {
+            if app.specification.rules.exitsOnSuspend, machine.goal == .notRunning, machine.isAlive,
+                goal == .background || goal == .suspended
+            {
+                return nil  // How it ends will tell whether it opted out or somebody stopped it.
+            }
+            if goal == .suspended, machine.goal == .background {
+                if machine.sleepsAgain {
+                    return result(
+                        app,
+                        ok: false,
+                        "was woken by an event meanwhile, and sleeps again after its time for that",
+                        "overtaken"
+                    )
+                }
+                return machine.transition == nil
+                    ? result(app, ok: false, "could not be stopped in time and goes on in the background", "failed")
+                    : nil
+            }
+            return overtaken(app, machine)
+        }
+        guard isAtGoal(machine) else { return nil }
+        let waits = machine.isCovered && machine.goal == .active
+        let text = "is \(machine.state.rawValue)"
+        return result(
+            app,
+            ok: true,
+            waits ? text + ", and comes back when the session is unlocked, or the machine has woken" : text
+        )
+    }
+
+    /// An app that has failed and is not started again by itself: its state may not come for ever.
+    private func hasFailed(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
+        // Before that it is not known what is launched.
+        guard isStarted, !machine.isAlive, !machine.isWaitingToLaunch, !coordinator.isHeld(app.id) else { return nil }
+        let reason = app.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
+        guard machine.failed || reason?.isFailure == true || reason == .dependencyFailed else { return nil }
+        let how = app.lastExit.map { " (\($0.sentence))" } ?? ""
+        return result(
+            app,
+            ok: false,
+            "has failed\(how) and is not started again by itself: ‘torpor report \(app.name)’ says why, "
+                + "‘torpor start \(app.name)’ tries again",
+            "failed"
+        )
     }
 
     private func isAtGoal(_ machine: AppMachine) -> Bool {

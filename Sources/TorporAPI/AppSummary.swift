@@ -32,6 +32,13 @@ public struct LastExit: Hashable, Sendable {
     public var json: JSON {
         ["reason": .string(reason), "code": .optional(code), "signal": .optional(signal), "at": .optional(at)]
     }
+
+    /// `exit-failure 3`, `signal SIGKILL`.
+    public var sentence: String {
+        if let signal { return "\(reason) \(signal)" }
+        if let code, code != 0 { return "\(reason) \(code)" }
+        return reason
+    }
 }
 
 /// One app, with exactly the fields of `torpor list --json`.

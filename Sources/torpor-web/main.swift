@@ -50,9 +50,9 @@ do {
     let service = try WebService(options, token: token, socket: options.socket ?? ControlSocket.found)
     let server = try HTTPServer(listener, connections: 256, timeout: .seconds(60), service)
     if options.tokenFile == nil, let token {
-        ThisProcess.write("http://\(options.address)/?token=\(String(wire: token))\n")
+        try? ThisProcess.write("http://\(options.address)/?token=\(String(wire: token))\n")
     } else {
-        ThisProcess.write("torpor-web listens at \(options.address)\n")
+        try? ThisProcess.write("torpor-web listens at \(options.address)\n")
     }
     let notifySocket = ThisProcess.environment("NOTIFY_SOCKET")
     if let notifySocket { try? NotifySpeech.say("READY=1", to: notifySocket) }

@@ -56,7 +56,7 @@ struct Torpor: ParsableCommand {
                 let shown = text.replacing(" SUBCOMMANDS:\n", with: ":\n")
                 let text = shown.isEmpty || shown.hasSuffix("\n") ? shown : shown + "\n"
                 // The parser breaks all of a help but the usage.
-                ThisProcess.write(text.hasPrefix("OVERVIEW: ") ? Terminal.fitted(text, indent: 7) : text)
+                Output.write(text.hasPrefix("OVERVIEW: ") ? Terminal.fitted(text, indent: 7) : text)
                 return
             }
             throw Failure(status: .usage, message: Self.sentence(Torpor.message(for: error), full: text))

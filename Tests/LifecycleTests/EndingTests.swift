@@ -96,9 +96,15 @@ struct EndingTests {
         }
         #expect(bench.refusal(.evict) == "is not running")
         try bench.launch()
-        #expect(bench.refusal(.resume) == "is active: only a suspended app is resumed")
+        #expect(
+            bench.refusal(.resume)
+                == "is active: only a suspended app is resumed; ‘background’ takes this one to the background"
+        )
         _ = try bench.ask(.background)
-        #expect(bench.refusal(.interrupt(begin: true)) == "is not in the foreground: only an active app is interrupted")
+        #expect(
+            bench.refusal(.interrupt(begin: true))
+                == "is not in the foreground: only an active app is interrupted; bring it there with ‘foreground’ first"
+        )
     }
 
     @Test("evict follows its rule, rests, and events bring the app back")

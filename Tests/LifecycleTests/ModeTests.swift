@@ -11,7 +11,10 @@ struct ModeTests {
         #expect(try bench.ask(.mode(.audio, isTrue: true)) == [.report(.modeBegan(.audio))])
         #expect(bench.machine.isHeld && bench.machine.holders == ["the mode audio"])
         #expect(bench.advance(.seconds(5)).isEmpty)
-        #expect(bench.refusal(.suspend) == "is held by the mode audio: it is not suspended")
+        #expect(
+            bench.refusal(.suspend)
+                == "is held by the mode audio, so it is not suspended: wait until that is over, or suspend it with --force"
+        )
         // Its time is long used up.
         let ended = try bench.ask(.mode(.audio, isTrue: false))
         #expect(ended == [.report(.modeEnded(.audio)), .report(.backgroundTimeUsed)])

@@ -14,7 +14,7 @@ final class Writer {
     func start() {
         store.load { contents in
             let known = contents.apps["web"]?.restarts ?? 0
-            ThisProcess.write("loaded \(known)\n")
+            try? ThisProcess.write("loaded \(known)\n")
             self.write(from: known)
         }
     }
@@ -33,7 +33,7 @@ final class Writer {
         let last = number
         store.flush(within: .seconds(60)) { written in
             if !written { ThisProcess.exit(1) }
-            ThisProcess.write("\(last)\n")
+            try? ThisProcess.write("\(last)\n")
             self.write(from: last)
         }
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict
+import difflib
+import warnings
+from typing import Any, Callable, Dict, Optional
 
 from ._messages import Message, Situation
 
@@ -23,7 +25,19 @@ class Delegate:
 
     A method that returns answers ``done``; one that raises answers ``failed`` with the exception's text; one that
     returns LATER leaves the answer to ``app.answer(message)``. With torpor.aio.App they may be coroutines.
+
+    A method whose name is almost that of one of these is probably misspelled and would never be called: a warning says so.
     """
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        for name, value in vars(cls).items():
+            if callable(value) and not name.startswith("_") and not hasattr(Delegate, name):
+                meant = _meant(name)
+                if meant is not None:
+                    warnings.warn(
+                        f"{cls.__qualname__}.{name} is never called: did you mean {meant}?", stacklevel=2
+                    )
 
     def attached(self, situation: Situation) -> Any:
         """Before the first message, and again when the supervisor was replaced: how the app is. Not to be answered."""
@@ -93,6 +107,16 @@ _METHODS: Dict[str, str] = {
     "performFetch": "perform_fetch",
     "willTerminate": "will_terminate",
 }
+
+
+def _meant(name: str) -> Optional[str]:
+    """The method of a delegate that a name was probably meant to be."""
+    if name in _METHODS:
+        return _METHODS[name]
+    # Words such as "resume" are names of their own.
+    known = [method for method in _METHODS.values() if "_" in method]
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.85)
+    return close[0] if close and "_" in name else None
 
 
 def method_of(delegate: Delegate, message: Message) -> Callable[[Message], Any]:

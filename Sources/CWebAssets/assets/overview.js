@@ -34,6 +34,8 @@ class Row {
     this.cpu = h("td", { class: "right num", "data-label": "CPU" });
     this.uptime = h("td", { class: "right num", "data-label": "Up" });
     this.restarts = h("td", { class: "right num", "data-label": "Restarts" });
+    // Beside a sentence that may be cut short, how it ended.
+    this.reason = h("span", { class: "badge", hidden: true });
     this.last = h("span", { class: "sub" });
     this.lastAt = h("span", { class: "sub small" });
     this.actions = new Actions(app.name, 2);
@@ -42,7 +44,7 @@ class Row {
         h("div", {}, h("a", { class: "name", href: `#/app/${encodeURIComponent(app.name)}` }, this.title, this.alias), this.sub))),
       this.stateCell,
       h("td", { class: "right", "data-label": "Memory" }, this.memory, this.bar), this.cpu, this.uptime, this.restarts,
-      h("td", { class: "wide" }, this.last, this.lastAt),
+      h("td", { class: "wide" }, this.reason, this.last, this.lastAt),
       h("td", { class: "act" }, this.actions.element));
     this.state = null;
   }
@@ -78,6 +80,9 @@ class Row {
   tick(app) {
     setText(this.uptime, uptime(uptimeOf(app)));
     const event = lastEvents.get(app.name);
+    const reason = event ? event.kind === "exit" && event.reason : app.last_exit?.reason;
+    this.reason.hidden = !reason;
+    setText(this.reason, reason || "");
     setText(this.last, event ? event.text : app.last_exit ? `ended: ${app.last_exit.reason}` : "nothing happened yet");
     this.last.title = this.last.textContent;
     setText(this.lastAt, event ? ago(event.at) : app.last_exit ? ago(app.last_exit.at) : "");

@@ -134,7 +134,7 @@ final class DelegateRun {
             switch manner {
             case .lines(let json, let readsAnswers):
                 let line = json ? "\(message.json)" : "\(message.id) \(message.name) \(message.parameters)"
-                ThisProcess.write(line + "\n")
+                Output.write(line + "\n")
                 if !readsAnswers { answer() }
             case .commands(let commands):
                 guard let command = commands[message.name] ?? commands["*"] else {

@@ -33,6 +33,13 @@ struct PolicyTool {
     let options: [PolicyOption]
     let settings: HostProcess.Settings
 
+    /// A policy as a configuration has it.
+    init(_ policy: PolicySpecification, in folder: String) throws(Failure) {
+        path = policy.path.hasPrefix("/") ? policy.path : folder + "/" + policy.path
+        options = policy.options.sorted { $0.key < $1.key }.flatMap { Self.flat($0.value, $0.key) }
+        settings = try Self.settings(host: nil)
+    }
+
     init(library: String, _ tool: PolicyToolOptions) throws(Failure) {
         path = Self.find(library)
         options = Self.read(tool.options)
@@ -113,6 +120,19 @@ struct PolicyTool {
     }
 
     // MARK: The process
+
+    /// Why a supervisor would not use it as it is configured: its library, or what it says of its options. Nil also
+    /// where that cannot be tried out.
+    var refusal: String? {
+        guard let view = try? PolicyView() else { return nil }
+        do throws(PolicyFailure) {
+            try start(LibraryTrust.open(path), view).close()
+            return nil
+        } catch {
+            if case .notStarted = error { return nil }
+            return "\(error)"
+        }
+    }
 
     /// Starts it, to see this view.
     func start(_ library: TrustedLibrary, _ view: PolicyView) throws(PolicyFailure) -> HostProcess {

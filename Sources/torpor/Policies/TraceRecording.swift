@@ -28,6 +28,7 @@ final class TraceRecording {
 
     func run(_ options: GlobalOptions) throws(Failure) {
         let manager = try Manager(options)
+        if path == "-" { Output.endWithReader() }
         // A supervisor that is replaced meanwhile is asked again by the next one's time.
         try manager.call(.recordPolicies(request)) { reply in
             if let line = reply["line"], !line.isNull { take(line) }

@@ -7,8 +7,8 @@ struct ManyLogs {
     let apps: [String]
     let options: GlobalOptions
     let choice: LogChoice
-    /// Shows a line of an app; false when nobody reads it.
-    let show: @Sendable (_ app: Int, _ line: JSON) -> Bool
+    /// Shows a line of an app.
+    let show: @Sendable (_ app: Int, _ line: JSON) -> Void
 
     /// Lines of apps, by their places in `apps`.
     private typealias Lines = [(app: Int, line: JSON)]
@@ -117,7 +117,7 @@ struct ManyLogs {
             lines = order.map { lines[$0] }
             if let count { lines = lines.suffix(count) }
         }
-        for entry in lines where !show(entry.app, entry.line) { ThisProcess.exit(0) }
+        for entry in lines { show(entry.app, entry.line) }
     }
 
     private static func complain(_ failure: Failure, _ app: String) {

@@ -10,13 +10,13 @@ final class Progress {
     func show(_ text: String) {
         guard isShown else { return }
         let rest = String(repeating: " ", count: max(0, width - text.count))
-        ThisProcess.write("\r\(text)\(rest)", to: 2)
+        try? ThisProcess.write("\r\(text)\(rest)", to: 2)
         width = text.count
     }
 
     func clear() {
         guard isShown, width > 0 else { return }
-        ThisProcess.write("\r" + String(repeating: " ", count: width) + "\r", to: 2)
+        try? ThisProcess.write("\r" + String(repeating: " ", count: width) + "\r", to: 2)
         width = 0
     }
 }

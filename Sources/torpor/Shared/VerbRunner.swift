@@ -106,17 +106,3 @@ enum VerbRunner {
         return message
     }
 }
-
-/// What is written to standard output.
-enum Output {
-    /// A page for people.
-    static func page(_ text: String) { ThisProcess.write(Terminal.fitted(text)) }
-
-    /// One document, on lines of its own.
-    static func document(_ json: JSON) {
-        ThisProcess.write(String(wire: json.serialisedPretty()) + "\n")
-    }
-
-    /// One object of a stream, on one line.
-    static func line(_ json: JSON) { ThisProcess.write(json.description + "\n") }
-}

@@ -69,7 +69,7 @@ final class TopSession {
         model.size = .init(columns: max(40, min(columns, 2000)), rows: max(16, model.apps.count + 6))
         let grid = TopLayout.frame(model)
         let rows = (0..<4 + max(1, model.apps.count)).map { grid.text(ofRow: $0) }
-        ThisProcess.write(rows.joined(separator: "\n") + "\n")
+        Output.write(rows.joined(separator: "\n") + "\n")
     }
 
     /// What the picture shows.

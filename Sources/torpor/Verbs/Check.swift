@@ -7,19 +7,32 @@ struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "check",
         abstract: "Validates a configuration, without a supervisor.",
-        discussion: "Prints everything that is wrong at once, or when each app that ends at once is started again."
+        discussion: """
+            Prints everything that is wrong at once, or when each app that ends at once is started again. What this machine \
+            lacks of what the apps need (programs, folders, files), and what a policy says against its options, are \
+            warnings.
+            """
     )
     .examples(
         "torpor check",
-        "torpor check ./torpor.toml"
+        "torpor check ./torpor.toml",
+        "torpor check --strict ./torpor.toml"
     )
 
     @Argument(help: "The file; the supervisor's own if none is named.", completion: .file(extensions: ["toml"]))
     var file: String?
+
+    @Flag(help: "Fail on warnings too, with exit status 1.")
+    var strict = false
     @OptionGroup var options: GlobalOptions
 
     func run() throws {
-        switch ConfigurationLoader.load(path: file, environment: ThisProcess.variables) {
+        let environment = ThisProcess.variables
+        var system = ConfigurationSystem.live
+        system.inspection = ConfigurationSystem.Inspection(searchPath: environment["PATH"]) { policy, folder in
+            (try? PolicyTool(policy, in: folder))?.refusal
+        }
+        switch ConfigurationLoader.load(path: file, environment: environment, system: system) {
         case .failure(let list):
             if options.json { Output.document(Self.json(ok: false, list.diagnostics, apps: [])) }
             for diagnostic in list.diagnostics { Complaint.say(diagnostic.description, .remark) }
@@ -31,17 +44,33 @@ struct Check: ParsableCommand {
                     + (errors == 1 ? "it" : "them")
             )
         case .success(let configuration):
-            for warning in configuration.warnings { Complaint.say(warning.description, .remark) }
-            guard !options.json else {
-                return Output.document(Self.json(ok: true, configuration.warnings, apps: configuration.apps))
+            let warnings = configuration.warnings
+            for warning in warnings { Complaint.say(warning.description, .remark) }
+            let isFine = !strict || warnings.isEmpty
+            if options.json { Output.document(Self.json(ok: isFine, warnings, apps: configuration.apps)) }
+            guard isFine else {
+                throw Failure(
+                    status: .failed,
+                    message:
+                        "\(Self.place(configuration)) has \(warnings.count == 1 ? "a warning" : "\(warnings.count) warnings"), "
+                        + "and with --strict that is too much"
+                )
             }
-            Output.page(Self.text(configuration))
+            if !options.json { Output.page(Self.text(configuration)) }
         }
+    }
+
+    /// Which files were read.
+    private static func place(_ configuration: TorporConfiguration) -> String {
+        let more = configuration.files.count - 1
+        let others =
+            more == 0 ? "" : more == 1 ? " and the file that it includes" : " and \(more) files that it includes"
+        return Terminal.harmless(configuration.sources.path) + others
     }
 
     private static func text(_ configuration: TorporConfiguration) -> String {
         let count = configuration.apps.count
-        var text = "OK: \(count) \(count == 1 ? "app" : "apps")\n"
+        var text = "OK: \(count) \(count == 1 ? "app" : "apps") in \(place(configuration))\n"
         // Most apps have the same schedule: each is written once.
         var order: [String] = []
         var names: [String: [String]] = [:]

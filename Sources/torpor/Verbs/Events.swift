@@ -81,6 +81,7 @@ struct Events: ParsableCommand {
         request.app = app
         request.follow = follow
         request.since = since?.microseconds
+        if follow { Output.endWithReader() }
         var spans = TransitionSpans()
         // Another supervisor goes on behind the last event that this one knew of.
         let last = try Manager(options).call(.events(request)) { reply in
@@ -106,6 +107,6 @@ struct Events: ParsableCommand {
             }
         }
         EventText.warn(of: reply)
-        if !ThisProcess.write(text) { ThisProcess.exit(0) }
+        Output.write(text)
     }
 }

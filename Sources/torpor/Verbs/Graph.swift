@@ -41,6 +41,6 @@ struct GraphVerb: ParsableCommand {
         }
         let page = GraphPage(nodes, chosen: chosen)
         guard !options.json else { return Output.document(.array(page.shown.map(\.json))) }
-        if dot { ThisProcess.write(page.dot) } else { Output.page(page.text) }
+        if dot { Output.write(page.dot) } else { Output.page(page.text) }
     }
 }

@@ -63,7 +63,7 @@ struct Import: ParsableCommand {
         if json {
             Output.document(Self.json(result, toml))
         } else {
-            if output == nil { ThisProcess.write(toml) }
+            if output == nil { Output.write(toml) }
             Self.tell(result)
             if let output, result.translatedCount > 0 {
                 for line in WrittenFile.text(output).split(separator: "\n") { Complaint.say(String(line), .remark) }

@@ -139,13 +139,13 @@ struct Init: ParsableCommand {
 
     /// What is typed; the usual where it is nothing, or the input has ended.
     private static func answer(_ question: String, usual: String) -> String {
-        ThisProcess.write("\(question) [\(Terminal.harmless(usual))]: ")
+        Output.write("\(question) [\(Terminal.harmless(usual))]: ")
         let line = (readLine() ?? "").split(separator: " ").joined(separator: " ")
         return line.isEmpty ? usual : line
     }
 
     private static func agrees(_ question: String, usual: Bool) -> Bool {
-        ThisProcess.write("\(question) [\(usual ? "Y/n" : "y/N")] ")
+        Output.write("\(question) [\(usual ? "Y/n" : "y/N")] ")
         switch (readLine() ?? "").lowercased().first {
         case "y": return true
         case "n": return false

@@ -73,12 +73,3 @@ struct PlainList {
         return text
     }
 }
-
-extension LastExit {
-    /// `exit-failure 3`, `signal SIGKILL`.
-    var sentence: String {
-        if let signal { return "\(reason) \(signal)" }
-        if let code, code != 0 { return "\(reason) \(code)" }
-        return reason
-    }
-}

@@ -45,11 +45,11 @@ struct Logs: ParsableCommand {
     func run() throws {
         let choice = LogChoice(lines: lines, since: since?.microseconds, grep: grep, follow: follow)
         let manager = try Manager(options)
+        if follow { Output.endWithReader() }
         if apps.apps.count == 1, AppArgument.isName(apps.apps[0]) {
             let lines = Lines(hasTimes: times, isJSON: options.json)
             return try AppLog(app: apps.apps[0], manager: manager, choice: choice).read { page in
-                // Nobody reads on: that is the reader's choice.
-                if !ThisProcess.write(page.lines.map { lines.text(of: $0) }.joined()) { ThisProcess.exit(0) }
+                Output.write(page.lines.map { lines.text(of: $0) }.joined())
                 return true
             }
         }
@@ -57,7 +57,7 @@ struct Logs: ParsableCommand {
         let names = (reply["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
         let lines = Lines(hasTimes: times, isJSON: options.json, apps: names)
         try ManyLogs(apps: names, options: options, choice: choice) { app, line in
-            ThisProcess.write(lines.text(of: line, app))
+            Output.write(lines.text(of: line, app))
         }.run()
     }
 

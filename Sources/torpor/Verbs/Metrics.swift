@@ -26,7 +26,7 @@ struct MetricsVerb: ParsableCommand {
         let read = replies
         let snapshot = try Manager.read { () throws(FieldError) in try MetricSnapshot(replies: read) }
         guard !options.json else { return Output.document(.array(snapshot.families.map(\.json))) }
-        ThisProcess.write(format.text.text(snapshot.families))
+        Output.write(format.text.text(snapshot.families))
     }
 }
 

@@ -38,7 +38,7 @@ struct PolicyNew: ParsableCommand {
                 "library": .string(folder + "/" + template.builtLibrary(inC: inC)),
             ])
         }
-        ThisProcess.write(
+        Output.write(
             """
             The policy \(name) is in \(folder). To build it and look at it:
               cd \(folder)

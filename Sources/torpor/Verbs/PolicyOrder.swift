@@ -21,7 +21,7 @@ struct PolicyOrder: ParsableCommand {
         }
         guard !options.json else { return Output.document(.array(apps.map(\.json))) }
         guard !apps.isEmpty else {
-            ThisProcess.write("nobody: no policy names an app that may be ended\n")
+            Output.write("nobody: no policy names an app that may be ended\n")
             return
         }
         var table = Table(["", "APP", "STATE", "MEM", "POLICY", "WHY"], rightAligned: [0, 3])

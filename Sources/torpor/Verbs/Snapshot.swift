@@ -72,7 +72,7 @@ struct SnapshotVerb: ParsableCommand {
             return
         }
         let kind = snapshot.kind?.rawValue ?? "a picture"
-        guard ThisProcess.isTerminal(1) else { return try write(data) }
+        guard ThisProcess.isTerminal(1) else { return Output.write(data) }
         guard snapshot.kind == .text else {
             throw Failure(
                 status: .failed,
@@ -82,15 +82,7 @@ struct SnapshotVerb: ParsableCommand {
         }
         let lines = String(wire: data).split(separator: "\n", omittingEmptySubsequences: false)
         let text = lines.map { Terminal.harmless(String($0)) }.joined(separator: "\n")
-        ThisProcess.write(text.hasSuffix("\n") ? text : text + "\n")
-    }
-
-    private func write(_ data: [UInt8]) throws(Failure) {
-        do throws(Errno) {
-            try Descriptor.writeAll(1, data)
-        } catch {
-            throw Failure(status: .failed, message: "the snapshot cannot be written: \(error)")
-        }
+        Output.write(text.hasSuffix("\n") ? text : text + "\n")
     }
 
     private func give(_ file: String) throws(Failure) {

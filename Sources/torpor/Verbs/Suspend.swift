@@ -13,7 +13,7 @@ struct Suspend: ParsableCommand {
         "torpor suspend web --force"
     )
     @OptionGroup var apps: AppsArgument
-    @Flag(help: "Although something holds the app.") var force = false
+    @Flag(help: "Suspend even if something holds the app, or an app in use requires it.") var force = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 

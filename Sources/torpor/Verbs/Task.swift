@@ -178,9 +178,9 @@ struct TaskTime: ParsableCommand {
         let reply = try AppSide.call(.backgroundTime)
         if output.json { return Output.document(reply) }
         guard let left = reply["remaining_ms"]?.intValue else {
-            _ = ThisProcess.write("unlimited\n")
+            Output.write("unlimited\n")
             return
         }
-        ThisProcess.write("\(left / 1000).\(left % 1000 / 100)\n")
+        Output.write("\(left / 1000).\(left % 1000 / 100)\n")
     }
 }

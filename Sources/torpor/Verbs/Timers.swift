@@ -25,7 +25,7 @@ struct TimersVerb: ParsableCommand {
             try Fields(reply).list("timers") { json throws(FieldError) in try TimerStatus(json: json) }
         }
         guard !timers.isEmpty else {
-            ThisProcess.write("no timers\n")
+            Output.write("no timers\n")
             return
         }
         var table = Table(

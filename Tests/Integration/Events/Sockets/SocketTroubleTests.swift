@@ -77,6 +77,43 @@ import TorporAPI
         }
     }
 
+    @Test("of an app that has failed clients are refused, until it is reset or started")
+    func failed() throws {
+        let port = try TestAddress.port()
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sh", "-c", "test -e @D/good && exec /usr/bin/python3 -S @D/server.py; exit 3"]
+            restart = "on-failure"
+            restart_backoff = { initial = "0s", limit = 1 }
+            launch = "on-demand"
+            sockets = [{ stream = "127.0.0.1:\(port)" }, { stream = "@D/web.sock" }]
+            """
+        try withDaemon(toml, files: SocketServer.files) { daemon in
+            let waiting = try daemon.connection(port, sending: "x")
+            try daemon.eventually("it was given up") { try daemon.summary("web").failed }
+            // What waited is told too.
+            try daemon.eventually("the connection is ended") {
+                Descriptor.readiness(waiting.raw).contains(.hangup)
+            }
+            #expect(throws: (any Error).self) { _ = try daemon.connection(port, sending: "x") }
+            #expect(!File.exists(daemon.directory + "/web.sock"))
+            try daemon.waitForEvent("web", "no longer listens at 127.0.0.1:\(port), since it has failed")
+            let status = try daemon.status("web")
+            #expect(status.wokenBy.isEmpty)
+            #expect(status.notWokenBy.contains("connections to 127.0.0.1:\(port) (it has failed)"))
+            #expect(status.sockets.allSatisfy { $0.trouble?.contains("torpor reset web") == true })
+            // Another torpord knows that too.
+            try daemon.replaceTorpord()
+            #expect(try daemon.status("web").sockets.allSatisfy { $0.trouble?.contains("torpor reset web") == true })
+            #expect(throws: (any Error).self) { _ = try daemon.connection(port, sending: "x") }
+
+            daemon.touch("good")
+            try daemon.done(.reset, "web")
+            try daemon.waitForEvent("web", "listens at 127.0.0.1:\(port) now")
+            #expect(try daemon.answer(daemon.connection(port, sending: "x"))?.text == "x")
+        }
+    }
+
     @Test("who suspends an app for which something waits is told so, not that it could not be stopped")
     func suspendedAndWoken() throws {
         let port = try TestAddress.port()

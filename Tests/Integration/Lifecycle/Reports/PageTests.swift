@@ -44,6 +44,35 @@ import Varlink
         }
     }
 
+    @Test("The most memory is that of all its processes together")
+    func memory() throws {
+        let program = """
+            import tp
+            def child():
+                kept = bytearray(b"x") * (24 << 20)
+                tp.record("child")
+                tp.wait()
+            for _ in range(3):
+                tp.fork(child)
+            tp.record("up")
+            tp.await_file("go")
+            tp.os._exit(3)
+            """
+        let toml = "[apps.web]\n" + Scripts.python + "\"@D/app.py\"]\nrestart = \"never\""
+        try withDaemon(toml, files: ["app.py": program]) { daemon throws in
+            try daemon.eventually("all of it runs") { daemon.records("web").count { $0 == "child" } == 3 }
+            var seen: Int64 = 0
+            try daemon.eventually("the list has all of it") {
+                seen = max(seen, try daemon.summary("web").memoryBytes ?? 0)
+                return seen > 72 << 20
+            }
+            try File.write(daemon.directory + "/go", "")
+            try daemon.eventually("there is a report") { try !daemon.reports("web").isEmpty }
+            let report = try #require(try daemon.reports("web").first)
+            #expect((report.maxMemoryBytes ?? 0) >= seen, "\(report)")
+        }
+    }
+
     @Test("Of a launch that was replaced by a new torpord still has how the launch went, and what came after")
     func recovered() throws {
         let program = "import tp\ntp.notify('READY=1')\ntp.await_file('go')\ntp.os._exit(3)"

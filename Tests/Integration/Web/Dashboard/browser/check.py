@@ -111,6 +111,15 @@ def asks_before_it_stops():
     expect(letter() != "", "it runs on after Escape")
 
 
+def says_how_an_app_ended():
+    script = """
+        const badge = document.querySelector('tr[data-app="moody"] .wide .badge');
+        return !badge.hidden && badge.textContent === "exit-failure" && badge.scrollWidth <= badge.clientWidth
+            && badge.getBoundingClientRect().width > 0;"""
+    browser.wait(script, what="the row of moody has the reason of its end, and all of it")
+    expect(browser.run("return document.querySelector('tr[data-app=\"web\"] .wide .badge').hidden"), "an app that runs has none")
+
+
 def filters():
     browser.run("document.activeElement?.blur()")
     browser.type("/")
@@ -227,7 +236,7 @@ def says_nothing():
 def main():
     global browser
     with Browser() as browser:
-        for check in (enters, suspends, asks_before_it_stops, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, is_hostile_proof, is_narrow,
+        for check in (enters, suspends, asks_before_it_stops, says_how_an_app_ended, filters, shows_the_timeline, shows_an_app, shows_snapshots, shows_faces, is_hostile_proof, is_narrow,
                       is_accessible, says_nothing):
             began = time.monotonic()
             try:

@@ -1,0 +1,75 @@
+/// The programs, folders and files that an app needs at its launch and that are not there. Only warnings, since they may
+/// come later, or the configuration is for another machine.
+struct NeededFiles {
+    let app: AppSpecification
+    let draft: AppDraft
+    let system: ConfigurationSystem
+    let inspection: ConfigurationSystem.Inspection
+
+    /// Nil where nothing is to be looked at.
+    init?(_ app: AppSpecification, _ draft: AppDraft, _ system: ConfigurationSystem) {
+        guard let inspection = system.inspection else { return nil }
+        (self.app, self.draft, self.system, self.inspection) = (app, draft, system, inspection)
+    }
+
+    func check() {
+        if let directory = app.directory {
+            switch inspection.find(directory) {
+            case .nothing: draft.warning("directory", "there is no folder \(quoted(directory)) now")
+            case .program, .file: draft.warning("directory", "\(quoted(directory)) is no folder")
+            case .folder, .unknown: break
+            }
+        }
+        for file in app.environmentFiles where !file.isOptional && inspection.find(file.path) == .nothing {
+            draft.warning(
+                "environment_file",
+                "there is no file \(quoted(file.path)) now, and no launch without it: \"-\(file.path)\" makes it optional"
+            )
+        }
+        check("exec", app.exec)
+        for hook in app.beforeStart { check("before_start", hook.command) }
+        for hook in app.afterStop { check("after_stop", hook.command) }
+        if case .probe(let probe) = app.ready, case .command(let words) = probe.kind { check("ready", words) }
+        if case .command(let words) = app.snapshot?.source { check("snapshot", words) }
+    }
+
+    private func check(_ key: String, _ words: [String]) {
+        guard let program = words.first, let problem = problem(program) else { return }
+        let parts = program.split(separator: " ").map { quoted(String($0)) }
+        let isSentence = words.count == 1 && parts.count > 1
+        let hint = isSentence ? "; each word is an element of its own: [\(parts.joined(separator: ", "))]" : ""
+        draft.warning(key, problem + hint)
+    }
+
+    private func problem(_ program: String) -> String? {
+        program.contains("/") ? problem(at: program) : problem(onPath: program)
+    }
+
+    private func problem(at program: String) -> String? {
+        let path = Path.join(app.directory ?? "/", program)
+        switch inspection.find(path) {
+        case .program, .unknown: return nil
+        case .folder: return "\(quoted(path)) is a folder, and no program"
+        case .file: return "\(quoted(path)) cannot be executed now: it needs chmod +x"
+        case .nothing:
+            let name = path.split(separator: "/").last.map(String.init) ?? path
+            let folder = Path.folder(path)
+            return "there is no program \(quoted(name)) in \(folder) now"
+                + Nearest.hint(name, among: system.names(folder) ?? [])
+        }
+    }
+
+    private func problem(onPath program: String) -> String? {
+        var path = app.environment["PATH"]
+        // Their PATH is known at the launch.
+        if path == nil, !app.environmentFiles.isEmpty { return nil }
+        path = path ?? inspection.searchPath
+        for folder in (path ?? "").split(separator: ":") {
+            switch inspection.find(folder + "/" + program) {
+            case .program, .unknown: return nil
+            case .folder, .file, .nothing: continue
+            }
+        }
+        return "there is no program \(quoted(program)) on the PATH now (\(path ?? ""))"
+    }
+}

@@ -1,0 +1,138 @@
+import DaemonHarness
+import Testing
+import TorporAPI
+
+@Suite("What verbs answer where an app does not come to where it was asked") struct AnswerTests {
+    private static let toml = """
+        [defaults]
+        exec = ["/bin/sleep", "1000"]
+        launch = "on-demand"
+        [apps.redis]
+        [apps.web]
+        requires = ["redis"]
+        """
+
+    private static func torpor(_ daemon: Daemon, _ words: String...) throws -> (code: Int32, output: String) {
+        try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
+    }
+
+    @Test("wait: of an app that has failed the answer is at once that it has, and why")
+    func failed() throws {
+        let toml = """
+            [apps.crash]
+            exec = ["/bin/sh", "-c", "exit 3"]
+            restart = "on-failure"
+            restart_backoff = { initial = "0s", limit = 1 }
+            [apps.once]
+            exec = ["/bin/sh", "-c", "exit 4"]
+            restart = "never"
+            [apps.idle]
+            exec = ["/bin/sleep", "1000"]
+            launch = "on-demand"
+            """
+        try withDaemon(toml) { daemon in
+            try daemon.eventually("it was given up") { try daemon.summary("crash").failed }
+            try daemon.eventually("the other has ended") { try daemon.summary("once").lastExit != nil }
+            for (app, code) in [("crash", 3), ("once", 4)] {
+                let answer = try Self.torpor(daemon, "wait", app, "--for", "active")
+                #expect(answer.code == 1)
+                #expect(answer.output.contains("\(app) has failed (exit-failure \(code))"), "\(answer.output)")
+                #expect(answer.output.contains("torpor start \(app)"), "\(answer.output)")
+            }
+            #expect(try Self.torpor(daemon, "wait", "crash", "--for", "not-running").code == 0)
+            // One that is not asked for yet, or was reset, may come.
+            try daemon.done(.reset, "crash")
+            for app in ["idle", "crash"] {
+                let result = try daemon.verb(.wait, app) {
+                    $0.state = "active"
+                    $0.timeoutMilliseconds = 1
+                }
+                #expect(result.error == "timeout", "\(result)")
+            }
+        }
+    }
+
+    @Test("wait: it ends when the app fails while it is waited for")
+    func fails() throws {
+        let toml = """
+            [apps.crash]
+            exec = ["/bin/sh", "-c", "until [ -e @D/go ]; do sleep 0.01; done; exit 3"]
+            restart = "on-failure"
+            restart_backoff = { initial = "0s", limit = 1 }
+            """
+        try withDaemon(toml) { daemon in
+            try daemon.waitFor("crash", "active")
+            let client = try Client(daemon, "wait", "crash", "--for", "suspended")
+            try daemon.eventually("it waits") { client.waitsForReply }
+            daemon.touch("go")
+            #expect(try client.finish(daemon) == 1)
+            #expect(client.output.contains("crash has failed (exit-failure 3)"), "\(client.output)")
+        }
+    }
+
+    @Test(
+        "foreground: an app that is interrupted stays inactive, and that is said",
+        arguments: ["foreground", "start"]
+    )
+    func interrupted(verb: String) throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "web")
+            #expect(try daemon.done(.interrupt, "web").state == "inactive")
+            let answer = try Self.torpor(daemon, verb, "web")
+            #expect(answer.code == 1)
+            #expect(
+                answer.output.contains("web is interrupted, so it stays inactive: ‘torpor interrupt --end web’"),
+                "\(answer.output)"
+            )
+            // Ends of interruptions are answered as ever, also one behind which there is another.
+            try daemon.done(.interrupt, "web")
+            #expect(try daemon.done(.interrupt, "web") { $0.end = true }.state == "inactive")
+            #expect(try daemon.done(.interrupt, "web") { $0.end = true }.state == "active")
+            #expect(try Self.torpor(daemon, verb, "web").code == 0)
+        }
+    }
+
+    @Test("suspend: what an app in use requires is suspended with it, or by force")
+    func required() throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "web")
+            let pids = try ["redis", "web"].map { try #require(try daemon.summary($0).pid) }
+            let answer = try Self.torpor(daemon, "suspend", "redis")
+            #expect(answer.code == 1)
+            #expect(
+                answer.output.contains(
+                    "redis is required by web, which is active: suspend web too, or suspend it with --force"
+                ),
+                "\(answer.output)"
+            )
+            #expect(try daemon.summary("redis").state != "suspended" && !Truth.isStopped(pids[0]))
+            // In whatever order they are named.
+            #expect(try daemon.verbs(.suspend, ["redis", "web"]).allSatisfy(\.ok))
+            #expect(pids.allSatisfy(Truth.isStopped))
+            // One that sleeps needs nothing.
+            try daemon.done(.foreground, "web")
+            try daemon.done(.suspend, "web")
+            try daemon.done(.suspend, "redis")
+            #expect(pids.allSatisfy(Truth.isStopped))
+            try daemon.done(.foreground, "web")
+            #expect(!Truth.isStopped(pids[0]))
+            try daemon.done(.suspend, "redis") { $0.force = true }
+            #expect(Truth.isStopped(pids[0]) && !Truth.isStopped(pids[1]))
+            #expect(try daemon.done(.suspend, "redis").state == "suspended")
+        }
+    }
+
+    @Test("suspend: of an app that is held the refusal says what to do")
+    func held() throws {
+        try withDaemon(Self.toml) { daemon in
+            try daemon.done(.start, "redis")
+            try daemon.done(.hold, "redis") { $0.reason = "debugging" }
+            let answer = try Self.torpor(daemon, "suspend", "redis")
+            #expect(answer.code == 1)
+            for part in ["is held by an operator (debugging)", "‘hold --end’", "--force"] {
+                #expect(answer.output.contains(part), "\(answer.output)")
+            }
+            #expect(try Self.torpor(daemon, "suspend", "redis", "--force").code == 0)
+        }
+    }
+}

@@ -1,0 +1,111 @@
+import DaemonHarness
+import Foundation
+import Linux
+import PolicyLibraries
+import Testing
+
+@Suite("torpor check") struct CheckTests {
+    /// Checks a configuration in a folder of its own; `@D` becomes the folder.
+    private static func check(
+        _ toml: String,
+        _ options: String...,
+        prepare: (String) throws -> Void = { _ in }
+    ) throws -> (code: Int32, output: String) {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try prepare(folder)
+        let file = folder + "/torpor.toml"
+        try toml.replacingOccurrences(of: "@D", with: folder).write(toFile: file, atomically: false, encoding: .utf8)
+        let (code, output) = try Spawn.run([Built.path("torpor"), "check", file] + options)
+        return (code, output.replacingOccurrences(of: folder, with: "@D"))
+    }
+
+    @Test(
+        "what the machine lacks is a warning",
+        arguments: [
+            (
+                #"exec = ["python3 -m http.server"]"#,
+                #"apps.web.exec: there is no program "python3 -m http.server" on the PATH now"#
+            ),
+            (
+                #"exec = ["python3 -m http.server"]"#,
+                #"each word is an element of its own: ["python3", "-m", "http.server"]"#
+            ),
+            (#"exec = ["no-such-program"]"#, #"apps.web.exec: there is no program "no-such-program" on the PATH now"#),
+            (#"exec = ["/bin/slepe", "1"]"#, #"apps.web.exec: there is no program "slepe" in /bin now"#),
+            (#"exec = ["./run"]"# + "\ndirectory = \"@D\"", #""@D/run" cannot be executed now: it needs chmod +x"#),
+            (#"exec = ["/bin"]"#, #"apps.web.exec: "/bin" is a folder, and no program"#),
+            (
+                #"exec = ["/bin/sleep", "1"]"# + "\ndirectory = \"@D/none\"",
+                #"torpor.toml:3:13: warning: apps.web.directory: there is no folder "@D/none" now"#
+            ),
+            (
+                #"exec = ["/bin/sleep", "1"]"# + "\nenvironment_file = \"@D/web.env\"",
+                #"apps.web.environment_file: there is no file "@D/web.env" now"#
+            ),
+            (
+                #"exec = ["/bin/sleep", "1"]"# + "\nbefore_start = [{ command = [\"/bin/nothing-here\"] }]",
+                #"apps.web.before_start: there is no program "nothing-here" in /bin now"#
+            ),
+        ]
+    )
+    func lacking(keys: String, warning: String) throws {
+        let toml = "[apps.web]\n" + keys
+        func prepare(_ folder: String) throws { try File.write(folder + "/run", "#!/bin/sh\n") }
+        let (code, output) = try Self.check(toml, prepare: prepare)
+        #expect(code == 0)
+        #expect(output.contains("warning: "), "\(output)")
+        #expect(output.contains(warning), "\(output)")
+        #expect(output.contains("OK: 1 app in @D/torpor.toml\n"), "\(output)")
+        let strict = try Self.check(toml, "--strict", prepare: prepare)
+        #expect(strict.code == 1)
+        #expect(strict.output.contains(warning) && !strict.output.contains("OK: "), "\(strict.output)")
+        #expect(strict.output.contains("torpor: @D/torpor.toml has a warning, "), "\(strict.output)")
+    }
+
+    @Test("what is there is no warning, and the files that were read are named")
+    func complete() throws {
+        let toml = """
+            include = ["more.toml"]
+            [apps.web]
+            exec = ["sleep", "1"]
+            directory = "@D"
+            environment_file = ["@D/web.env", "-@D/none.env"]
+            [apps.own]
+            exec = ["own-program"]
+            environment = { PATH = "@D" }
+            """
+        let (code, output) = try Self.check(toml, "--strict") { folder in
+            try File.write(folder + "/more.toml", "[apps.other]\nexec = [\"/bin/sleep\", \"1\"]")
+            try File.write(folder + "/web.env", "A=1")
+            try Daemon.write(["own-program": "#!/bin/sh\n"], in: folder)
+        }
+        #expect(code == 0, "\(output)")
+        #expect(!output.contains("warning"), "\(output)")
+        #expect(output.hasPrefix("OK: 3 apps in @D/torpor.toml and the file that it includes\n"), "\(output)")
+    }
+
+    @Test("what a policy says against its options is a warning")
+    func policy() throws {
+        // Others can write to the folder of temporary files.
+        let folder = try Libraries.makeFolder("configured")
+        try copyProgram(Built.path("libMobilePolicy.so"), to: folder + "/libMobilePolicy.so")
+        func check(_ options: String) throws -> (code: Int32, output: String) {
+            let toml = """
+                [supervisor]
+                policies = ["mobile"]
+                policy_directory = "\(folder)"
+                [policies.mobile]
+                path = "libMobilePolicy.so"
+                options = \(options)
+                """
+            return try Self.check(toml, "--strict")
+        }
+        let good = try check("{ max_active = 2 }")
+        #expect(good.code == 0, "\(good.output)")
+        let bad = try check("{ max_actives = 2 }")
+        #expect(bad.code == 1)
+        #expect(bad.output.contains("torpor.toml:4:11: warning: policies.mobile: "), "\(bad.output)")
+        #expect(bad.output.contains("max_actives"), "\(bad.output)")
+    }
+}
