@@ -76,16 +76,17 @@ extension Supervisor {
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }
+        // Who has run by its record is known already, and would have all of it twice.
+        let isUnknown = Set(fresh.map(\.id).filter { coordinator.machine($0).incarnation == 0 })
         store.load(late: { [weak self] in self?.rememberMail($0) }) { [weak self] contents in
             guard let self else { return }
             self.events.sequence = max(self.events.sequence, contents.lastSequence)
             if contents.lastSequence == 0, contents.origin == .nobody, self.store.replayed == 0 {
                 self.events.isWhole = self.events.isUnbroken
             }
-            let isFresh = Set(fresh.map(\.id))
             for app in self.apps {
                 guard let row = contents.apps[app.name] else { continue }
-                if isFresh.contains(app.id) { self.remember(app, row) } else { app.kept.take(row) }
+                if isUnknown.contains(app.id) { self.remember(app, row) } else { app.kept.take(row) }
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
