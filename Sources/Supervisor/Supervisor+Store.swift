@@ -110,9 +110,11 @@ extension Supervisor {
         known.failed = row.isFailed
         known.ledger = row.ledger.map { now - .microseconds(wallClock - $0) }
         let reason = row.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
-        // A force quit of an earlier boot keeps the app down, and events from it no more.
+        // A force quit of an earlier boot keeps the app down, and events from it no more. One that was stopped and
+        // started again since then has not ended: the run that the power took tells of no exit.
         known.lastEnding =
-            row.isForceQuit ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit ? nil : reason
+            row.isForceQuit
+            ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit || reason == .stopped ? nil : reason
         coordinator.remember(app.id, known)
         app.kept.take(row, times: known.ledger)
         if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
