@@ -54,6 +54,7 @@ extension MemoryWatch {
         let now = supervisor.loop.now
         guard now >= notBefore else { return }
         ladder.patience = rules.patience(reading)
+        ladder.worth = rules.worth(reading)
         let candidates = candidates()
         if let step = ladder.next(.pressure(level, urgent: isUrgent), candidates, now: now) {
             isAtAnEnd = false
@@ -154,6 +155,7 @@ extension MemoryWatch {
         case .busy: "it is on its way to another state"
         case .unnamed: "the policies do not name it"
         case .active: "it is in use"
+        case .small: "it has too little for its end to help"
         }
     }
 
