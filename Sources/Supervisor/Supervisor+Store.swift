@@ -94,6 +94,7 @@ extension Supervisor {
             // be taken for nothing.
             if self.store.isLoaded { self.rememberMail(contents) }
             completion()
+            self.finishWhenGone()
         }
         store.reports { [weak self] in self?.takeReports($0) }
     }
@@ -322,6 +323,8 @@ extension Supervisor {
     /// Has everything written, and ends the store's thread; waits for the disk a moment at most. `quickly`: another
     /// torpord is waiting to take over.
     func closeStore(quickly: Bool) {
+        // Where the end came first, timers are known since this start all the same.
+        timers.begin()
         if !isRemembered {
             // The end came first. What a person asked for meanwhile, or the recovery file told of, counts all the same.
             isRemembered = true

@@ -158,7 +158,6 @@ public final class Supervisor {
     private var isDraining = false
     private var isFinishing = false
     private var signals: [SignalSource] = []
-    private var finishTimer: TimerSource?
     private var paceTimer: TimerSource?
 
     /// Takes the directory, and nothing else yet.
@@ -464,10 +463,16 @@ public final class Supervisor {
         if coordinator.isHoldingLaunches { armPace() }
         forgetRemoved()
         followMain()
-        if isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) {
-            isFinished = true
-            loop.stop()
-        }
+        finishWhenGone()
+    }
+
+    /// Ends the loop once everything is ended that was to be. An end that comes before the store has said what it knows waits
+    /// for that, as long as a start does, if a timer makes up for what it misses: one that is new is only kept then.
+    func finishWhenGone() {
+        guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
+        guard isRemembered || !timers.arePersistent else { return }
+        isFinished = true
+        loop.stop()
     }
 
     private func armPace() {
