@@ -75,6 +75,20 @@ public struct SocketCopy {
     /// What it is.
     public let facts: SocketFacts
 
+    init(descriptor: Descriptor, inode: UInt32, facts: SocketFacts) {
+        self.descriptor = descriptor
+        self.inode = inode
+        self.facts = facts
+    }
+
+    /// One that was copied before; nil for what is no socket.
+    public init?(_ descriptor: Descriptor) {
+        guard let facts = try? SocketFacts(descriptor.raw),
+            let inode = try? File.status(descriptor: descriptor.raw).inode
+        else { return nil }
+        self.init(descriptor: descriptor, inode: UInt32(truncatingIfNeeded: inode), facts: facts)
+    }
+
     /// How much waits on it, and when something last moved.
     public var traffic: SocketTraffic { SocketTraffic(descriptor.raw) }
 }

@@ -182,6 +182,11 @@ extension MemoryWatch {
 
     // MARK: Done
 
+    /// Whether the app is being ended for its memory.
+    func isEnding(_ app: AppRuntime) -> Bool {
+        underWay?.step.apps.first == app.id && underWay?.step.rung.endsApp == true || outlasted[app.id] != nil
+    }
+
     /// An app has ended, for whatever reason.
     func ended(_ app: AppRuntime) {
         footprints[app.id] = nil

@@ -65,6 +65,18 @@ final class SleepingSockets {
         owner.poll.remove(app.id)
     }
 
+    /// What of it listens, where the app is no more; nothing else is kept.
+    func takePorts() -> [SocketCopy] {
+        let given = owner.supervisor.sockets.numbers(of: app)
+        let taken = (watched.map(\.copy) + copies).filter { wish.isPort($0.facts) && !given.contains($0.inode) }
+        let numbers = Set(taken.map(\.inode))
+        for one in watched where numbers.contains(one.copy.inode) { one.source.cancel() }
+        watched.removeAll { numbers.contains($0.copy.inode) }
+        copies.removeAll { numbers.contains($0.inode) }
+        close()
+        return taken
+    }
+
     // MARK: Copies
 
     /// Finds the sockets, a slice at a time.

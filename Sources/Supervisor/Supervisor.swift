@@ -111,6 +111,8 @@ public final class Supervisor {
     private(set) lazy var timers = Timers(self)
     /// Sockets that apps are given.
     private(set) lazy var sockets = ListeningSockets(self)
+    /// Sockets that apps open themselves.
+    private(set) lazy var connectionWatch = ConnectionWatch(self)
     /// Hears where the machine is.
     private(set) lazy var locationMode = LocationMode(self)
     /// Hears what Bluetooth devices do.
@@ -279,6 +281,7 @@ public final class Supervisor {
         for warning in configuration.warnings { log.warning(warning.description) }
         holdOwnFiles()
         sockets.takeOver()
+        connectionWatch.takeOver()
         // Before what nobody has taken of the keeper is let go.
         wakes.add(PathSource(self))
         wakes.add(DeviceSource(self))
@@ -305,7 +308,7 @@ public final class Supervisor {
         wakes.add(sockets)
         wakes.add(locationMode)
         wakes.add(bluetoothMode)
-        wakes.add(ConnectionWatch(self))
+        wakes.add(connectionWatch)
         wakes.add(KeepAlive(self))
         wakes.configure()
         remember(fresh) { [weak self] in

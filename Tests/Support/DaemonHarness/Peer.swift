@@ -1,6 +1,6 @@
 import Foundation
 package import Linux
-import Testing
+package import Testing
 import TorporAPI
 
 /// One end of a connection, in the test.
@@ -99,6 +99,20 @@ extension Daemon {
             return port != nil
         }
         return try #require(port)
+    }
+
+    /// Waits until torpord has copies of the sockets of an app that sleeps, as /proc shows them.
+    package func waitUntilWatched(_ app: String, at location: SourceLocation = #_sourceLocation) throws {
+        func sockets(_ pid: Int32) throws -> Set<UInt32> {
+            let reading = try SocketReading(pid)
+            _ = reading.read()
+            return Set(reading.sockets)
+        }
+        try eventually("the sockets of \(app) are watched", at: location) {
+            let own = try processes(of: app).reduce(into: Set<UInt32>()) { $0.formUnion(try sockets($1)) }
+            let watched = try sockets(livingTorpord())
+            return !own.isEmpty && own.isSubset(of: watched)
+        }
     }
 
     /// How often it was woken, as events tell.
