@@ -101,6 +101,9 @@ public struct SocketTraffic: Sendable, Hashable {
     public let unsent: Int
     /// How long nothing has moved; nil where the kernel does not say (it does for TCP, to about 10 ms).
     public let quiet: Duration?
+    /// How long ago data last came, where nothing was written since then; nil where something was, or the kernel does not
+    /// say (it does for TCP).
+    public let unanswered: Duration?
 
     init(_ raw: Int32) {
         var traffic = tlx_socket_traffic()
@@ -108,6 +111,7 @@ public struct SocketTraffic: Sendable, Hashable {
         unread = Int(traffic.unread)
         unsent = Int(traffic.unsent)
         quiet = traffic.milliseconds == .max ? nil : .milliseconds(traffic.milliseconds)
+        unanswered = traffic.unanswered == .max ? nil : .milliseconds(traffic.unanswered)
     }
 }
 

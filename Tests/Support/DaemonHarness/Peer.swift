@@ -46,13 +46,16 @@ package final class Peer {
 /// Programs that listen for themselves.
 package enum Servers {
     /// Python's own server of HTTP, which keeps connections open and answers `served by PID`; `/slow` piece by piece, until
-    /// there is a file `enough`.
+    /// there is a file `enough`; `/late` nothing at all until then.
     package static let web = #"""
         import http.server, os, tp, time
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             def do_GET(self):
                 body = b"served by %d\n" % os.getpid()
+                if self.path == "/late":
+                    tp.record("asked")
+                    tp.await_file("enough")
                 self.send_response(200)
                 if self.path == "/slow":
                     self.send_header("Connection", "close")
