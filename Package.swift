@@ -325,7 +325,8 @@ let package = Package(
         .testTarget(
             name: "MemoryIntegrationTests",
             dependencies: [
-                "DaemonHarness", "KernelFiles", "Linux", "PolicyLibraries", "ScriptedServer", "TorporAPI", "Varlink",
+                "DaemonHarness", "KernelFiles", "Linux", "PolicyLibraries", "ScriptedServer", "TestAddresses",
+                "TorporAPI", "Varlink",
             ],
             path: "Tests/Integration/Memory"
         ),

@@ -130,12 +130,18 @@ int tlx_socket_traffic_of(int fd, tlx_socket_traffic *to)
     socklen_t size = sizeof info;
     to->unread = ioctl(fd, SIOCINQ, &count) < 0 ? 0 : (uint32_t)count;
     to->unsent = ioctl(fd, SIOCOUTQ, &count) < 0 ? 0 : (uint32_t)count;
-    to->milliseconds = UINT32_MAX;
+    to->milliseconds = to->unanswered = UINT32_MAX;
     memset(&info, 0, sizeof info);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
-        size >= offsetof(struct tcp_info, tcpi_last_data_recv) + sizeof info.tcpi_last_data_recv)
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return 0;
+    if (size >= offsetof(struct tcp_info, tcpi_last_data_recv) + sizeof info.tcpi_last_data_recv)
         to->milliseconds = info.tcpi_last_data_sent < info.tcpi_last_data_recv ? info.tcpi_last_data_sent
                                                                                : info.tcpi_last_data_recv;
+    // Before the first byte the last one sent is that of the connection's beginning.
+    if (size >= offsetof(struct tcp_info, tcpi_bytes_sent) + sizeof info.tcpi_bytes_sent &&
+        info.tcpi_bytes_received > 0 &&
+        (info.tcpi_bytes_sent == 0 || info.tcpi_last_data_recv < info.tcpi_last_data_sent))
+        to->unanswered = info.tcpi_last_data_recv;
     return 0;
 }
 

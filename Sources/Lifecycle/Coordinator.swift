@@ -141,6 +141,9 @@ public struct Coordinator: Sendable {
         return (missing + earlier).map { nodes[$0].definition.name }
     }
 
+    /// What the app requires.
+    public func requirements(of app: AppID) -> [AppID] { graph.requires[app] }
+
     /// What the app requires and is not up.
     public func missingRequirements(of app: AppID) -> [AppID] { graph.requires[app].filter { !isUp($0) } }
 

@@ -69,6 +69,8 @@ public struct MemoryLadder: Sendable {
         case unnamed
         /// It is active, and has not `last_resort = true`.
         case active
+        /// It has so little that its end would help nobody.
+        case small
     }
 
     /// An app that has processes, as far as the ladder needs to know it.
@@ -116,6 +118,9 @@ public struct MemoryLadder: Sendable {
     /// Apps are told again when memory is still short so long after.
     public static let tellingInterval = Duration.seconds(30)
 
+    /// What is known to have fewer bytes is not ended: it would cost its users something and bring next to nothing.
+    public var worth: UInt64 = 0
+
     /// A ladder on which nobody stands.
     public init() {}
 
@@ -156,8 +161,9 @@ public struct MemoryLadder: Sendable {
     }
 
     /// All steps that there would be, one after the other, if none of them helped.
-    public static func rehearse(_ demand: Demand, _ candidates: [Candidate]) -> [Step] {
+    public static func rehearse(_ demand: Demand, _ candidates: [Candidate], worth: UInt64 = 0) -> [Step] {
         var ladder = MemoryLadder()
+        ladder.worth = worth
         ladder.shortSince = .zero - shortPatience
         var candidates = candidates
         var steps: [Step] = []
@@ -205,7 +211,8 @@ public struct MemoryLadder: Sendable {
         let sorted = Self.sorted(candidates.filter { demand.reaches($0) }, hasOrder)
         var passedOver: [PassedOver] = []
         for candidate in sorted {
-            guard let protection = candidate.protection else {
+            let isSmall = candidate.bytes > 0 && candidate.bytes < worth
+            guard let protection = candidate.protection ?? (isSmall ? .small : nil) else {
                 return Step(rung: Self.rung(candidate.state), apps: [candidate.app], passedOver: passedOver)
             }
             passedOver.append(PassedOver(app: candidate.app, reason: protection))

@@ -91,6 +91,17 @@ public struct MemoryRules: Sendable, Hashable {
         reading.swapPart < 0.1 ? MemoryLadder.shortPatience : MemoryLadder.longPatience
     }
 
+    /// How many bytes an app must have for its end to help where memory is short: a share of what is missing, which is at
+    /// least a hundredth of the machine's, since work may wait while there seems to be enough.
+    public func worth(_ reading: MemoryReading) -> UInt64 {
+        let wanted = UInt64(Double(reading.total) * warningAvailable)
+        let missing = wanted > reading.available ? wanted - reading.available : 0
+        return Self.worth(missing: max(missing, reading.total / 100))
+    }
+
+    /// A hundredth of what is missing. From a mebibyte on every app counts: many of them are much.
+    public static func worth(missing bytes: UInt64) -> UInt64 { min(bytes / 100, 1 << 20) }
+
     /// Whether there is room in swap for what apps have, bytes.
     public func canSwap(free: UInt64, of total: UInt64) -> Bool { free > total / 20 }
 

@@ -75,6 +75,20 @@ public struct SocketCopy {
     /// What it is.
     public let facts: SocketFacts
 
+    init(descriptor: Descriptor, inode: UInt32, facts: SocketFacts) {
+        self.descriptor = descriptor
+        self.inode = inode
+        self.facts = facts
+    }
+
+    /// One that was copied before; nil for what is no socket.
+    public init?(_ descriptor: Descriptor) {
+        guard let facts = try? SocketFacts(descriptor.raw),
+            let inode = try? File.status(descriptor: descriptor.raw).inode
+        else { return nil }
+        self.init(descriptor: descriptor, inode: UInt32(truncatingIfNeeded: inode), facts: facts)
+    }
+
     /// How much waits on it, and when something last moved.
     public var traffic: SocketTraffic { SocketTraffic(descriptor.raw) }
 }
@@ -87,6 +101,9 @@ public struct SocketTraffic: Sendable, Hashable {
     public let unsent: Int
     /// How long nothing has moved; nil where the kernel does not say (it does for TCP, to about 10 ms).
     public let quiet: Duration?
+    /// How long ago data last came, where nothing was written since then; nil where something was, or the kernel does not
+    /// say (it does for TCP).
+    public let unanswered: Duration?
 
     init(_ raw: Int32) {
         var traffic = tlx_socket_traffic()
@@ -94,6 +111,7 @@ public struct SocketTraffic: Sendable, Hashable {
         unread = Int(traffic.unread)
         unsent = Int(traffic.unsent)
         quiet = traffic.milliseconds == .max ? nil : .milliseconds(traffic.milliseconds)
+        unanswered = traffic.unanswered == .max ? nil : .milliseconds(traffic.unanswered)
     }
 }
 

@@ -17,6 +17,7 @@ struct AppRecord {
     var hasCgroup = false
     /// It was launched by an older configuration.
     var isOutdated = false
+    var wasCutShort = false
     var tokens = TakenTokens()
     var lastExit: LastExit?
     var missedDeadline: Deadline?
@@ -46,6 +47,7 @@ struct AppRecord {
         foundStopped = app.foundStopped
         hasCgroup = app.tree?.cgroupPath != nil
         isOutdated = app.isOutdated
+        wasCutShort = app.wasCutShort ?? false
         tokens = app.tokens
         lastExit = app.lastExit
         missedDeadline = app.missed?.deadline
@@ -69,6 +71,7 @@ struct AppRecord {
         if hasCgroup { flags |= 8 }
         if goalOfPerson != nil { flags |= 16 }
         if isOutdated { flags |= 32 }
+        if wasCutShort { flags |= 64 }
         record.put(flags)
         tokens.encode(into: &record)
         record.put(lastExit != nil)
@@ -100,6 +103,7 @@ struct AppRecord {
         foundStopped = flags & 2 != 0
         hasCgroup = flags & 8 != 0
         isOutdated = flags & 32 != 0
+        wasCutShort = flags & 64 != 0
         tokens = TakenTokens(from: &record)
         if record.takeFlag() {
             var exit = LastExit(reason: record.takeText())
@@ -149,6 +153,7 @@ struct AppRecord {
         app.saidErrno = errno
         app.isReloading = isReloading
         app.foundStopped = foundStopped
+        if wasCutShort { app.wasCutShort = true }
         app.tokens = tokens
         app.lastExit = lastExit
         app.missed = missedDeadline.map { MissedDeadline($0, at: $0.at, message: missedMessage) }

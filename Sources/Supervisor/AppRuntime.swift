@@ -200,6 +200,12 @@ struct AppExtras {
     var pendingWake: PendingWake?
     /// When events woke it.
     var wakes: WakeLedger?
+    /// A policy has it ended.
+    var isEndedByPolicy: Bool?
+    /// It was evicted for its memory, or killed in its sleep, and not because anybody wanted it to end.
+    var wasCutShort: Bool?
+    /// It was killed in its sleep by another process: one that runs would be restarted.
+    var wasKilledAsleep: Bool?
     /// The topics that it asked for when it ran.
     var subscriptions: [String: TopicRule]?
     /// What was last kept of its tasks, holds and messages.

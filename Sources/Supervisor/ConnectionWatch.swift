@@ -5,11 +5,12 @@ import Linux
 import Processes
 
 /// Connections to apps that open their sockets themselves (`wake_on_connect`), and data on their connections (the
-/// background mode `voip`), while they are suspended.
+/// background mode `voip`), while they are suspended; and connections to those that were ended in their sleep.
 final class ConnectionWatch: EventSource {
     unowned let supervisor: Supervisor
     let poll: SocketPoll
     private var sleeping: [AppID: SleepingSockets] = [:]
+    private var ports: [AppID: HeldPorts] = [:]
     private var leftBehind: [AppID: LeftBehind] = [:]
     private var serving: [AppID: ServingApp] = [:]
     /// Apps of which it was said that their sockets cannot be copied.
@@ -20,17 +21,26 @@ final class ConnectionWatch: EventSource {
         poll = SocketPoll(supervisor.loop)
     }
 
+    /// Takes what an earlier torpord held, before it is known which apps run.
+    func takeOver() {
+        for app in supervisor.apps {
+            let copies = supervisor.inheritance.take(HeldName.ports(app.name)).compactMap { SocketCopy($0) }
+            if !copies.isEmpty { ports[app.id] = HeldPorts(app, copies, self) }
+        }
+    }
+
     func configure() { for app in supervisor.apps { touched(app) } }
 
     func touched(_ app: AppRuntime) {
         let wish = ConnectionWish(app.specification)
-        if wish.isNothing, sleeping[app.id] == nil, serving[app.id] == nil { return }
+        if wish.isNothing, sleeping[app.id] == nil, serving[app.id] == nil, ports[app.id] == nil { return }
         if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
         let machine = supervisor.coordinator.machine(app.id)
         guard machine.state == .suspended, machine.transition == nil, !wish.isNothing, let tree = app.tree else {
+            if machine.endingReason == .evicted { keepPorts(of: app) }
             sleeping.removeValue(forKey: app.id)?.close()
             serving[app.id]?.look()
-            return
+            return lookAtPorts(of: app, machine, wish)
         }
         if let one = sleeping[app.id] {
             if one.tree === tree, one.wish == wish { return one.retry() }
@@ -44,9 +54,63 @@ final class ConnectionWatch: EventSource {
 
     func forget(_ app: AppRuntime) {
         sleeping.removeValue(forKey: app.id)?.close()
+        ports.removeValue(forKey: app.id)?.close()
         leftBehind[app.id] = nil
         serving[app.id] = nil
         told.remove(app.id)
+    }
+
+    var held: [(name: String, descriptors: [Int32])] { ports.values.filter { !$0.isEmpty }.map(\.held) }
+
+    // MARK: Apps that were ended in their sleep
+
+    /// Where somebody listens for an app that is gone.
+    func heldPorts(of app: AppRuntime) -> [String] { ports[app.id]?.addresses ?? [] }
+
+    /// It ends in its sleep: where it listens somebody goes on listening.
+    func keepPorts(of app: AppRuntime) {
+        guard let copies = sleeping.removeValue(forKey: app.id)?.takePorts(), !copies.isEmpty else { return }
+        let held = HeldPorts(app, copies, self)
+        ports[app.id] = held
+        supervisor.keeper.hold(held.held.name, held.held.descriptors, replacing: true)
+    }
+
+    /// It is about to be launched: from now on its ports are its own.
+    func letGo(_ app: AppRuntime) { ports.removeValue(forKey: app.id)?.close() }
+
+    private func lookAtPorts(of app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
+        let isGone = !machine.isAlive && machine.lastEnding == .evicted && !machine.failed
+        let isOnItsWay =
+            machine.isWaitingToLaunch || machine.transition == .launching || machine.endingReason == .evicted
+        guard wish.incoming != .none, isGone || isOnItsWay, !supervisor.coordinator.isLeaving(app.id) else {
+            return letGo(app)
+        }
+        guard isGone, !isOnItsWay, supervisor.isStarted, !supervisor.isEnding, !supervisor.coordinator.isShuttingDown
+        else { return }
+        ports[app.id]?.watch()
+        let isHeld = !(ports[app.id]?.isEmpty ?? true)
+        if app.wasKilledAsleep == true, machine.rules.restart != .never {
+            launchAgain(app, "its end in its sleep")
+        } else if !isHeld {
+            launchAgain(app, "the loss of its port")
+        }
+    }
+
+    /// One that was killed in its sleep comes back as one that ran would. So does one whose port could not be kept, as where
+    /// copies are forbidden: nothing else would bring it back. It goes to its sleep, when there is memory for it.
+    private func launchAgain(_ app: AppRuntime, _ why: String) {
+        guard app.wasCutShort == true, app.pendingWake == nil, !supervisor.memoryWatch.isShort else { return }
+        let event = WakeEvent(.connection, "port", why, at: supervisor.loop.now)
+        guard case .woken? = try? supervisor.wakes.happened(event, for: app) else { return }
+        try? supervisor.request(.suspend, of: app.id)
+    }
+
+    /// There is memory again for those that wait for it.
+    func memoryIsEnough() {
+        supervisor.loop.later { [weak self] in
+            guard let self else { return }
+            for app in supervisor.apps where app.wasCutShort == true { touched(app) }
+        }
     }
 
     /// Wakes an app, and sees to it that it has the time to answer.

@@ -100,7 +100,10 @@ extension Governance: PolicyChainDelegate {
             }
         }
         let what = goal == .notRunning ? "is ended" : "is sent to \(goal.rawValue)"
+        let endsIt = goal == .notRunning && !counsel.onlyAdvises
+        if endsIt { app.isEndedByPolicy = true }
         let outcome = follow(.goal(goal), app, counsel, what)
+        if endsIt, outcome != .taken { app.isEndedByPolicy = nil }
         if outcome == .taken { damping.sent(app.id, goal: counsel.advice.value, now: now) }
         return outcome
     }

@@ -26,8 +26,11 @@ extension Governance {
         chain.post(event)
     }
 
-    /// Something about these apps is other than it was.
-    func touched(_ apps: Set<AppID>) { unseen.formUnion(apps) }
+    /// Something about these apps is other than it was, and with it whether what they require is in use.
+    func touched(_ apps: Set<AppID>) {
+        unseen.formUnion(apps)
+        for app in apps { unseen.formUnion(supervisor.coordinator.requirements(of: app)) }
+    }
 
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         post(TORPOR_EVENT_STATE, app, from: from.policyCode, to: to.policyCode)

@@ -155,6 +155,7 @@ extension MemoryWatch {
         let foreground = supervisor.coordinator.launchesIntoForeground(app.id)
         let demand = MemoryLadder.Demand.launch(foreground: foreground, priority: app.specification.priority)
         let candidates = candidates()
+        admission.ladder.worth = MemoryRules.worth(missing: needed)
         // Where it would not be enough anyway, nobody goes for it.
         guard free &+ MemoryLadder.obtainable(demand, candidates) >= needed,
             let step = admission.ladder.next(demand, candidates, now: supervisor.loop.now)

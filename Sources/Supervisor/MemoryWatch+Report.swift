@@ -31,7 +31,8 @@ extension MemoryWatch {
         status.policy = order.policy
         let candidates = MemoryLadder.sorted(candidates())
         status.apps = candidates.map(describe)
-        let steps = MemoryLadder.rehearse(.pressure(.critical, urgent: false), candidates)
+        let worth = memory.map { rules.worth(MemoryReading(total: $0.total, available: $0.available)) } ?? 0
+        let steps = MemoryLadder.rehearse(.pressure(.critical, urgent: false), candidates, worth: worth)
         status.steps = steps.map(describe)
         return status
     }

@@ -54,6 +54,7 @@ extension MemoryWatch {
         let now = supervisor.loop.now
         guard now >= notBefore else { return }
         ladder.patience = rules.patience(reading)
+        ladder.worth = rules.worth(reading)
         let candidates = candidates()
         if let step = ladder.next(.pressure(level, urgent: isUrgent), candidates, now: now) {
             isAtAnEnd = false
@@ -154,6 +155,7 @@ extension MemoryWatch {
         case .busy: "it is on its way to another state"
         case .unnamed: "the policies do not name it"
         case .active: "it is in use"
+        case .small: "it has too little for its end to help"
         }
     }
 
@@ -179,6 +181,11 @@ extension MemoryWatch {
     }
 
     // MARK: Done
+
+    /// Whether the app is being ended for its memory.
+    func isEnding(_ app: AppRuntime) -> Bool {
+        underWay?.step.apps.first == app.id && underWay?.step.rung.endsApp == true || outlasted[app.id] != nil
+    }
 
     /// An app has ended, for whatever reason.
     func ended(_ app: AppRuntime) {

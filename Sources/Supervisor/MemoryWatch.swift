@@ -272,6 +272,7 @@ final class MemoryWatch {
             )
         }
         supervisor.governance?.pressure(from: old, to: new)
+        if new == .none { supervisor.connectionWatch.memoryIsEnough() }
     }
 
     /// The memory that there is now: the machine's, or what a bound around all apps leaves of it; nil where it cannot be

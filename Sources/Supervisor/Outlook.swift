@@ -25,6 +25,18 @@ extension Supervisor {
         }
         status.wokenBy = wakers
         status.notWokenBy = connects ? [] : listening.map { "connections to \($0) (wake_on_connect is not set)" }
+        if connects, app.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
+            status.notWokenBy = ["connections (no process has its port until it is launched)"]
+        }
+    }
+
+    /// Whether an app that is to run always was evicted, and nothing launches it again.
+    func isStranded(_ app: AppRuntime) -> Bool {
+        let machine = coordinator.machine(app.id)
+        guard app.wasCutShort == true, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
+            machine.rules.restart == .always, app.specification.wakeOnConnect == .none
+        else { return false }
+        return wakers(of: app, connections: []).isEmpty
     }
 
     /// Which events launch an app that a person force-quit, in words.
@@ -49,7 +61,7 @@ extension Supervisor {
         for socket in specification.sockets where socket.wake != .none {
             wakers.append("connections to \(socket.plan.address)")
         }
-        if specification.wakeOnConnect != .none {
+        if specification.wakeOnConnect != .none, app.tree != nil || !connections.isEmpty {
             wakers += connections.isEmpty ? ["connections"] : connections.map { "connections to \($0)" }
         }
         for timer in specification.timers where timer.wake != .none { wakers.append("timer \(timer.name)") }
@@ -62,9 +74,10 @@ extension Supervisor {
         return wakers
     }
 
-    /// Where its processes listen, in sockets that they made themselves; as much of it as is found within 2 ms.
+    /// Where its processes listen, in sockets that they made themselves, as much of it as is found within 2 ms; or where
+    /// somebody listens for them.
     private func listeningAddresses(of app: AppRuntime) -> [String] {
-        guard let tree = app.tree else { return [] }
+        guard let tree = app.tree else { return connectionWatch.heldPorts(of: app) }
         let end = Clock.monotonic() + .milliseconds(2)
         let given = sockets.numbers(of: app)
         var seen: Set<UInt32> = []

@@ -37,6 +37,8 @@ final class SleepingSockets {
 
     /// How long the loop is kept at it in one go.
     private static let slice = Duration.milliseconds(1)
+    /// So old may a question be where `event_time` says nothing.
+    private static let longestAnswer = Duration.seconds(30)
     /// Copies take descriptors of torpord.
     private static let mostCopies = 1_024
 
@@ -63,6 +65,18 @@ final class SleepingSockets {
         for copy in copies { copy.descriptor.close() }
         copies = []
         owner.poll.remove(app.id)
+    }
+
+    /// What of it listens, where the app is no more; nothing else is kept.
+    func takePorts() -> [SocketCopy] {
+        let given = owner.supervisor.sockets.numbers(of: app)
+        let taken = (watched.map(\.copy) + copies).filter { wish.isPort($0.facts) && !given.contains($0.inode) }
+        let numbers = Set(taken.map(\.inode))
+        for one in watched where numbers.contains(one.copy.inode) { one.source.cancel() }
+        watched.removeAll { numbers.contains($0.copy.inode) }
+        copies.removeAll { numbers.contains($0.inode) }
+        close()
+        return taken
     }
 
     // MARK: Copies
@@ -121,7 +135,11 @@ final class SleepingSockets {
                 events.insert(.writable)
             }
             let hasNews = !ready.isDisjoint(with: .news)
-            if hasNews { waiting[copy.inode] = (copy, wake, ready) }
+            if hasNews {
+                waiting[copy.inode] = (copy, wake, ready)
+            } else if owesAnswer(copy, places) {
+                waiting[copy.inode] = (copy, wake, .readable)
+            }
             // What was there before is reported once more.
             var isKnown = hasNews
             let source = try? loop.watch(copy.descriptor.raw, events) { [weak self] events in
@@ -132,6 +150,14 @@ final class SleepingSockets {
             watched.append(Watched(copy: copy, source: source))
         }
         judge(waiting.mapValues { one in { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) } })
+    }
+
+    /// Whether it was stopped in the middle of an answer: what a client asked was read, and nothing was written since. That
+    /// of long ago may be no question at all.
+    private func owesAnswer(_ copy: SocketCopy, _ places: Set<UInt64>) -> Bool {
+        guard wish.incoming != .none, wish.isOfClient(copy.facts, places) else { return false }
+        let time = app.specification.rules.eventTime ?? Self.longestAnswer
+        return copy.traffic.unanswered.map { $0 < time } ?? false
     }
 
     private func happened(_ facts: SocketFacts, _ events: IOEvents, _ wake: Wake) {

@@ -20,16 +20,31 @@ struct ConnectionWish: Hashable {
     ///
     /// - Parameter places: where sockets of the app listen.
     func wake(for socket: some WatchableSocket, listeningAt places: Set<UInt64>) -> Wake? {
-        let isOfNetwork = socket.family == .internet || socket.family == .vsock
-        // Whoever takes datagrams of everybody waits for them, as one that listens does for connections.
-        let isServer =
-            socket.kind == .datagram
-            ? isOfNetwork && !socket.isConnected && socket.place != 0
-            : socket.listens || socket.isConnected && socket.place != 0 && places.contains(socket.place)
+        let isOfNetwork = socket.family.isOfNetwork
+        let isServer = isServing(socket) || isOfClient(socket, places)
         if isServer, let wake = incoming.wake() { return wake }
         guard outgoing, isOfNetwork, !socket.listens, socket.isConnected || socket.kind == .datagram else { return nil }
         return Wake()
     }
+
+    /// Whether it waits for clients: it listens, or takes datagrams of everybody.
+    private func isServing(_ socket: some WatchableSocket) -> Bool {
+        socket.kind == .datagram
+            ? socket.family.isOfNetwork && !socket.isConnected && socket.place != 0 : socket.listens
+    }
+
+    /// Whether it is the connection of a client that came in where the app listens.
+    func isOfClient(_ socket: some WatchableSocket, _ places: Set<UInt64>) -> Bool {
+        socket.kind != .datagram && !socket.listens && socket.isConnected && socket.place != 0
+            && places.contains(socket.place)
+    }
+
+    /// Whether new clients come to it, and are to wake the app.
+    func isPort(_ socket: some WatchableSocket) -> Bool { incoming != .none && isServing(socket) }
+}
+
+extension SocketFacts.Family {
+    fileprivate var isOfNetwork: Bool { self == .internet || self == .vsock }
 }
 
 /// What is known of a socket, from a copy of it or from the kernel's diagnostics.

@@ -125,6 +125,12 @@ extension Supervisor {
         case .unknown, nil: break
         }
         app.lastExit = exit
+        if ending.reason == .evicted {
+            app.wasCutShort = app.isEndedByPolicy != true ? true : nil
+            let isAsked = app.isEndedByPolicy == true || memoryWatch.isEnding(app)
+            app.wasKilledAsleep = !isAsked && ending.state == .suspended ? true : nil
+            connectionWatch.keepPorts(of: app)
+        }
         app.counters.ended(ending.reason)
         let text = EndingText.describe(
             ending,

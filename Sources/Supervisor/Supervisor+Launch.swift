@@ -23,6 +23,9 @@ extension Supervisor {
         app.stop = .none
         app.told = nil
         app.profileState = nil
+        app.wasCutShort = nil
+        app.wasKilledAsleep = nil
+        app.isEndedByPolicy = nil
         app.server?.setAccepting(false)
         let first = app.specification.beforeStart
         guard !first.isEmpty else { return launchMain(app, order) }
@@ -95,6 +98,7 @@ extension Supervisor {
             plan.cgroup = cgroup?.directory.raw
             let (path, isFresh) = (cgroup?.path, cgroup?.isFresh ?? true)
             trace(app, .planned)
+            connectionWatch.letGo(app)
             keeper.launch(plan) { [weak self] result in
                 self?.launched(app, order, result, cgroupPath: path, isFresh: isFresh)
             }

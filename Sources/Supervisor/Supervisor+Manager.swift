@@ -201,6 +201,7 @@ extension Supervisor {
         )
         (summary.title, summary.titles) = (presentation.title, presentation.titles)
         summary.icon = presentation.icon
+        summary.stranded = isStranded(app)
         return summary
     }
 

@@ -76,16 +76,17 @@ extension Supervisor {
     func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
         store.onNotice = { [weak self] in self?.storeSays($0) }
         store.onRowsWanted = { [weak self] in self?.keepAll() }
+        // Who has run by its record is known already, and would have all of it twice.
+        let isUnknown = Set(fresh.map(\.id).filter { coordinator.machine($0).incarnation == 0 })
         store.load(late: { [weak self] in self?.rememberMail($0) }) { [weak self] contents in
             guard let self else { return }
             self.events.sequence = max(self.events.sequence, contents.lastSequence)
             if contents.lastSequence == 0, contents.origin == .nobody, self.store.replayed == 0 {
                 self.events.isWhole = self.events.isUnbroken
             }
-            let isFresh = Set(fresh.map(\.id))
             for app in self.apps {
                 guard let row = contents.apps[app.name] else { continue }
-                if isFresh.contains(app.id) { self.remember(app, row) } else { app.kept.take(row) }
+                if isUnknown.contains(app.id) { self.remember(app, row) } else { app.kept.take(row) }
             }
             self.isRemembered = true
             for app in self.apps { self.keep(app) }
@@ -93,6 +94,7 @@ extension Supervisor {
             // be taken for nothing.
             if self.store.isLoaded { self.rememberMail(contents) }
             completion()
+            self.finishWhenGone()
         }
         store.reports { [weak self] in self?.takeReports($0) }
     }
@@ -109,9 +111,11 @@ extension Supervisor {
         known.failed = row.isFailed
         known.ledger = row.ledger.map { now - .microseconds(wallClock - $0) }
         let reason = row.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
-        // A force quit of an earlier boot keeps the app down, and events from it no more.
+        // A force quit of an earlier boot keeps the app down, and events from it no more. One that was stopped and
+        // started again since then has not ended: the run that the power took tells of no exit.
         known.lastEnding =
-            row.isForceQuit ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit ? nil : reason
+            row.isForceQuit
+            ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit || reason == .stopped ? nil : reason
         coordinator.remember(app.id, known)
         app.kept.take(row, times: known.ledger)
         if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
@@ -319,6 +323,8 @@ extension Supervisor {
     /// Has everything written, and ends the store's thread; waits for the disk a moment at most. `quickly`: another
     /// torpord is waiting to take over.
     func closeStore(quickly: Bool) {
+        // Where the end came first, timers are known since this start all the same.
+        timers.begin()
         if !isRemembered {
             // The end came first. What a person asked for meanwhile, or the recovery file told of, counts all the same.
             isRemembered = true

@@ -116,6 +116,8 @@ public final class Supervisor {
     private(set) lazy var timers = Timers(self)
     /// Sockets that apps are given.
     private(set) lazy var sockets = ListeningSockets(self)
+    /// Sockets that apps open themselves.
+    private(set) lazy var connectionWatch = ConnectionWatch(self)
     /// Hears where the machine is.
     private(set) lazy var locationMode = LocationMode(self)
     /// Hears what Bluetooth devices do.
@@ -165,7 +167,6 @@ public final class Supervisor {
     private var isDraining = false
     private var isFinishing = false
     private var signals: [SignalSource] = []
-    private var finishTimer: TimerSource?
     private var paceTimer: TimerSource?
 
     /// Takes the directory, and nothing else yet.
@@ -289,6 +290,7 @@ public final class Supervisor {
         for warning in configuration.warnings { log.warning(warning.description) }
         holdOwnFiles()
         sockets.takeOver()
+        connectionWatch.takeOver()
         // Before what nobody has taken of the keeper is let go.
         wakes.add(PathSource(self))
         wakes.add(DeviceSource(self))
@@ -316,7 +318,7 @@ public final class Supervisor {
         wakes.add(sockets)
         wakes.add(locationMode)
         wakes.add(bluetoothMode)
-        wakes.add(ConnectionWatch(self))
+        wakes.add(connectionWatch)
         wakes.add(KeepAlive(self))
         wakes.configure()
         remember(fresh) { [weak self] in
@@ -475,10 +477,16 @@ public final class Supervisor {
         if coordinator.isHoldingLaunches { armPace() }
         forgetRemoved()
         followMain()
-        if isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) {
-            isFinished = true
-            loop.stop()
-        }
+        finishWhenGone()
+    }
+
+    /// Ends the loop once everything is ended that was to be. An end that comes before the store has said what it knows waits
+    /// for that, as long as a start does, if a timer makes up for what it misses: one that is new is only kept then.
+    func finishWhenGone() {
+        guard isFinishing, coordinator.isEverythingGone, apps.allSatisfy({ $0.hooks == nil }) else { return }
+        guard isRemembered || !timers.arePersistent else { return }
+        isFinished = true
+        loop.stop()
     }
 
     private func armPace() {

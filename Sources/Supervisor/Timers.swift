@@ -84,13 +84,16 @@ final class Timers: EventSource {
     /// The first launches are under way: from now on times come, as soon as it is known when they last did.
     func begin() {
         isDue = true
-        guard isRemembered else { return }
+        guard isRemembered, !hasBegun else { return }
         hasBegun = true
         configure()
         // What belongs to no app any more was removed by the apps' going, or comes back with them.
         kept = [:]
         arm()
     }
+
+    /// Whether some make up for what they miss, so that it matters since when they are known.
+    var arePersistent: Bool { supervisor.apps.contains { $0.specification.timers.contains(where: \.isPersistent) } }
 
     private func take(_ specification: TimerSpecification, _ key: Key, of app: AppRuntime, now: ClockPair) {
         let isNew = specifications[key] == nil

@@ -73,6 +73,8 @@ public struct AppSummary: Hashable, Sendable {
     public var holds: [String]
     /// Milliseconds until it is started again, while a restart waits for its delay.
     public var nextRestartMilliseconds: Int64?
+    /// It is to run always, was evicted, and nothing launches it again.
+    public var stranded = false
     /// What people call it, in all languages that are not in ``titles``.
     public var title: String?
     /// What people call it, by language tag in lower case.
@@ -136,6 +138,7 @@ public struct AppSummary: Hashable, Sendable {
         lastExit = if let exit = fields["last_exit"] { try LastExit(json: exit) } else { nil }
         holds = try fields.strings("holds")
         nextRestartMilliseconds = try fields.optionalInt("next_restart_ms")
+        stranded = try fields.optionalBool("stranded") ?? false
         title = try fields.optionalString("title")
         titles = try fields.strings(byName: "titles")
         icon = try fields.optionalString("icon")
@@ -161,6 +164,7 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "last_exit", value: lastExit?.json ?? .null),
             .init(name: "holds", value: .strings(holds)),
             .init(name: "next_restart_ms", value: .optional(nextRestartMilliseconds)),
+            .init(name: "stranded", value: .bool(stranded)),
             .init(name: "title", value: .optional(title)),
             .init(name: "titles", value: .strings(titles)),
             .init(name: "icon", value: .optional(icon)),

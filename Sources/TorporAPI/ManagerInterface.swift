@@ -14,7 +14,8 @@ public enum ManagerInterface {
         # How an app's last run ended: reason as in the documentation, exit code or the name of the signal.
         type LastExit (reason: string, code: ?int, signal: ?string, at: ?int)
 
-        # One app, as "torpor list" shows it. title is what people call it, titles the same by language (BCP 47, in lower
+        # One app, as "torpor list" shows it. One that is stranded is to run always, was evicted, and nothing launches it
+        # again. title is what people call it, titles the same by language (BCP 47, in lower
         # case), icon the file of its picture.
         type App (
           name: string,
@@ -32,6 +33,7 @@ public enum ManagerInterface {
           last_exit: ?LastExit,
           holds: []string,
           next_restart_ms: ?int,
+          stranded: ?bool,
           title: ?string,
           titles: [string]string,
           icon: ?string
@@ -154,6 +156,7 @@ public enum ManagerInterface {
           last_exit: ?LastExit,
           holds: []string,
           next_restart_ms: ?int,
+          stranded: ?bool,
           title: ?string,
           titles: [string]string,
           icon: ?string,

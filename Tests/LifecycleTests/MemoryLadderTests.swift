@@ -57,6 +57,27 @@ struct MemoryLadderTests {
         )
     }
 
+    @Test("what has next to nothing is not ended for it, unless nothing is known of what it has")
+    func small() {
+        let apps = [
+            Rungs.app(1, .suspended) { $0.bytes = 200 << 10 },
+            Rungs.app(2, .background) { $0.bytes = 1 << 20 },
+            Rungs.app(3, .suspended) { $0.bytes = 0 },
+        ]
+        var rules = MemoryRules()
+        let reading = MemoryReading(total: 8 << 30, available: 300 << 20)
+        #expect(rules.worth(reading) == 1 << 20, "many of a mebibyte are much")
+        let steps = MemoryLadder.rehearse(critical, apps, worth: rules.worth(reading))
+        #expect(steps.map(Rungs.text) == ["evict 3", "end-background 2"])
+        let passedOver = steps.last?.passedOver.map { [$0.app: $0.reason] }
+        #expect(passedOver == [[1: .small]])
+        // Where little is missing little helps, and where work waits nobody knows what is.
+        rules.warningAvailable = 0.5
+        #expect(rules.worth(MemoryReading(total: 100 << 20, available: 49 << 20)) < 12 << 10)
+        #expect(rules.worth(MemoryReading(total: 8 << 30, available: 8 << 30)) > 800 << 10)
+        #expect(MemoryRules.worth(missing: 20 << 20) > 200 << 10)
+    }
+
     @Test("a warning reaches suspended apps only, and active ones do not hear of it")
     func warningLevel() {
         #expect(Rungs.rehearse(.warning, all) == ["tell 3,2", "purge 2", "page-out 1", "evict 1"])

@@ -38,10 +38,15 @@ import Testing
         let quiet = try #require(incoming.traffic.quiet)
         // The kernel's steps are up to 10 ms.
         #expect(quiet < Clock.monotonic() - sent + .milliseconds(20))
+        let unanswered = try #require(incoming.traffic.unanswered)
+        #expect(unanswered < Clock.monotonic() - sent + .milliseconds(20))
         #expect(try SocketQueues.read([incoming.inode])[incoming.inode]?.unread == 3)
         let outgoing = try #require(try find(client.raw))
         #expect(outgoing.facts.remote == "127.0.0.1:\(port)" && outgoing.facts.place != UInt64(port))
         #expect(outgoing.facts.local == incoming.facts.remote)
+        #expect(outgoing.traffic.unanswered == nil, "it has received nothing")
+        try Descriptor.writeAll(accepted.raw, Array("d".utf8))
+        #expect(incoming.traffic.unanswered == nil)
     }
 
     @Test("A listener at a Unix socket has the place of its connections", arguments: [true, false])

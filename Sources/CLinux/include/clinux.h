@@ -164,6 +164,8 @@ typedef struct {
     uint32_t unread, unsent;
     /// Since data last moved; UINT32_MAX where the kernel does not say.
     uint32_t milliseconds;
+    /// Since data last came, where nothing was written since then; else, and before Linux 4.19, UINT32_MAX.
+    uint32_t unanswered;
 } tlx_socket_traffic;
 int tlx_socket_traffic_of(int fd, tlx_socket_traffic *to);
 /// What waits at sockets of this network namespace, by socket diagnostics: asks for one kind, then takes the answer piece by

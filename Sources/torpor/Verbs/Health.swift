@@ -9,7 +9,8 @@ struct Health: ParsableCommand {
         abstract: "Says whether all is well, for probes; 1 if it is not.",
         discussion: """
             All is well when the supervisor answers, its start is over, and every app that should be up is up: none has \
-            failed, and none waits to be launched again. With APP, when each of these is up and ready; a suspended app \
+            failed, none waits to be launched again, and none that restart = "always" keeps up was evicted without \
+            anything that launches it again. With APP, when each of these is up and ready; a suspended app \
             is, since it is resumed when it is needed.
 
             What is not well is told on standard error, a sentence for each. Exit status: 0 all is well; 1 something is \
@@ -123,6 +124,7 @@ struct PlainHealth {
     /// What is wrong with an app that nobody asks for in particular: one that is down on purpose is well.
     private static func problemOfAny(_ app: AppSummary) -> String? {
         if app.failed { return failure(app) }
+        if app.stranded { return stranding(app) }
         if app.goal == "not-running" || isUp(app) { return hasFailed(app) ? failure(app) : nil }
         return absence(app)
     }
@@ -149,6 +151,10 @@ struct PlainHealth {
     private static func failure(_ app: AppSummary) -> String {
         let exit = app.lastExit.map { " (\($0.sentence))" } ?? ""
         return "\(app.name) has failed\(exit), and is not restarted any more: ‘torpor report \(app.name)’ says why"
+    }
+
+    private static func stranding(_ app: AppSummary) -> String {
+        "\(app.name) was evicted, and nothing launches it again: start it, or have something wake it"
     }
 
     private static func absence(_ app: AppSummary) -> String {

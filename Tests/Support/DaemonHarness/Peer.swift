@@ -1,6 +1,6 @@
 import Foundation
 package import Linux
-import Testing
+package import Testing
 import TorporAPI
 
 /// One end of a connection, in the test.
@@ -46,13 +46,16 @@ package final class Peer {
 /// Programs that listen for themselves.
 package enum Servers {
     /// Python's own server of HTTP, which keeps connections open and answers `served by PID`; `/slow` piece by piece, until
-    /// there is a file `enough`.
+    /// there is a file `enough`; `/late` nothing at all until then.
     package static let web = #"""
         import http.server, os, tp, time
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             def do_GET(self):
                 body = b"served by %d\n" % os.getpid()
+                if self.path == "/late":
+                    tp.record("asked")
+                    tp.await_file("enough")
                 self.send_response(200)
                 if self.path == "/slow":
                     self.send_header("Connection", "close")
@@ -99,6 +102,20 @@ extension Daemon {
             return port != nil
         }
         return try #require(port)
+    }
+
+    /// Waits until torpord has copies of the sockets of an app that sleeps, as /proc shows them.
+    package func waitUntilWatched(_ app: String, at location: SourceLocation = #_sourceLocation) throws {
+        func sockets(_ pid: Int32) throws -> Set<UInt32> {
+            let reading = try SocketReading(pid)
+            _ = reading.read()
+            return Set(reading.sockets)
+        }
+        try eventually("the sockets of \(app) are watched", at: location) {
+            let own = try processes(of: app).reduce(into: Set<UInt32>()) { $0.formUnion(try sockets($1)) }
+            let watched = try sockets(livingTorpord())
+            return !own.isEmpty && own.isSubset(of: watched)
+        }
     }
 
     /// How often it was woken, as events tell.

@@ -114,6 +114,26 @@ import TorporAPI
         }
     }
 
+    @Test("One that is suspended in the middle of an answer is woken to give it, and sleeps then")
+    func underWay() throws {
+        let toml = Self.toml().replacingOccurrences(of: "event_time = \"400ms\"", with: "event_time = \"10s\"")
+        try withDaemon(toml, files: ["web.py": Servers.web]) { daemon in
+            let peer = try Peer(port: try daemon.port(of: "web"))
+            try peer.send("GET /late HTTP/1.1\r\nHost: x\r\n\r\n")
+            try daemon.waitForRecord("web", "asked")
+            try daemon.done(.suspend, "web")
+            try daemon.waitForEvent("web", "woken by data on a connection with 127.0.0.1:")
+            daemon.touch("enough")
+            #expect(try peer.receive(until: "served").contains("served"))
+            // That was answered: this time it stays asleep.
+            try daemon.done(.suspend, "web")
+            let sleeps = try daemon.walk("web").filter { $0 == "suspended" }.count
+            #expect(sleeps == 2)
+            #expect(try peer.get().contains("served"))
+            #expect(try daemon.wakes("web").count == 2)
+        }
+    }
+
     @Test("A server at a Unix socket, and one that takes datagrams", arguments: ["unix", "abstract", "udp"])
     func others(sort: String) throws {
         let program = #"""

@@ -247,6 +247,25 @@ import Varlink
         try daemon.stop()
     }
 
+    @Test("A persistent timer is known since its first start, also where the end came before the store was there")
+    func persistentFromTheFirstMoment() throws {
+        let disk = try HangingDisk()
+        defer { disk.remove() }
+        try disk.hang()
+        let toml = Self.app(
+            "web",
+            #"timers = [{ name = "kept", every = "1s", persistent = true, wake = "none" }]"#
+        )
+        let daemon = try Daemon(toml, files: Self.files, environment: disk.environment)
+        try daemon.waitUntilItAnswers()
+        try daemon.eventually("the disk hangs") { disk.waits }
+        kill(try daemon.torpord(), SIGTERM)
+        try daemon.eventually("it is to end") { daemon.log.contains("stopping: every app is terminated") }
+        try disk.answer()
+        try daemon.waitForEnd()
+        #expect(try Sqlite.ask(daemon, "SELECT count(*) FROM schedules WHERE name = 'timer:kept'") == "1")
+    }
+
     private static func torpor(_ words: [String], _ daemon: Daemon) throws -> (status: Int32, output: String) {
         let result = try Spawn.run([Built.path("torpor")] + words + ["--socket", daemon.socket])
         return (result.code, result.output)

@@ -2,6 +2,7 @@ import DaemonHarness
 import Foundation
 import KernelFiles
 import Linux
+import TestAddresses
 import Testing
 import TorporAPI
 
@@ -40,6 +41,61 @@ import TorporAPI
             #expect(try daemon.summary("stubborn").lastExit?.signal == "SIGKILL")
             #expect(end.at - asked.at >= 1_900_000 && end.at - asked.at < 20_000_000, "\(end.at - asked.at)")
             #expect(next.at < end.at, "the next one's turn came before")
+        }
+    }
+
+    @Test("The port of one that connections wake stays, with or without notice; what was awake has it back soon")
+    func ports() throws {
+        let program =
+            "import tp\nfood = bytearray(b'x' * (8 << 20))\n"
+            + Servers.web.replacingOccurrences(of: ", 0), Handler", with: ", int(tp.sys.argv[1])), Handler")
+            .replacingOccurrences(of: "server.serve_forever()", with: "tp.record('up')\nserver.serve_forever()")
+        var ports: [String: UInt16] = [:]
+        var toml = ShortMemory.head
+        for (name, keys) in [("blunt", "evict = \"kill\""), ("asked", ""), ("awake", "background_time = \"none\"")] {
+            let port = try TestAddress.port()
+            ports[name] = port
+            toml +=
+                "[apps.\(name)]\n\(Scripts.python)\"@D/web.py\", \"\(port)\"]\nwake_on_connect = true\n"
+                + "event_time = \"1h\"\n\(keys)\n\n"
+        }
+        try ShortMemory.with(toml, files: ["web.py": program]) { daemon, kernel throws in
+            try daemon.bring(["blunt": "suspended", "asked": "suspended", "awake": "background"])
+            for name in ["blunt", "asked"] { try daemon.waitUntilWatched(name) }
+            kernel.setAvailable(ShortMemory.critical)
+            for name in ports.keys { try daemon.eventually("\(name) is evicted") { try daemon.isEvicted(name) } }
+            for name in ["blunt", "asked"] {
+                #expect(throws: Errno.addressInUse, "\(name)") {
+                    try Sockets.listenTCP(address: "127.0.0.1", port: ports[name] ?? 0).close()
+                }
+            }
+            kernel.setAvailable(ShortMemory.enough)
+            try daemon.waitForEvent("awake", "woken by the loss of its port")
+            for name in ["blunt", "asked"] {
+                #expect(try daemon.isEvicted(name), "nobody wants anything of it")
+                let client = try Peer(port: ports[name] ?? 0)
+                try daemon.waitForEvent(name, "woken by a connection at 127.0.0.1:")
+                client.close()
+                try daemon.waitFor(name, "background")
+            }
+            try daemon.waitFor("awake", "suspended")
+        }
+    }
+
+    @Test("Eight that have next to nothing are left alone: the end of all of them would help nobody")
+    func small() throws {
+        let names = (1...8).map { "small@\($0)" }
+        let toml = "[apps.small]\nexec = [\"/bin/sleep\", \"1000\"]\ninstances = 8\n\n" + ShortMemory.app("large", 24)
+        try ShortMemory.with(toml) { daemon, kernel throws in
+            for name in names {
+                try daemon.done(.start, name)
+                try daemon.done(.suspend, name)
+            }
+            try daemon.bring(["large": "suspended"])
+            kernel.setAvailable(ShortMemory.critical)
+            try daemon.waitForNews("nothing is left that may be done about it")
+            #expect(try daemon.endings() == ["evict large"])
+            #expect(try daemon.memory().steps.allSatisfy { !$0.apps.contains { $0.hasPrefix("small") } })
         }
     }
 

@@ -8,7 +8,7 @@ import Varlink
 @Suite("What a supervisor says of memory") struct MemoryViewTests {
     private static let toml = """
         [defaults]
-        exec = ["/bin/sleep", "1000"]
+        exec = ["/usr/bin/python3", "-S", "-c", "import time; time.sleep(1000)"]
         [apps.first]
         priority = -1
         [apps.second]

@@ -140,6 +140,52 @@ import TorporAPI
         try daemon.stop()
     }
 
+    @Test("restarts are counted once, whatever torpord goes on from the record of another")
+    func counted() throws {
+        try withRecovery(Apps.sleeper("job", "restart_backoff = { initial = \"1ms\" }")) { daemon throws in
+            try daemon.waitFor("job", "active")
+            kill(try #require(try daemon.summary("job").pid), SIGKILL)
+            try daemon.eventually("it is restarted") { try daemon.summary("job").restarts == 1 }
+            try daemon.waitFor("job", "active")
+            try daemon.done(.stop, "job")
+            try daemon.endEverything()
+            try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
+            for loss in [Loss.killed, .upgraded, .killed] {
+                try daemon.eventually("it is remembered") { try daemon.summary("job").incarnation == 2 }
+                #expect(try daemon.summary("job").restarts == 1)
+                try daemon.lose(loss)
+            }
+            try daemon.done(.start, "job")
+            #expect(try daemon.summary("job").restarts == 1 && daemon.summary("job").incarnation == 3)
+        }
+    }
+
+    @Test("the power goes while an app runs that was stopped before and started again: the boot launches it")
+    func power() throws {
+        let toml = Apps.sleeper("stopped") + Apps.sleeper("killed") + Apps.sleeper("down")
+        try withRecovery(toml) { daemon throws in
+            for app in ["stopped", "killed", "down"] { try daemon.waitFor(app, "active") }
+            for (verb, app) in [(Verb.stop, "stopped"), (.kill, "killed"), (.stop, "down")] {
+                try daemon.done(verb, app)
+            }
+            for app in ["stopped", "killed"] { try daemon.done(.start, app) }
+            // The torpord that makes way has written all that it knows.
+            try daemon.lose(.upgraded)
+            try daemon.eventually("the power is gone") {
+                let left = Truth.processes(marked: daemon.directory)
+                for pid in left { kill(pid, SIGKILL) }
+                return left.isEmpty && daemon.reap() != nil
+            }
+            try File.removeTree(daemon.directory + "/r")
+            _ = try Sqlite.ask(daemon, "UPDATE meta SET value = 'another' WHERE key = 'boot'")
+            try daemon.startAgain()
+            try daemon.waitUntilItAnswers()
+            for app in ["stopped", "killed"] { try daemon.waitFor(app, "active") }
+            #expect(try daemon.summary("down").state == "not-running")
+        }
+    }
+
     @Test("reports and history are there after a restart of torpord")
     func reports() throws {
         let daemon = try Daemon(

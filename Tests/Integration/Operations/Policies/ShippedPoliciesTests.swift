@@ -46,6 +46,23 @@ import TorporAPI
         }
     }
 
+    @Test("What an app requires sleeps once that app does", arguments: ["mobile", "server"])
+    func required(_ policy: String) throws {
+        let apps =
+            Governed.sleeper("front", "background_time = \"300ms\"\nrequires = [\"db\"]\nlaunch = \"background\"")
+            + Governed.sleeper("db", "background_time = \"100ms\"\nlaunch = \"background\"")
+        try withDaemon(toml(policy, "", apps: apps)) { daemon throws in
+            for app in ["front", "db"] { try daemon.waitFor(app, "suspended") }
+            let told = try daemon.policyEvents("db") + daemon.policyEvents("front")
+            #expect(told.count == 2, "neither was sent anywhere in vain: \(told)")
+            try daemon.done(.background, "front")
+            try daemon.eventually("front has slept again") {
+                try daemon.walk("front").filter { $0 == "suspended" }.count == 2
+            }
+            try daemon.waitFor("db", "suspended")
+        }
+    }
+
     @Test("Mobile suspends what was overdue before its advice was taken")
     func overdue() throws {
         try withDaemon(toml("mobile", "mode = \"advise\"", apps: Self.apps)) { daemon throws in

@@ -1,0 +1,174 @@
+import DaemonHarness
+import Foundation
+import Linux
+import TestAddresses
+import Testing
+import TorporAPI
+
+/// Servers that listen for themselves, and are ended in their sleep: their ports stay.
+@Suite("Apps that are ended in their sleep") struct PortTests {
+    private static let program = Servers.web.replacingOccurrences(
+        of: ", 0), Handler",
+        with: ", int(tp.sys.argv[1])), Handler"
+    )
+
+    private static func toml(_ port: UInt16, _ restart: String = "never") -> String {
+        """
+        [apps.web]
+        \(Scripts.python)"@D/web.py", "\(port)"]
+        event_time = "400ms"
+        background_time = "none"
+        wake_on_connect = true
+        restart = "\(restart)"
+
+        """
+    }
+
+    /// Sends it to its sleep and kills it there; torpord knows of it.
+    private func killAsleep(_ daemon: Daemon) throws {
+        try daemon.done(.suspend, "web")
+        try daemon.waitUntilWatched("web")
+        let pid = try #require(daemon.processes(of: "web").first)
+        #expect(Truth.isStopped(pid))
+        kill(pid, SIGKILL)
+        try daemon.waitFor("web", "not-running")
+        #expect(try daemon.summary("web").lastExit?.reason == "evicted")
+    }
+
+    /// A client that tries again, as people do: its first connection may be the one that has the app launched.
+    private func served(_ daemon: Daemon, _ port: UInt16) throws {
+        try daemon.eventually("it is served") {
+            guard let peer = try? Peer(port: port) else { return false }
+            defer { peer.close() }
+            return (try? peer.get().contains("served")) ?? false
+        }
+    }
+
+    /// Nobody else can have its port, and who connects is not refused.
+    private func expectHeld(_ port: UInt16, at location: SourceLocation = #_sourceLocation) {
+        #expect(throws: Errno.addressInUse, sourceLocation: location) {
+            try Sockets.listenTCP(address: "127.0.0.1", port: port).close()
+        }
+    }
+
+    @Test(
+        "Who kills it has it restarted, as one that runs: it listens and sleeps again",
+        arguments: ["always", "on-failure"]
+    )
+    func restarted(_ restart: String) throws {
+        let port = try TestAddress.port()
+        try withDaemon(Self.toml(port, restart), files: ["web.py": Self.program]) { daemon in
+            _ = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            kill(try #require(daemon.processes(of: "web").first), SIGKILL)
+            try daemon.waitForEvent("web", "woken by its end in its sleep")
+            try daemon.waitFor("web", "suspended")
+            #expect(try daemon.summary("web").incarnation == 2)
+            #expect(try Peer(port: port).get().contains("served"))
+            #expect(try daemon.summary("web").incarnation == 2)
+        }
+    }
+
+    @Test("Where it is not restarted its port stays all the same, and the first connection launches it")
+    func killed() throws {
+        let port = try TestAddress.port()
+        try withDaemon(Self.toml(port), files: ["web.py": Self.program]) { daemon in
+            _ = try daemon.port(of: "web")
+            try killAsleep(daemon)
+            expectHeld(port)
+            #expect(try daemon.status("web").wokenBy == ["connections to 127.0.0.1:\(port)"])
+            #expect(try daemon.summary("web").incarnation == 1, "nobody wanted anything of it")
+            let first = try Peer(port: port)
+            try daemon.waitForEvent("web", "woken by a connection at 127.0.0.1:\(port)")
+            #expect(try daemon.summary("web").incarnation == 2)
+            try served(daemon, port)
+            first.close()
+            #expect(try daemon.summary("web").incarnation == 2)
+        }
+    }
+
+    @Test("What a person stops then has its port no more")
+    func stopped() throws {
+        let port = try TestAddress.port()
+        try withDaemon(Self.toml(port), files: ["web.py": Self.program]) { daemon in
+            _ = try daemon.port(of: "web")
+            try killAsleep(daemon)
+            expectHeld(port)
+            try daemon.done(.stop, "web")
+            try daemon.eventually("its port is free") {
+                (try? Sockets.listenTCP(address: "127.0.0.1", port: port).close()) != nil
+            }
+            #expect(throws: Trouble.self) { try Peer(port: port) }
+            #expect(try daemon.status("web").wokenBy.isEmpty)
+        }
+    }
+
+    @Test("Who supervises it meanwhile does not matter", arguments: [Loss.killed, .upgraded, .keeper])
+    func replaced(_ loss: Loss) throws {
+        let port = try TestAddress.port()
+        try withRecovery(Self.toml(port), files: ["web.py": Self.program], loss: loss) { daemon throws in
+            _ = try daemon.port(of: "web")
+            try killAsleep(daemon)
+            try daemon.lose(loss)
+            expectHeld(port)
+            #expect(try daemon.summary("web").incarnation == 1)
+            try served(daemon, port)
+            #expect(try daemon.summary("web").incarnation == 2)
+        }
+    }
+
+    @Test("Where its port went with torpord and the keeper it is launched again, to its sleep")
+    func lost() throws {
+        let port = try TestAddress.port()
+        try withRecovery(Self.toml(port), files: ["web.py": Self.program]) { daemon throws in
+            _ = try daemon.port(of: "web")
+            try killAsleep(daemon)
+            try daemon.lose(.both)
+            try daemon.waitForEvent("web", "woken by the loss of its port")
+            try daemon.waitFor("web", "suspended")
+            #expect(try daemon.summary("web").incarnation == 2)
+            try served(daemon, port)
+        }
+    }
+
+    @Test("So is one that was killed while no torpord was there")
+    func unseen() throws {
+        let port = try TestAddress.port()
+        try withRecovery(Self.toml(port), files: ["web.py": Self.program]) { daemon throws in
+            _ = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            let pid = try #require(daemon.processes(of: "web").first)
+            try daemon.lose(.killed) {
+                kill(pid, SIGKILL)
+                try daemon.eventually("it is gone") { !Truth.isAlive(pid) }
+            }
+            try daemon.waitForEvent("web", "woken by the loss of its port")
+            try daemon.waitFor("web", "suspended")
+            try served(daemon, port)
+        }
+    }
+
+    @Test("Health names one that is to run always, was killed in its sleep and is woken by nothing")
+    func stranded() throws {
+        let toml = Apps.sleeper("worker", "restart = \"always\"") + Apps.sleeper("other")
+        try withDaemon(toml) { daemon in
+            for app in ["worker", "other"] {
+                try daemon.waitFor(app, "active")
+                try daemon.done(.suspend, app)
+                kill(try #require(daemon.processes(of: app).first), SIGKILL)
+                try daemon.waitFor(app, "not-running")
+            }
+            func health() throws -> (code: Int32, output: String) {
+                try Spawn.run([Built.path("torpor"), "health", "--socket", daemon.socket])
+            }
+            let ill = try health()
+            #expect(ill.code == 1)
+            #expect(
+                ill.output
+                    == "torpor: worker was evicted, and nothing launches it again: start it, or have something wake it\n"
+            )
+            try daemon.done(.start, "worker")
+            #expect(try health().code == 0)
+        }
+    }
+}
