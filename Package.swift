@@ -332,7 +332,9 @@ let package = Package(
         .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),
         .testTarget(
             name: "OperationsIntegrationTests",
-            dependencies: ["DaemonHarness", "Linux", "PolicyLibraries", "TestAddresses", "TorporAPI", "Varlink"],
+            dependencies: [
+                "DaemonHarness", "KernelFiles", "Linux", "PolicyLibraries", "TestAddresses", "TorporAPI", "Varlink",
+            ],
             path: "Tests/Integration/Operations"
         ),
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),
