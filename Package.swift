@@ -89,8 +89,8 @@ let package = Package(
             name: "FuzzTargets",
             dependencies: [
                 "CFuzzTargets", "CalendarTime", "Configuration", "Gateway", "Importing", "KeeperProtocol", "Lifecycle",
-                "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Store", "TorporAPI",
-                "TorporPolicyABI", "Varlink", "Web", "WireText",
+                "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
+                "TorporAPI", "TorporPolicyABI", "Varlink", "Web", "WireText",
             ],
             path: "Tests/Support/FuzzTargets"
         ),
