@@ -37,14 +37,19 @@ enum Imports {
     }
 
     private static func tree(_ files: [String: [UInt8]]) -> SourceTree {
-        SourceTree(
+        // Found once: a real folder does not look through all others either.
+        var folders: [String: Set<String>] = [:]
+        for path in files.keys {
+            var folder = ""
+            for part in path.split(separator: "/") {
+                folders[folder, default: []].insert(String(part))
+                folder += "/" + part
+            }
+        }
+        let sorted = folders.mapValues { $0.sorted() }
+        return SourceTree(
             read: { files[$0] },
-            names: { folder in
-                let names = files.keys.filter { $0.hasPrefix(folder + "/") }.map { path in
-                    String(path.dropFirst(folder.utf8.count + 1).prefix { $0 != "/" })
-                }
-                return names.isEmpty ? nil : Set(names).sorted()
-            },
+            names: { sorted[$0] },
             variables: ["HOME": "/root", "PORT": "5000", "NAME": "value"],
             processors: 4,
             environmentName: "production"

@@ -14,7 +14,8 @@ enum PolicyTraces: FuzzedParser {
             guard let read = parse(line) else { continue }
             let written = read.json.serialised()
             guard let again = parse(written[...]) else { throw Finding("what was written cannot be read") }
-            try expect(again == read, "it is another line when it is written and read again")
+            // Tags without a name mean nothing, and are not written.
+            try expect(again.json.serialised() == written, "it is another line when it is written and read again")
             if case .round(let round) = read { try show(round, in: view) }
         }
     }
