@@ -89,8 +89,8 @@ let package = Package(
             name: "FuzzTargets",
             dependencies: [
                 "CFuzzTargets", "CalendarTime", "Configuration", "Gateway", "Importing", "KeeperProtocol", "Lifecycle",
-                "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Store", "TorporAPI",
-                "TorporPolicyABI", "Varlink", "Web", "WireText",
+                "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
+                "TorporAPI", "TorporPolicyABI", "Varlink", "Web", "WireText",
             ],
             path: "Tests/Support/FuzzTargets"
         ),
@@ -333,7 +333,9 @@ let package = Package(
         .testTarget(name: "NotifyTests", dependencies: ["Linux", "Notify"]),
         .testTarget(
             name: "OperationsIntegrationTests",
-            dependencies: ["DaemonHarness", "Linux", "PolicyLibraries", "TestAddresses", "TorporAPI", "Varlink"],
+            dependencies: [
+                "DaemonHarness", "KernelFiles", "Linux", "PolicyLibraries", "TestAddresses", "TorporAPI", "Varlink",
+            ],
             path: "Tests/Integration/Operations"
         ),
         .testTarget(name: "OutputTests", dependencies: ["EventLoop", "Linux", "Output"]),

@@ -135,6 +135,12 @@ struct Server: Policy {
             return
         }
         if let again = usage[place]!.waitForMeasurement(app, rule, now) { return askAgain(at: again, now, &advice) }
+        guard usage[place]!.isFresh(app, rule, now) else {
+            // It may be in use, and that is no reason to bring it to the foreground.
+            usage[place]!.isOverdue = false
+            advice.grant(app, rule.idleAfter, because: "it may be in use: it was not measured since it is there")
+            return
+        }
         guard let use = usage[place]!.useInBackground(app, rule, now) else {
             advice.send(app, to: .suspended, because: "its time in the background is used up, and nobody used it there")
             return

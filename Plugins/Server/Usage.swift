@@ -15,8 +15,8 @@ struct Usage {
     private var used: Time
     /// A point of its processor time, since when it has not taken more than an idle app may.
     private var sample: Sample
-    /// How often in a row it was looked at with measurements that were too old.
-    private var outdatedLooks = 0
+    /// Since when each measurement that it was looked at with was too old.
+    private var outdatedSince: Time?
 
     private struct Sample {
         var at: Time
@@ -61,6 +61,7 @@ struct Usage {
 
     mutating func cameToBackground(_ app: App) {
         isOverdue = false
+        outdatedSince = nil
         sample = Sample(app, at: sample.at)
     }
 
@@ -84,14 +85,23 @@ struct Usage {
         return now.advanced(byMicroseconds: rule.idleTime)
     }
 
-    /// When to look again if what was measured of the app is too old to go by. Each question has it measured anew, which
-    /// may take until the next one; what does not come within three is not waited for.
+    /// When to look again if what was measured of the app is too old to go by. A question has it measured anew, but the
+    /// supervisor measures once a second at most; what does not come within ``longestWait`` is not waited for.
     mutating func waitForMeasurement(_ app: App, _ rule: Rule, _ now: Time) -> Time? {
-        outdatedLooks = isFresh(app, rule, now) || outdatedLooks == 3 ? 0 : outdatedLooks + 1
-        return outdatedLooks == 0 ? nil : now.advanced(byMicroseconds: min(tolerance(rule) / 2, 1_000_000))
+        let since = outdatedSince ?? now
+        guard !isFresh(app, rule, now), (now - since).microseconds < Self.longestWait else {
+            outdatedSince = nil
+            return nil
+        }
+        outdatedSince = since
+        return now.advanced(byMicroseconds: min(tolerance(rule) / 2, 1_000_000))
     }
 
-    private func isFresh(_ app: App, _ rule: Rule, _ now: Time) -> Bool {
+    /// Microseconds: three rounds of measuring.
+    private static let longestWait: Int64 = 3_000_000
+
+    /// Whether what was measured of the app is new enough to go by.
+    func isFresh(_ app: App, _ rule: Rule, _ now: Time) -> Bool {
         guard let measured = app.measuredAt, measured >= now.advanced(byMicroseconds: -tolerance(rule)) else {
             return false
         }
@@ -102,9 +112,8 @@ struct Usage {
     /// How old what was measured may be, in microseconds.
     private func tolerance(_ rule: Rule) -> Int64 { min(max(rule.idleTime / 10, 500_000), 30_000_000) }
 
-    /// Who uses it in the background, in words; nil: nobody.
+    /// What shows that it is used in the background, in words; nil: nothing does. It was measured there.
     mutating func useInBackground(_ app: App, _ rule: Rule, _ now: Time) -> String? {
-        guard isFresh(app, rule, now) else { return "it was not measured since it is there" }
         // What came before was the use for which it was let be, or led to its being sent here.
         let since = max(app.since(.background) ?? now, now.advanced(byMicroseconds: -rule.idleTime))
         if isConnected(app, rule) {

@@ -240,6 +240,12 @@ public struct Scheduling: Hashable, Sendable {
     /// How long it could have run, and waited for a processor.
     public let waited: Duration
 
+    /// A reading by its parts.
+    public init(ran: Duration, waited: Duration) {
+        self.ran = ran
+        self.waited = waited
+    }
+
     /// As it is now; nil when the process is gone, or the kernel does not keep count (CONFIG_SCHED_INFO).
     public init?(_ pid: Int32) {
         guard let text = try? File.readString("/proc/\(pid)/schedstat") else { return nil }

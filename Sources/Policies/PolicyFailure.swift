@@ -10,6 +10,8 @@ public enum PolicyFailure: Error, Hashable, Sendable, CustomStringConvertible {
     case ended(PolicyEnd, lastLine: String)
     /// No answer within the deadline.
     case late(Duration)
+    /// No answer within the deadline, nor for a while after it, since the machine stalled.
+    case stalled(Duration)
     /// What came was no message, or not one that belongs here.
     case nonsense(String)
     /// More pieces of advice to one question than this.
@@ -25,6 +27,9 @@ public enum PolicyFailure: Error, Hashable, Sendable, CustomStringConvertible {
             "the policy's process \(end)" + (lastLine.isEmpty ? "" : "; the last that it wrote: \(lastLine)")
         case .late(let deadline):
             "the policy gave no answer within \(Self.text(deadline)): give it a longer deadline, or mend it"
+        case .stalled(let deadline):
+            "the policy gave no answer within \(Self.text(deadline)) while the machine was short of memory, or of the disk: "
+                + "this does not count as a failure"
         case .nonsense(let what): "the policy's process sent what makes no sense: \(what)"
         case .flooded(let limit): "the policy gave more than \(limit) pieces of advice to one question"
         }

@@ -76,9 +76,9 @@ final class HostRuntime: PolicyRuntime {
     private var isClosed = false
     private var end: PolicyEnd?
     private var isEnding = false
-    /// How often the question under way was given more time, and how its process fared at the last time.
-    private var extensions = 0
-    private var lastScheduling: Scheduling?
+    private let machineStalls: () -> Bool
+    /// With whatever is under way: loading, or a question.
+    private var patience: Patience
 
     /// Starts the process and has it load the library.
     init(
@@ -87,11 +87,15 @@ final class HostRuntime: PolicyRuntime {
         view: PolicyView,
         loop: EventLoop,
         hosts: any PolicyHostLauncher,
+        machineStalls: @escaping () -> Bool,
         loaded: @escaping (Result<PolicyDescription, PolicyFailure>) -> Void
     ) throws(PolicyFailure) {
         self.loop = loop
         self.loaded = loaded
+        self.machineStalls = machineStalls
         deadline = settings.deadline
+        // All that the process does is loading.
+        patience = Patience(deadline: Self.loadDeadline, first: Scheduling(ran: .zero, waited: .zero))
         let load = HostMessages.Load(
             path: library.path,
             options: settings.options,
@@ -149,8 +153,7 @@ final class HostRuntime: PolicyRuntime {
         HostMessages.encodeQuestion(serial: serial, events, into: &message)
         question = (HostAnswerReader(serial: serial, eventCount: events.count, adviceLimit: limit), completion)
         timer?.arm(after: deadline)
-        extensions = 0
-        lastScheduling = nil
+        patience = Patience(deadline: deadline)
         loop.wakesSoon = deadline <= Self.shortDeadline
         comeNear()
         do throws(Errno) {
@@ -238,26 +241,19 @@ final class HostRuntime: PolicyRuntime {
         }
     }
 
-    /// The deadline is over. What the machine did not let it run does not count: one that waits for a processor gets as
-    /// long again, up to a second and a half.
+    /// The deadline is over, or was over when it was looked at before.
     private func late() {
         let limit = loaded == nil ? deadline : Self.loadDeadline
-        let state = process.flatMap { try? ProcFS.stat($0.pid).state }
-        let scheduling = process.flatMap { Scheduling($0.pid) }
-        defer { lastScheduling = scheduling }
-        guard state == "R", let scheduling, extensions < Self.mostExtensions(of: limit) else {
-            return fail(.late(limit))
+        let look = Patience.Look(
+            state: process.flatMap { try? ProcFS.stat($0.pid).state },
+            scheduling: process.flatMap { Scheduling($0.pid) },
+            isMachineStalled: machineStalls()
+        )
+        switch patience.judge(look) {
+        case .look(let time): timer?.arm(after: time)
+        case .late: fail(.late(limit))
+        case .stalled: fail(.stalled(limit))
         }
-        // Whether it calculates or waits is known when there are two readings.
-        if let before = lastScheduling, scheduling.ran - before.ran > scheduling.waited - before.waited {
-            return fail(.late(limit))
-        }
-        extensions += 1
-        timer?.arm(after: limit)
-    }
-
-    private static func mostExtensions(of limit: Duration) -> Int {
-        max(1, min(30, Int(1_500_000 / max(1, limit.microseconds))))
     }
 
     /// The socket is closed: in a moment it is known how the process ended.

@@ -1,6 +1,7 @@
 import EventLoop
 import Linux
 import Policies
+import TorporPolicyABI
 
 /// Opening libraries.
 extension PolicyChain {
@@ -51,7 +52,14 @@ extension PolicyChain {
 
     private func loadIsolated(_ seat: PolicySeat, _ library: TrustedLibrary, _ generation: Int) throws(PolicyFailure) {
         var runtime: HostRuntime?
-        runtime = try HostRuntime(seat.settings, library: library, view: view, loop: loop, hosts: hosts) {
+        runtime = try HostRuntime(
+            seat.settings,
+            library: library,
+            view: view,
+            loop: loop,
+            hosts: hosts,
+            machineStalls: machineStalls
+        ) {
             [weak self, weak seat] result in
             guard let self, let seat, seat.generation == generation else { return }
             switch result {
@@ -66,5 +74,19 @@ extension PolicyChain {
         }
         // Also while it is loading, so that it is closed with its seat; nobody asks it before it is ready.
         seat.runtime = runtime
+    }
+
+    func loaded(_ seat: PolicySeat, _ runtime: any PolicyRuntime, _ description: PolicyDescription) {
+        seat.runtime = runtime
+        seat.description = description
+        seat.state = .ready
+        let place = runtime.pid.map { "in process \($0)" } ?? "in this process"
+        delegate?.policy(
+            seat,
+            changed: "is loaded \(place): \(description.name) \(description.version), \(description.summary)",
+            isTrouble: false
+        )
+        delegate?.policiesChanged()
+        postAlone(TORPOR_EVENT_STARTED, to: seat)
     }
 }

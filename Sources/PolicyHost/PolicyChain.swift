@@ -27,6 +27,9 @@ public protocol PolicyChainDelegate: AnyObject {
 public final class PolicyChain {
     /// More events than this waiting, and they are replaced by one that says to look at everything.
     static let queueLimit = 4096
+    /// The machine stalls where some task of it waited for memory for that part of the last 10 s, in hundredths of a
+    /// percent.
+    public static let stallShare: UInt32 = 100
     /// The shortest time after which a policy can be asked again.
     static let shortestWait = Duration.milliseconds(100)
 
@@ -41,6 +44,7 @@ public final class PolicyChain {
     let view: PolicyView
     let hosts: any PolicyHostLauncher
     let guarding: (String, Bool) -> Void
+    let machineStalls: () -> Bool
     /// The files that were opened in this process, by their paths.
     var openedHere: [String: (device: UInt64, inode: UInt64)] = [:]
     private var queue: [Entry] = []
@@ -83,16 +87,19 @@ public final class PolicyChain {
     ///   - view: what they see; the delegate writes it.
     ///   - hosts: starts processes for those that are isolated.
     ///   - guarding: told, by name, when a policy in this process begins to answer and when it is done.
+    ///   - machineStalls: whether work waits for memory, so that late answers are not the policies' doing.
     public init(
         loop: EventLoop,
         view: PolicyView,
         hosts: any PolicyHostLauncher,
-        guarding: @escaping (String, Bool) -> Void = { _, _ in }
+        guarding: @escaping (String, Bool) -> Void = { _, _ in },
+        machineStalls: @escaping () -> Bool = { false }
     ) {
         self.loop = loop
         self.view = view
         self.hosts = hosts
         self.guarding = guarding
+        self.machineStalls = machineStalls
     }
 
     // MARK: Who is asked
@@ -155,7 +162,7 @@ public final class PolicyChain {
     }
 
     /// Ends a policy's process; the question that it was asked goes to the next one.
-    private func close(_ seat: PolicySeat) {
+    func close(_ seat: PolicySeat) {
         seat.close()
         guard waitingFor === seat else { return }
         waitingFor = nil
@@ -296,7 +303,7 @@ public final class PolicyChain {
         case .failure(let failure): failed(seat, failure)
         case .success(let answer):
             // The loop could not tell while it was asked.
-            if !seat.settings.isIsolated, nanoseconds > seat.deadlineNanoseconds {
+            if !seat.settings.isIsolated, nanoseconds > seat.deadlineNanoseconds, !machineStalls() {
                 return failed(seat, .late(seat.settings.deadline))
             }
             guard let round else { return }
@@ -398,61 +405,8 @@ public final class PolicyChain {
         }
     }
 
-    private func postAlone(_ kind: torpor_policy_event_kind, to seat: PolicySeat) {
+    func postAlone(_ kind: torpor_policy_event_kind, to seat: PolicySeat) {
         guard seat.wants(kind.rawValue) else { return }
         enqueue(Entry(event: Self.event(kind, at: loop.now), only: seat))
-    }
-
-    // MARK: Loading, and loading again
-
-    func loaded(_ seat: PolicySeat, _ runtime: any PolicyRuntime, _ description: PolicyDescription) {
-        seat.runtime = runtime
-        seat.description = description
-        seat.state = .ready
-        let place = runtime.pid.map { "in process \($0)" } ?? "in this process"
-        delegate?.policy(
-            seat,
-            changed: "is loaded \(place): \(description.name) \(description.version), \(description.summary)",
-            isTrouble: false
-        )
-        delegate?.policiesChanged()
-        postAlone(TORPOR_EVENT_STARTED, to: seat)
-    }
-
-    func refused(_ seat: PolicySeat, _ sentence: String) {
-        close(seat)
-        seat.state = .refused(sentence)
-        seat.lastFailure = sentence
-        delegate?.policy(seat, changed: "is not used: \(sentence)", isTrouble: true)
-        delegate?.policiesChanged()
-    }
-
-    func failed(_ seat: PolicySeat, _ failure: PolicyFailure) {
-        if case .refused(let sentence) = failure { return refused(seat, sentence) }
-        close(seat)
-        seat.statistics.failures += 1
-        seat.lastFailure = failure.description
-        switch seat.ledger.failed(at: loop.now) {
-        case .retry(let delay):
-            seat.state = .waiting
-            seat.retryAt = loop.now + delay
-            seat.retryTimer = try? loop.timer { [weak self, weak seat] in
-                guard let self, let seat, case .waiting = seat.state else { return }
-                seat.statistics.restarts += 1
-                self.load(seat)
-            }
-            seat.retryTimer?.arm(after: delay)
-            let time = "\(delay.microseconds / 1000) ms"
-            delegate?.policy(seat, changed: "failed and is tried again in \(time): \(failure)", isTrouble: true)
-        case .quarantine:
-            seat.state = .quarantined(failure.description)
-            delegate?.policy(
-                seat,
-                changed:
-                    "failed too often and is quarantined until ‘torpor policy reload \(seat.settings.name)’: \(failure)",
-                isTrouble: true
-            )
-        }
-        delegate?.policiesChanged()
     }
 }

@@ -32,7 +32,8 @@ public enum PolicyState: Hashable, Sendable {
     case waiting
     /// It is not used, for this reason, until its configuration or its library changes and it is loaded again.
     case refused(String)
-    /// It failed too often, the last time like this, and is not used until somebody loads it again.
+    /// It failed too often, the last time like this, and is left out for a while: until ``PolicySeat/retryAt``, and where
+    /// that is nil until a person loads it again.
     case quarantined(String)
 
     /// One word.
@@ -65,6 +66,8 @@ public struct PolicyStatistics: Sendable {
     public var overruled = 0
     /// Crashes, late answers, nonsense and floods.
     public var failures = 0
+    /// Late answers while the machine stalled, which are no failures.
+    public var stalls = 0
     /// How often it was loaded again after a failure.
     public var restarts = 0
     /// How long its answers took.

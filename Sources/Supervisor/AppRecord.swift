@@ -1,10 +1,10 @@
-import Lifecycle
+package import Lifecycle
 import Linux
 import Processes
 import TorporAPI
 
 /// What the shell knows of an app beside its machine, as the recovery file has it after the coordinator's fields.
-struct AppRecord {
+package struct AppRecord {
     /// The process that was launched; nil while there is none.
     var leader: Identity?
     /// The main one: the leader, unless the app named another.
@@ -60,7 +60,7 @@ struct AppRecord {
         restoration = app.restoration
     }
 
-    func encode(into record: inout RecordWriter) {
+    package func encode(into record: inout RecordWriter) {
         Self.put(leader, into: &record)
         Self.put(main, into: &record)
         record.put(launchedAt)
@@ -92,7 +92,7 @@ struct AppRecord {
         record.put(restoration?.rawValue ?? 0)
     }
 
-    init(from record: inout RecordReader) {
+    package init(from record: inout RecordReader) {
         leader = Self.identity(from: &record)
         main = Self.identity(from: &record)
         launchedAt = record.takeOptionalTime()

@@ -37,8 +37,9 @@ struct Doctor {
             switch seat.state {
             case .refused(let reason), .quarantined(let reason):
                 check.ok = false
+                let end = seat.retryAt == nil ? "until" : "until it is tried again, in an hour at most, or by"
                 check.message =
-                    "\(reason); the apps are managed without it until ‘torpor policy reload \(seat.settings.name)’"
+                    "\(reason); the apps are managed without it \(end) ‘torpor policy reload \(seat.settings.name)’"
             case .waiting:
                 check.ok = false
                 check.message = "\(seat.lastFailure ?? "it failed"); it is loaded again by itself"

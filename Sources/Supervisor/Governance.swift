@@ -51,9 +51,14 @@ final class Governance {
         self.supervisor = supervisor
         view = try PolicyView()
         hostUser = HostProcess.unprivilegedUser()
-        chain = PolicyChain(loop: supervisor.loop, view: view, hosts: self) { [weak self] name, isAsked in
-            self?.marks?.mark(isAsked ? name : "")
-        }
+        let root = supervisor.memoryWatch.root
+        chain = PolicyChain(
+            loop: supervisor.loop,
+            view: view,
+            hosts: self,
+            guarding: { [weak self] name, isAsked in self?.marks?.mark(isAsked ? name : "") },
+            machineStalls: { (Pressure(on: .memory, root: root)?.some ?? 0) >= PolicyChain.stallShare }
+        )
         chain.delegate = self
         view.system.started = supervisor.loop.now.microseconds
         for app in supervisor.apps { show(app) }

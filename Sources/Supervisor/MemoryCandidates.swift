@@ -87,16 +87,21 @@ extension MemoryWatch {
 
     // MARK: Measuring
 
-    /// Measures those of whom nothing is known, or nothing new enough; then goes on, at once where all is known.
-    func measure(_ then: @escaping () -> Void) {
-        guard afterMeasuring.isEmpty else { return afterMeasuring.append(then) }
+    /// Measures those of whom nothing is known, or nothing since that moment (a second ago); then goes on, at once where
+    /// all is known.
+    func measure(since: Duration? = nil, _ then: @escaping () -> Void) {
         let now = supervisor.loop.now
+        let since = since ?? now - Self.goodFor
+        guard afterMeasuring.isEmpty else {
+            // What is under way may have begun before that, or before an app was launched.
+            return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
+        }
         let due = supervisor.apps.filter { app in
             guard app.tree != nil else { return false }
             let machine = supervisor.coordinator.machine(app.id)
             guard let known = footprints[app.id], known.incarnation == machine.incarnation else { return true }
             let standsStill = machine.state == .suspended && known.at.microseconds >= app.times.since.4
-            return !standsStill && now - known.at > Self.goodFor
+            return !standsStill && known.at < since
         }
         guard !due.isEmpty else { return then() }
         let trees = due.compactMap(\.tree)

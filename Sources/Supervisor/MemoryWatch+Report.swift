@@ -1,4 +1,5 @@
 import Configuration
+import EventLoop
 import Lifecycle
 import Linux
 import Processes
@@ -6,9 +7,9 @@ import TorporAPI
 
 /// What `torpor memory` shows.
 extension MemoryWatch {
-    /// Measures, has policies say who would go first, and tells who has how much and what would be done.
+    /// Measures what there is now, has policies say who would go first, and tells who has how much and what would be done.
     func report(_ completion: @escaping (MemoryStatus) -> Void) {
-        measure { [weak self] in
+        measure(since: supervisor.loop.now) { [weak self] in
             guard let self else { return }
             self.askPolicies { completion(self.status()) }
         }

@@ -71,6 +71,7 @@ extension Supervisor {
         status.damped = Int64(statistics.damped)
         status.overruled = Int64(statistics.overruled)
         status.failures = Int64(statistics.failures)
+        status.stalls = Int64(statistics.stalls)
         status.restarts = Int64(statistics.restarts)
         status.medianMicroseconds = statistics.latency.quantile(0.5).map { $0.inSeconds * 1_000_000 }
         status.p99Microseconds = statistics.latency.quantile(0.99).map { $0.inSeconds * 1_000_000 }

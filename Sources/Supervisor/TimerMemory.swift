@@ -1,18 +1,18 @@
 import Linux
-import Schedules
-import Store
-import Varlink
+package import Schedules
+package import Store
+package import Varlink
 
 /// What is kept of a timer beside when it came last.
-struct TimerMemory {
+package struct TimerMemory {
     private(set) var history: TimerHistory
     /// Whether times since the boot are those of this boot.
-    private(set) var isOfThisBoot = true
+    package private(set) var isOfThisBoot = true
 
     init(_ history: TimerHistory) { self.history = history }
 
     /// What was kept; nothing of it is trusted to be there.
-    init(_ row: StoredSchedule, now: ClockPair) {
+    package init(_ row: StoredSchedule, now: ClockPair) {
         history = TimerHistory(now: now)
         history.lastWall = row.lastFired
         let json = row.learned.flatMap { try? JSON.parse($0) } ?? .emptyObject
@@ -25,7 +25,7 @@ struct TimerMemory {
         history.cameAfterStart = json["came_after_start"]?.boolValue ?? false
     }
 
-    var json: JSON {
+    package var json: JSON {
         [
             "boot": .string(ThisProcess.bootID), "since": .int(history.sinceWall),
             "since_boot_us": .int(history.since.microseconds), "anchor_us": .optional(history.anchor?.microseconds),
@@ -35,13 +35,13 @@ struct TimerMemory {
 }
 
 /// What is kept of an app's fetches beside when it was told to look last.
-struct FetchMemory {
+package struct FetchMemory {
     private(set) var learned: FetchState.Learned
 
     init(_ learned: FetchState.Learned) { self.learned = learned }
 
     /// What was kept; nil when it says nothing.
-    init?(_ row: StoredSchedule) {
+    package init?(_ row: StoredSchedule) {
         guard let json = row.learned.flatMap({ try? JSON.parse($0) }),
             let interval = json["interval_ms"]?.intValue, interval > 0
         else { return nil }
@@ -52,7 +52,7 @@ struct FetchMemory {
         }
     }
 
-    var json: JSON {
+    package var json: JSON {
         var counts = JSONObject()
         for result in FetchResult.allCases { counts[result.rawValue] = .int(learned.counts[result] ?? 0) }
         return [

@@ -97,6 +97,7 @@ public struct MetricSnapshot: Sendable {
                 }
             ),
             MetricFamily(.policyFailures, policies.map { MetricSample([label($0)], Double($0.failures)) }),
+            MetricFamily(.policyStalls, policies.map { MetricSample([label($0)], Double($0.stalls)) }),
         ]
     }
 

@@ -216,8 +216,10 @@ public enum ManagerInterface {
         # Something that this machine offers or lacks; message says what the lack costs.
         type Check (name: string, ok: bool, value: ?string, message: ?string)
 
-        # A policy: state is loading, ready, waiting (it failed and is loaded again in retry_ms), refused or quarantined;
-        # the counts are of questions and of pieces of advice, the times of its answers.
+        # A policy: state is loading, ready, waiting (it failed and is loaded again in retry_ms), refused or quarantined (it
+        # failed too often; it is loaded again in retry_ms, or where that is null by ReloadPolicy alone); stalls are late
+        # answers while the machine stalled, which are no failures; the counts are of questions and of pieces of advice, the
+        # times of its answers.
         type Policy (
           name: string,
           path: string,
@@ -237,6 +239,7 @@ public enum ManagerInterface {
           damped: int,
           overruled: int,
           failures: int,
+          stalls: int,
           restarts: int,
           median_us: ?float,
           p99_us: ?float,

@@ -44,6 +44,7 @@ public enum Metric: String, CaseIterable, Sendable {
     case policyAnswer = "torpor_policy_answer_seconds"
     case policyAdvice = "torpor_policy_advice"
     case policyFailures = "torpor_policy_failures"
+    case policyStalls = "torpor_policy_stalls"
 
     /// The kinds of OpenMetrics that are used.
     public enum Kind: String, Sendable {
@@ -55,7 +56,8 @@ public enum Metric: String, CaseIterable, Sendable {
         switch self {
         case .supervisor: .info
         case .supervisorProcessor, .events, .transitions, .deadlinesMissed, .wakesHeldBack, .appProcessor, .appLaunches,
-            .appRestarts, .appEndings, .appWakes, .memoryWaiting, .memorySteps, .policyAdvice, .policyFailures:
+            .appRestarts, .appEndings, .appWakes, .memoryWaiting, .memorySteps, .policyAdvice, .policyFailures,
+            .policyStalls:
             .counter
         case .supervisorStart, .supervisorMemory, .supervisorDescriptors, .apps, .appFailed, .appMemory, .appUptime,
             .appHolds, .appMail, .memoryTotal, .memoryAvailable, .swapTotal, .swapFree:
@@ -91,7 +93,7 @@ public enum Metric: String, CaseIterable, Sendable {
         case .policyState: ["policy", rawValue]
         case .policyAnswer: ["policy", "quantile"]
         case .policyAdvice: ["policy", "outcome"]
-        case .policyFailures: ["policy"]
+        case .policyFailures, .policyStalls: ["policy"]
         case .supervisorStart, .wakesHeldBack, .memoryTotal, .memoryAvailable, .swapTotal, .swapFree: []
         }
     }
@@ -133,6 +135,7 @@ public enum Metric: String, CaseIterable, Sendable {
         case .policyAnswer: "How long a policy took to answer."
         case .policyAdvice: "What became of a policy's advice."
         case .policyFailures: "Crashes, late answers, nonsense and floods of a policy."
+        case .policyStalls: "Late answers of a policy while the machine stalled, which are no failures."
         }
     }
 }

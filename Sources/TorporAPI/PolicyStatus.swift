@@ -6,7 +6,8 @@ public struct PolicyStatus: Hashable, Sendable {
     public var name: String
     /// The library.
     public var path: String
-    /// `loading`, `ready`, `waiting` (it failed and is tried again), `refused` or `quarantined`.
+    /// `loading`, `ready`, `waiting` (it failed and is tried again), `refused` or `quarantined` (it failed too often, and is
+    /// tried again later).
     public var state: String
     /// `decide` or `advise`.
     public var mode: String
@@ -38,7 +39,9 @@ public struct PolicyStatus: Hashable, Sendable {
     public var overruled: Int64 = 0
     /// Crashes, late answers, nonsense and floods.
     public var failures: Int64 = 0
-    /// How often it was loaded again after a failure.
+    /// Late answers while the machine stalled, which are no failures.
+    public var stalls: Int64 = 0
+    /// How often it was loaded again after a failure or a stall.
     public var restarts: Int64 = 0
     /// Half of its answers took no longer, microseconds.
     public var medianMicroseconds: Double?
@@ -46,7 +49,7 @@ public struct PolicyStatus: Hashable, Sendable {
     public var p99Microseconds: Double?
     /// The longest time that an answer may take, milliseconds.
     public var deadlineMilliseconds: Int64 = 0
-    /// When it is loaded again, milliseconds from now.
+    /// When it is loaded again, milliseconds from now; nil while it is in use, and where only a person loads it again.
     public var retryMilliseconds: Int64?
     /// When it wants to be asked again, milliseconds from now.
     public var asksAgainMilliseconds: Int64?
@@ -83,6 +86,7 @@ public struct PolicyStatus: Hashable, Sendable {
         damped = try fields.int("damped")
         overruled = try fields.int("overruled")
         failures = try fields.int("failures")
+        stalls = try fields.optionalInt("stalls") ?? 0
         restarts = try fields.int("restarts")
         medianMicroseconds = try fields.optionalDouble("median_us")
         p99Microseconds = try fields.optionalDouble("p99_us")
@@ -100,8 +104,9 @@ public struct PolicyStatus: Hashable, Sendable {
             "version": .optional(version), "summary": .optional(summary), "abi": .optional(abi),
             "questions": .int(questions), "taken": .int(taken), "idle": .int(idle), "told": .int(told),
             "refused": .int(refused), "damped": .int(damped), "overruled": .int(overruled),
-            "failures": .int(failures), "restarts": .int(restarts), "median_us": .optional(medianMicroseconds),
-            "p99_us": .optional(p99Microseconds), "deadline_ms": .int(deadlineMilliseconds),
+            "failures": .int(failures), "stalls": .int(stalls), "restarts": .int(restarts),
+            "median_us": .optional(medianMicroseconds), "p99_us": .optional(p99Microseconds),
+            "deadline_ms": .int(deadlineMilliseconds),
             "retry_ms": .optional(retryMilliseconds), "asks_again_ms": .optional(asksAgainMilliseconds),
             "last_failure": .optional(lastFailure),
         ]

@@ -28,6 +28,17 @@ struct DocumentationTests {
         word.hasSuffix(",") ? "`\(word.dropLast())`," : "`\(word)`"
     }
 
+    @Test("says what a flood is")
+    func flood() throws {
+        let text = try String(contentsOfFile: Workshop.sources + "/docs/policies.md", encoding: .utf8)
+        let few = PolicyAnswer.limit(events: 1, apps: 1)
+        let each = PolicyAnswer.limit(events: 1, apps: 1_000) / 1_000
+        let phrase =
+            "more than \(few) pieces of advice to one event, or more than \(each) for each app where there are more than "
+            + "\(few / each) apps"
+        #expect(text.contains(phrase))
+    }
+
     @Test("has the example in Swift that torpor policy new writes, but for its names")
     func example() throws {
         let workshop = try Workshop()

@@ -142,7 +142,47 @@ struct ServerTests {
             #expect(try bench.ask(TORPOR_EVENT_TIMER) == [answer])
             bench.pass(.seconds(1))
         }
-        #expect(bench.reasons == ["it is in use: it was not measured since it is there"])
+        #expect(bench.reasons == ["it may be in use: it was not measured since it is there"])
+    }
+
+    @Test(
+        "an app that is not used is suspended, although its time in the background is over before it is measured there"
+    )
+    func briefBackground() throws {
+        let bench = try bench(["idle_after": "1s"])
+        add("web", .active, to: bench)
+        _ = try bench.ask(TORPOR_EVENT_STARTED)
+        pass(.seconds(1), on: bench)
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["web → background"])
+        let measured = bench.now
+        bench.pass(.milliseconds(10))
+        try bench.comes("web", to: .background)
+        // The supervisor measures once a second.
+        var answer = try bench.ask(TORPOR_EVENT_TIME_USED, "web")
+        while bench.now < measured + 1_000_000 {
+            #expect(answer == ["ask again in 0.25 s"])
+            bench.pass(.milliseconds(250))
+            if bench.now >= measured + 1_000_000 { bench.change("web") { $0.measured_at = bench.now } }
+            answer = try bench.ask(TORPOR_EVENT_TIMER)
+        }
+        #expect(answer == ["web → suspended"])
+    }
+
+    @Test("an app that is never measured in the background is let be there, and not brought to the foreground")
+    func neverMeasured() throws {
+        let bench = try bench(["idle_after": "1s"])
+        add("web", .active, to: bench)
+        _ = try bench.ask(TORPOR_EVENT_STARTED)
+        pass(.seconds(1), on: bench)
+        #expect(try bench.ask(TORPOR_EVENT_TIMER) == ["web → background"])
+        bench.pass(.milliseconds(10))
+        try bench.comes("web", to: .background)
+        var answers = try bench.ask(TORPOR_EVENT_TIME_USED, "web")
+        for _ in 0..<20 where answers.last == "ask again in 0.25 s" {
+            bench.pass(.milliseconds(250))
+            answers += try bench.ask(TORPOR_EVENT_TIMER)
+        }
+        #expect(answers.last == "web is granted 1 s")
     }
 
     @Test("an app that takes more processor time than an idle one may is in use")

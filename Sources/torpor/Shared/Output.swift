@@ -17,7 +17,7 @@ enum Output {
         } catch {
             // That is the reader's choice.
             if error == .brokenPipe { ThisProcess.exit(Outcome.done.rawValue) }
-            Waiting.complain("torpor: standard output cannot be written: \(error)")
+            Complaint.say("standard output cannot be written: \(error)", status: .failed)
             ThisProcess.exit(Outcome.failed.rawValue)
         }
     }

@@ -8,9 +8,10 @@ struct Health: ParsableCommand {
         commandName: "health",
         abstract: "Says whether all is well, for probes; 1 if it is not.",
         discussion: """
-            All is well when the supervisor answers, its start is over, and every app that should be up is up: none has \
-            failed, none waits to be launched again, and none that restart = "always" keeps up was evicted without \
-            anything that launches it again. With APP, when each of these is up and ready; a suspended app \
+            All is well when the supervisor answers, its start is over, every app that should be up is up, and every policy \
+            is in use: none has failed, none waits to be launched or loaded again, and no app that restart = "always" \
+            keeps up was evicted without anything that launches it again. With APP, when each of these is up and ready; \
+            a suspended app \
             is, since it is resumed when it is needed.
 
             What is not well is told on standard error, a sentence for each. Exit status: 0 all is well; 1 something is \
@@ -88,6 +89,7 @@ struct PlainHealth {
                 problems.append(Problem(app: app.name, sentence: sentence))
             }
         }
+        if apps.isEmpty { problems += try policies(manager, deadline) }
         show(supervisor, summaries, problems)
         if !problems.isEmpty { throw Failure(status: .failed, message: nil) }
     }
@@ -112,6 +114,22 @@ struct PlainHealth {
         case "starting" where apps.isEmpty: Problem(sentence: "torpord is still starting")
         case "ending": Problem(sentence: "torpord is ending its apps")
         default: nil
+        }
+    }
+
+    /// Policies that are not asked: what they should do for the apps is not done.
+    private func policies(_ manager: Manager, _ deadline: Duration) throws -> [Problem] {
+        let reply = try manager.call(.policies, deadline: deadline)
+        let policies = try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("policies") { json throws(FieldError) in try PolicyStatus(json: json) }
+        }
+        return policies.filter { ["waiting", "refused", "quarantined"].contains($0.state) }.map { policy in
+            let again = policy.retryMilliseconds.map { "it is loaded again in \(Times.duration(milliseconds: $0))" }
+            let reason = policy.lastFailure ?? "it failed"
+            let rest = again ?? "‘torpor policy reload \(policy.name)’ loads it again"
+            return Problem(
+                sentence: "the policy \(policy.name) is \(policy.state) and is not asked: \(reason); \(rest)"
+            )
         }
     }
 

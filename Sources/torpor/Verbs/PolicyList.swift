@@ -55,7 +55,9 @@ struct PolicyList: ParsableCommand {
         var text = table.text
         for policy in policies where policy.lastFailure != nil || policy.state == "waiting" {
             text += "\n\(policy.name): \(Terminal.harmless(policy.lastFailure ?? "it failed"))"
-            if let retry = policy.retryMilliseconds { text += "; it is loaded again in \(retry) ms" }
+            if let retry = policy.retryMilliseconds {
+                text += "; it is loaded again in \(Times.duration(milliseconds: retry))"
+            }
             text += "\n"
         }
         Output.page(text)

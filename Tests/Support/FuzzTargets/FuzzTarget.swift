@@ -26,6 +26,7 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
     case importCompose = "import-compose"
     case importPM2 = "import-pm2"
     case importProcfile = "import-procfile"
+    case importServices = "import-services"
     case importSupervisord = "import-supervisord"
     case importSystemd = "import-systemd"
     case json
@@ -36,8 +37,10 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
     case policyAnswers = "policy-answers"
     case policyLibrary = "policy-library"
     case policyLoad = "policy-load"
+    case policyTrace = "policy-trace"
     case recoveryFile = "recovery-file"
     case storeJournal = "store-journal"
+    case supervisorRecords = "supervisor-records"
     case timeZone = "time-zone"
     case varlinkCalls = "varlink-calls"
     case varlinkFramer = "varlink-framer"
@@ -62,6 +65,7 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
         case .importCompose: ComposeFiles.self
         case .importPM2: PM2Files.self
         case .importProcfile: Procfiles.self
+        case .importServices: ServiceDirectories.self
         case .importSupervisord: SupervisordFiles.self
         case .importSystemd: SystemdUnits.self
         case .json: JSONTexts.self
@@ -72,8 +76,10 @@ public enum FuzzTarget: String, CaseIterable, Sendable, CustomStringConvertible 
         case .policyAnswers: PolicyAnswers.self
         case .policyLibrary: PolicyLibraryFiles.self
         case .policyLoad: PolicyLoads.self
+        case .policyTrace: PolicyTraces.self
         case .recoveryFile: RecoveryFiles.self
         case .storeJournal: StoreJournals.self
+        case .supervisorRecords: SupervisorRecords.self
         case .timeZone: TimeZoneFiles.self
         case .varlinkCalls: VarlinkCalls.self
         case .varlinkFramer: VarlinkFramers.self

@@ -4,16 +4,20 @@ import Importing
 /// What all importers must do.
 enum Imports {
     /// The folder that the source is in.
-    private static let folder = "/srv/app"
+    static let folder = "/srv/app"
 
     /// Reads a source, and further files behind bytes 1, by these names; what comes of it must be a configuration.
     static func run(_ bytes: [UInt8], as kind: SourceKind, named names: [String]) throws(Finding) {
         let parts = bytes.split(separator: 1, omittingEmptySubsequences: false).map { Array($0) }
         var files: [String: [UInt8]] = [:]
         for (name, part) in zip(names, parts) { files["\(folder)/\(name)"] = part }
-        guard let name = names.first,
-            var found = try? Importer.read("\(folder)/\(name)", as: kind, in: tree(files))
-        else { return }
+        guard let name = names.first else { return }
+        try run(files, from: "\(folder)/\(name)", as: kind)
+    }
+
+    /// Reads a source, a file of these or ``folder``; what comes of it must be a configuration.
+    static func run(_ files: [String: [UInt8]], from source: String, as kind: SourceKind) throws(Finding) {
+        guard var found = try? Importer.read(source, as: kind, in: tree(files)) else { return }
         var system = Machine.system([])
         system.workingDirectory = folder
         found.validate(at: Machine.path, system: system)
@@ -33,14 +37,19 @@ enum Imports {
     }
 
     private static func tree(_ files: [String: [UInt8]]) -> SourceTree {
-        SourceTree(
+        // Found once: a real folder does not look through all others either.
+        var folders: [String: Set<String>] = [:]
+        for path in files.keys {
+            var folder = ""
+            for part in path.split(separator: "/") {
+                folders[folder, default: []].insert(String(part))
+                folder += "/" + part
+            }
+        }
+        let sorted = folders.mapValues { $0.sorted() }
+        return SourceTree(
             read: { files[$0] },
-            names: { folder in
-                let names = files.keys.filter { $0.hasPrefix(folder + "/") }.map { path in
-                    String(path.dropFirst(folder.utf8.count + 1).prefix { $0 != "/" })
-                }
-                return names.isEmpty ? nil : Set(names).sorted()
-            },
+            names: { sorted[$0] },
             variables: ["HOME": "/root", "PORT": "5000", "NAME": "value"],
             processors: 4,
             environmentName: "production"

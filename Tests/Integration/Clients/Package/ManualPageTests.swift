@@ -89,4 +89,29 @@ import Testing
             #expect(Self.verbs.contains(String(name)), "\(name)")
         }
     }
+
+    @Test("docs/interfaces.md has a row for every verb, and for no other")
+    func table() throws {
+        let text = try String(contentsOfFile: Sources.root + "/docs/interfaces.md", encoding: .utf8)
+        let rows =
+            text.components(separatedBy: "\n| verb | does |\n|---|---|\n").last?
+            .components(separatedBy: "\n\n").first?.components(separatedBy: "\n") ?? []
+        var named: Set<String> = []
+        for row in rows {
+            let cell = row.replacing("\\|", with: "/").components(separatedBy: " | ")[0]
+            for span in cell.matches(of: /`([^`]+)`/) {
+                let words = span.1.split(separator: " ").map(String.init)
+                guard let verb = words.first else { continue }
+                guard Self.groups.contains(verb), words.count > 1 else {
+                    named.insert(verb)
+                    continue
+                }
+                for second in words[1].split(separator: "/") { named.insert("\(verb) \(second)") }
+            }
+        }
+        let single = try Self.verbs().filter { !Self.groups.contains($0) || Self.entry($0) != nil }
+        let verbs = try Set(single + Self.groups.flatMap { try Self.verbs([$0]) })
+        #expect(verbs.subtracting(named) == [], "these have no row")
+        #expect(named.subtracting(verbs) == [], "these are no verbs")
+    }
 }

@@ -52,6 +52,38 @@ import Varlink
         }
     }
 
+    /// Takes 64 MiB at the first SIGUSR1, and says so with a file in its folder.
+    private static let growing = """
+        import signal
+
+        def grow(*_):
+            global memory
+            memory = bytearray(64 << 20)
+            memory[::4096] = b"x" * len(memory[::4096])
+            open("grown", "w").close()
+
+        signal.signal(signal.SIGUSR1, grow)
+        open("ready", "w").close()
+        while True:
+            signal.pause()
+        """
+
+    @Test("what it says is so at the moment in which it is asked")
+    func present() throws {
+        let toml = "[apps.new]\nexec = [\"/usr/bin/python3\", \"@D/app.py\"]\ndirectory = \"@D\"\n"
+        try withDaemon(toml, files: ["app.py": Self.growing]) { daemon throws in
+            func bytes() throws -> Int64 {
+                let memory = try MemoryStatus(json: daemon.call(.memory)["memory"] ?? .null)
+                return try #require(memory.apps.first { $0.app == "new" }).residentBytes
+            }
+            try daemon.eventually("it hears signals") { File.exists(daemon.directory + "/ready") }
+            let before = try bytes()
+            try daemon.call(.signal(app: "new", signal: "USR1"))
+            try daemon.eventually("it has grown") { File.exists(daemon.directory + "/grown") }
+            #expect(try bytes() >= before + 60 << 20)
+        }
+    }
+
     @Test("doctor says whether it hears of pressure and stays in memory")
     func doctor() throws {
         try withDaemon("[apps]") { daemon throws in

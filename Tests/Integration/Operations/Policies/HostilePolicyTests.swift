@@ -1,5 +1,6 @@
 import DaemonHarness
 import Foundation
+import KernelFiles
 import Linux
 import PolicyLibraries
 import Testing
@@ -21,7 +22,7 @@ import Varlink
             [("bad", try Governed.hostile(harm))],
             apps: Governed.sleeper("a") + Governed.sleeper("b", "launch = \"on-demand\"")
         )
-        try withDaemon(toml) { daemon throws in
+        try withCalmDaemon(toml) { daemon throws in
             try daemon.waitFor("a", "active")
             let torpord = try daemon.torpord()
             try daemon.waitForPolicy("bad", "fails") { $0.failures >= 1 }
@@ -36,18 +37,45 @@ import Varlink
         }
     }
 
-    @Test("one that fails again and again is quarantined and said so, until somebody loads it again")
+    /// A daemon on a machine whose memory nobody waits for: late answers are the policies' doing.
+    private func withCalmDaemon(_ toml: String, _ body: (Daemon) throws -> Void) throws {
+        let kernel = try KernelFiles()
+        try withDaemon(toml, environment: ["TORPOR_KERNEL_FILES": kernel.root], body)
+        withExtendedLifetime(kernel) {}
+    }
+
+    @Test("one that fails again and again is quarantined, which health fails for, and is tried again later or at once")
     func quarantine() throws {
         let toml = Governed.toml([("bad", try Governed.hostile("segfault"))], apps: Governed.sleeper("a"))
         try withDaemon(toml) { daemon throws in
             try daemon.waitForPolicy("bad", "is quarantined") { $0.state == "quarantined" }
-            #expect(try daemon.policy("bad").failures == 6)
+            let policy = try daemon.policy("bad")
+            #expect(policy.failures == 6 && policy.stalls == 0)
+            let retry = try #require(policy.retryMilliseconds)
+            #expect((1...60_000).contains(retry))
             #expect(try daemon.hosts().isEmpty)
+            #expect(try daemon.policyEvents().contains { $0.contains("is quarantined: it is tried again in 1 min") })
+            let health = try Spawn.run([Built.path("torpor"), "health", "--socket", daemon.socket])
+            #expect(health.code == 1 && health.output.contains("the policy bad is quarantined and is not asked"))
             let checks = try (daemon.call(.doctor)["checks"]?.arrayValue ?? []).map { try DoctorCheck(json: $0) }
             let check = try #require(checks.first { $0.name == "policy bad" })
             #expect(!check.ok && check.message?.contains("torpor policy reload bad") == true)
             #expect(try daemon.call(.reloadPolicy(name: "bad"))["policy"]?["state"]?.stringValue == "ready")
             try daemon.waitForPolicy("bad", "fails again") { $0.failures == 7 && $0.state != "quarantined" }
+        }
+    }
+
+    @Test("late answers while work waits for memory are no failures, and the policy is tried again until it answers")
+    func stalls() throws {
+        let kernel = try KernelFiles()
+        kernel.averages = (40, 10)
+        let toml = Governed.toml([("slow", try Governed.hostile("sleep"))], apps: Governed.sleeper("a"))
+        try withDaemon(toml, environment: ["TORPOR_KERNEL_FILES": kernel.root]) { daemon throws in
+            try daemon.waitForPolicy("slow", "stalls") { $0.stalls == 1 }
+            #expect(try daemon.policyEvents().contains { $0.contains("this does not count as a failure") })
+            #expect(try daemon.policy("slow").failures == 0)
+            kernel.averages = (0, 0)
+            try daemon.waitForPolicy("slow", "fails on a calm machine") { $0.failures == 1 && $0.stalls == 1 }
         }
     }
 

@@ -125,6 +125,17 @@ import TorporAPI
         }
     }
 
+    @Test("Server suspends what nobody uses, however short its time in the background is", arguments: ["0s", "200ms"])
+    func briefBackground(_ time: String) throws {
+        let apps = Governed.sleeper("a", "background_time = \"\(time)\"")
+        try withDaemon(toml("server", "options = { idle_after = \"1s\" }", apps: apps)) { daemon throws in
+            try daemon.waitFor("a", "suspended")
+            let told = try daemon.policyEvents("a")
+            #expect(!told.contains { $0.contains("in use") }, "\(told)")
+            #expect(told.count { $0.hasPrefix("is sent to background") } == 1, "\(told)")
+        }
+    }
+
     /// One request over a connection that the server closes.
     private func request(_ port: UInt16) throws {
         let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)

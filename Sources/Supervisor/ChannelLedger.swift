@@ -1,0 +1,99 @@
+import Lifecycle
+import Linux
+package import Varlink
+
+/// What has no room in a record, since it has names: tasks, holds, and messages that no edge waits for.
+package struct ChannelLedger: Hashable {
+    /// A background task.
+    struct Task: Hashable {
+        var task: BackgroundTask
+        /// It was begun by sd_notify.
+        var isNotify: Bool
+    }
+
+    /// A message that was not answered yet.
+    struct Told: Hashable {
+        var id: UInt32
+        var message: Message
+        /// Of taskExpiring.
+        var task: UInt32?
+        /// Of openURL.
+        var url: String?
+        /// What of its mailbox it is.
+        var mail: Int64?
+    }
+
+    /// Of which run of the app the tasks and messages are.
+    var incarnation: UInt32
+    var tasks: [Task] = []
+    var holds: [Hold] = []
+    var messages: [Told] = []
+    /// What it is to open.
+    var url: String?
+
+    init(incarnation: UInt32) { self.incarnation = incarnation }
+
+    /// Reads what ``json`` was; nil for what no torpord wrote. An entry that means nothing is left out.
+    package init?(_ bytes: [UInt8]) {
+        guard let json = try? JSON.parse(bytes[...]), json.objectValue != nil else { return nil }
+        // 0 is no run.
+        incarnation = json["incarnation"]?.intValue.flatMap { UInt32(exactly: $0) } ?? 0
+        url = json["url"]?.stringValue
+        holds = (json["holds"]?.arrayValue ?? []).map { hold in
+            Hold(
+                reason: hold["reason"]?.stringValue ?? "",
+                until: hold["until_us"]?.intValue.map { .microseconds($0) }
+            )
+        }
+        tasks = (json["tasks"]?.arrayValue ?? []).compactMap { task in
+            guard let token = task["token"]?.intValue.flatMap({ UInt32(exactly: $0) }),
+                let name = task["name"]?.stringValue
+            else { return nil }
+            let isWarned = task["warned"]?.boolValue ?? false
+            return Task(
+                task: BackgroundTask(token: token, name: name, isWarned: isWarned),
+                isNotify: task["notify"]?.boolValue ?? false
+            )
+        }
+        messages = (json["messages"]?.arrayValue ?? []).compactMap { message in
+            guard let id = message["id"]?.intValue.flatMap({ UInt32(exactly: $0) }),
+                let name = message["name"]?.stringValue.flatMap({ Message(rawValue: $0) })
+            else { return nil }
+            return Told(
+                id: id,
+                message: name,
+                task: message["task"]?.intValue.flatMap { UInt32(exactly: $0) },
+                url: message["url"]?.stringValue,
+                mail: message["mail"]?.intValue
+            )
+        }
+    }
+
+    /// The content of the file.
+    package var json: JSON {
+        [
+            "incarnation": .int(Int64(incarnation)),
+            "tasks": .array(
+                tasks.map { entry in
+                    [
+                        "token": .int(Int64(entry.task.token)), "name": .string(entry.task.name),
+                        "warned": .bool(entry.task.isWarned), "notify": .bool(entry.isNotify),
+                    ]
+                }
+            ),
+            "holds": .array(
+                holds.map { ["reason": .string($0.reason), "until_us": .optional($0.until?.microseconds)] }
+            ),
+            "messages": .array(
+                messages.map { message in
+                    [
+                        "id": .int(Int64(message.id)), "name": .string(message.message.rawValue),
+                        "task": .optional(message.task.map(Int64.init)), "url": .optional(message.url),
+                        "mail": .optional(message.mail),
+                    ]
+                }
+            ),
+            "url": .optional(url),
+        ]
+    }
+}
