@@ -102,14 +102,13 @@ fuzz-sockets: ## Attack the sockets of the built torpord and keeper at random (S
 	@test -x .build/debug/torpord || test -x .build/release/torpord || $(MAKE) build
 	@scripts/fuzz-sockets --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-deb: release ## Make the Debian packages torpor, torpor-gateway and torpor-web in .build/deb
+deb: release ## Make the Debian packages in .build/deb
 	@scripts/install-packages $(DEB)
-	@packaging/deb/build
-	@packaging/deb/build-gateway
-	@packaging/deb/build-web
-	@lintian --fail-on error,warning --allow-root .build/deb/torpor{,-gateway,-web}_*_$$(dpkg --print-architecture).deb
+	@rm -f .build/deb/*.deb
+	@packaging/deb/all
+	@packaging/deb/lint .build/deb/*.deb
 
-test-deb: release ## Install, upgrade, remove and purge the package on a bare Debian 12
+test-deb: deb ## Install, upgrade, remove and purge the packages of make deb on a bare Debian 12
 	@scripts/install-packages $(DEB) mmdebstrap
 	@packaging/deb/test
 
