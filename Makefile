@@ -11,6 +11,7 @@ CHECK ?=
 WRITE ?=
 MINUTES ?= 3
 TARGET ?=
+KEY ?=
 SECONDS ?= 60
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata elfutils \
 	dbus python3-dbusmock umockdev gir1.2-umockdev-1.0 gcc mypy python3-prometheus-client python3-jsonschema libmicrohttpd-dev libmosquitto-dev libnats-dev libyaml-dev libncurses-dev tmux
@@ -39,7 +40,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos fuzz-sockets deb test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos fuzz-sockets deb apt-repo dist test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -102,15 +103,21 @@ fuzz-sockets: ## Attack the sockets of the built torpord and keeper at random (S
 	@test -x .build/debug/torpord || test -x .build/release/torpord || $(MAKE) build
 	@scripts/fuzz-sockets --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-deb: release ## Make the Debian packages torpor, torpor-gateway and torpor-web in .build/deb
+deb: release ## Make the Debian packages in .build/deb
 	@scripts/install-packages $(DEB)
-	@packaging/deb/build
-	@packaging/deb/build-gateway
-	@packaging/deb/build-web
-	@lintian --fail-on error,warning --allow-root .build/deb/torpor{,-gateway,-web}_*_$$(dpkg --print-architecture).deb
+	@rm -f .build/deb/*.deb
+	@packaging/deb/all
+	@packaging/deb/lint .build/deb/*.deb
 
-test-deb: release ## Install, upgrade, remove and purge the package on a bare Debian 12
-	@scripts/install-packages $(DEB) mmdebstrap
+apt-repo: deb ## Make a signed apt repository of them in .build/apt (KEY=… is the maker's, as gpg knows it)
+	@scripts/install-packages $(DEB) gpg
+	@packaging/apt-repo --key '$(KEY)' .build/apt .build/deb/*.deb
+
+dist: deb ## Make the archive of the sources, packages, wheel and lists of what is in them, with checksums, in .build/dist
+	@packaging/dist
+
+test-deb: deb ## Install, upgrade, remove and purge the packages of make deb on a bare Debian 12
+	@scripts/install-packages $(DEB) mmdebstrap gpg
 	@packaging/deb/test
 
 test-reproducible: release ## Build everything a second time in another folder and compare the packages (as long as a release build)

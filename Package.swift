@@ -2,6 +2,19 @@
 
 import PackageDescription
 
+// What release builds link in Swift: all load one library with Swift's runtime, which their linker makes beside them
+// (packaging/link). C++'s runtime is in each that needs it: to load it would be a third of what a command takes. Only for
+// release: the flags would reach the test bundle too.
+let sharedRuntime: [LinkerSetting] = [
+    .unsafeFlags(
+        [
+            "-use-ld=lld", "-Xclang-linker", "-B\(Context.packageDirectory)/packaging/link",
+            "-L\(Context.packageDirectory)/packaging/link", "-Xclang-linker", "-static-libgcc",
+        ],
+        .when(configuration: .release)
+    )
+]
+
 /// Where a module stands, what it may use and what it may not: docs/architecture.md.
 let package = Package(
     name: "torpor",
@@ -64,7 +77,7 @@ let package = Package(
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
         .target(name: "CTOML", cxxSettings: [.define("NDEBUG")]),
-        // For torpor alone. Its pkg-config file would put the folder of the shared library before packaging/link.
+        // For torpor alone.
         .systemLibrary(name: "CYAML", providers: [.apt(["libyaml-dev"])]),
         // The files of the dashboard, which the compiler reads (#embed): what assets.c includes is built anew when it changes.
         .target(name: "CWebAssets", exclude: ["assets"]),
@@ -194,19 +207,7 @@ let package = Package(
                     .when(configuration: .release)
                 )
             ],
-            linkerSettings: [
-                .linkedLibrary("_FoundationCShims", .when(configuration: .release)),
-                .linkedLibrary("_FoundationCollections", .when(configuration: .release)),
-                // Only for release: the flags would reach the test bundle too, which must be linked dynamically. Beside
-                // Swift's runtime C++'s is static too (packaging/link): it would be a third of what a command takes.
-                .unsafeFlags(
-                    [
-                        "-static-stdlib", "-L\(Context.packageDirectory)/packaging/link",
-                        "-Xclang-linker", "-static-libgcc",
-                    ],
-                    .when(configuration: .release)
-                ),
-            ]
+            linkerSettings: sharedRuntime
         ),
         .executableTarget(
             name: "torpor-gateway",
@@ -214,7 +215,7 @@ let package = Package(
                 "AppConnection", "CMosquitto", "CNATS", "Configuration", "Gateway", "HTTPServing", "Linux", "TorporAPI",
                 "Varlink", "WireText",
             ],
-            linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+            linkerSettings: sharedRuntime
         ),
         .executableTarget(
             name: "torpor-keeper",
@@ -263,12 +264,12 @@ let package = Package(
                 "AppConnection", "Bearer", "CWebAssets", "Configuration", "HTTPServing", "Linux", "Telemetry",
                 "TorporAPI", "Varlink", "Web", "WireText",
             ],
-            linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+            linkerSettings: sharedRuntime
         ),
         .executableTarget(
             name: "torpord",
             dependencies: ["Supervisor"],
-            linkerSettings: [.unsafeFlags(["-static-stdlib"], .when(configuration: .release))]
+            linkerSettings: sharedRuntime
         ),
         .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime", "Linux"]),
         .testTarget(
@@ -410,15 +411,11 @@ for target in package.targets where !withoutSwift.contains(target.name) {
     settings.append(.enableUpcomingFeature("MemberImportVisibility"))
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0409-access-level-on-imports.md
     settings.append(.enableUpcomingFeature("InternalImportsByDefault"))
-    // A policy brings what of Swift it needs, since neither torpord nor a host process has it. Without a name of its own
-    // a library contains the path at which it was linked.
+    // Without a name of its own a library contains the path at which it was linked.
     if target.path?.hasPrefix("Plugins/") ?? false {
-        target.linkerSettings = [
-            .unsafeFlags(
-                ["-static-stdlib", "-Xlinker", "-soname=lib\(target.name).so"],
-                .when(configuration: .release)
-            )
-        ]
+        target.linkerSettings =
+            sharedRuntime
+            + [.unsafeFlags(["-Xlinker", "-soname=lib\(target.name).so"], .when(configuration: .release))]
     }
     // Our own targets only: -Xswiftc -warnings-as-errors would reach the dependencies too.
     if Context.environment["TORPOR_CI"] != nil { settings.append(.treatAllWarnings(as: .error)) }

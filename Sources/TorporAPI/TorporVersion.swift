@@ -1,5 +1,5 @@
-/// Torpor's version, from which the programs and the Debian package take theirs (`packaging/deb/build`).
+/// Torpor's version, from which the programs and all packages take theirs (`packaging/version`).
 public enum TorporVersion {
     /// As `torpord --version` and `torpor --version` have it.
-    public static let text = "0.1.0"
+    public static let text = "0.2.0"
 }

@@ -45,7 +45,9 @@ import Varlink
                 let upgrade = try Client(daemon, "upgrade")
                 #expect(try upgrade.finish(daemon) == 0, "\(upgrade.output)")
                 let sentence = upgrade.output.replacing(/in [0-9]+ ms/, with: "in N ms")
-                let expected = "torpord 0.1.0 → 0.1.0 (instance \(round) → \(round + 1)) in N ms, 2 apps untouched\n"
+                let version = TorporVersion.text
+                let expected =
+                    "torpord \(version) → \(version) (instance \(round) → \(round + 1)) in N ms, 2 apps untouched\n"
                 #expect(sentence == expected)
             }
             let after = try daemon.list()

@@ -1,0 +1,1 @@
+"""What is linked into the programs of the packages, and under which licence it is."""
