@@ -1026,7 +1026,7 @@ _torpor_import() {
 
 _torpor_check() {
     repeating_flags=()
-    non_repeating_flags=(--json --verbose -v --version -h --help)
+    non_repeating_flags=(--strict --json --verbose -v --version -h --help)
     repeating_options=()
     non_repeating_options=(--socket)
     __torpor_offer_flags_options 1

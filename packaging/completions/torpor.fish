@@ -87,7 +87,7 @@ function __torpor_parse_tokens -S
         case 'import'
             __torpor_parse_subcommand 1 'from=' 'o/output=' 'env=' 'force' 'json' 'version' 'h/help'
         case 'check'
-            __torpor_parse_subcommand 1 'socket=' 'json' 'v/verbose' 'version' 'h/help'
+            __torpor_parse_subcommand 1 'strict' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'apply'
             __torpor_parse_subcommand -r 1 'diff' 'restart' 'no-wait' 'timeout=' 'socket=' 'json' 'v/verbose' 'version' 'h/help'
         case 'policy'
@@ -398,7 +398,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor background" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor background" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor suspend" -ge 1' -fka '(__torpor_custom_completion ---completion suspend -- positional@0 (count (__torpor_tokens -pc)) (__torpor_tokens -tC))'
-complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" force' -l 'force' -d 'Although something holds the app.'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" force' -l 'force' -d 'Suspend even if something holds the app, or an app in use requires it.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" no-wait' -l 'no-wait' -d 'Return as soon as the supervisor has the request.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" timeout' -l 'timeout' -d 'The longest time to wait, such as 10s.' -rfka ''
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor suspend" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
@@ -487,6 +487,7 @@ complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options 
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" version' -l 'version' -d 'Show the version.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor import" h help' -s 'h' -l 'help' -d 'Show help information.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_positional "torpor check" -eq 1' -fa '(for p in (string match -e -- \'*/\' (commandline -t);or printf \n)*.\'toml\';printf %s\n $p;end;__fish_complete_directories (commandline -t) \'\')'
+complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" strict' -l 'strict' -d 'Fail on warnings too, with exit status 1.'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" socket' -l 'socket' -d 'The supervisor\'s control socket.' -rF
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" json' -l 'json' -d 'One JSON document on standard output (an object a line for streams).'
 complete -c 'torpor' -n '__torpor_should_offer_completions_for_flags_or_options "torpor check" v verbose' -l 'verbose' -s 'v' -d 'Say on standard error what goes on with the supervisor, such as its replacement.'

@@ -465,7 +465,7 @@ _torpor_suspend() {
     local -i ret=1
     local -ar arg_specs=(
         '*:app:{__torpor_custom_complete ---completion suspend -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
-        '--force[Although something holds the app.]'
+        '--force[Suspend even if something holds the app, or an app in use requires it.]'
         '--no-wait[Return as soon as the supervisor has the request.]'
         '--timeout[The longest time to wait, such as 10s.]:duration:'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -658,6 +658,7 @@ _torpor_check() {
     local -i ret=1
     local -ar arg_specs=(
         ':file:_files -g '\''*.toml'\'''
+        '--strict[Fail on warnings too, with exit status 1.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
         '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
