@@ -6,6 +6,8 @@ struct AppDraft {
     var specification: AppSpecification
     /// `instances`.
     var instances: Int?
+    /// `instance_first`: the number of the first of them; 1 where it is not written.
+    var firstInstance: Int?
     /// `answers`.
     var answers = false
     /// `ready`, read again for each instance, since `%i` may stand in it.
@@ -96,6 +98,9 @@ struct AppDraft {
         if rules.exitsOnSuspend, snapshot != nil {
             warning("snapshot", "is never taken of an app with exits_on_suspend: it does not enter the background")
         }
+        if instances == nil, firstInstance != nil {
+            warning("instance_first", "does nothing without instances")
+        }
         if answers, specification.signals.isEmpty {
             warning("answers", "there is nothing to answer without signals")
         }
@@ -112,7 +117,8 @@ struct AppDraft {
             return [app]
         }
         var apps: [AppSpecification] = []
-        for number in 1...max(1, instances) {
+        let first = firstInstance ?? 1
+        for number in first..<first + max(1, instances) {
             var app = specification
             app.name = AppName.instance(specification.template, number)
             app.instance = number
@@ -152,7 +158,7 @@ struct AppDraft {
 extension AppSpecification {
     /// Puts an instance's number where `%i` stands.
     fileprivate mutating func substitute(_ number: String) {
-        func put(_ text: String) -> String { text.replacing("%i", with: number) }
+        func put(_ text: String) -> String { text.numbered(number) }
         exec = exec.map(put)
         presentation.title = presentation.title.map(put)
         presentation.titles = presentation.titles.mapValues(put)
@@ -163,7 +169,7 @@ extension AppSpecification {
 
 extension AppSettings {
     fileprivate mutating func substitute(_ number: String) {
-        func put(_ text: String) -> String { text.replacing("%i", with: number) }
+        func put(_ text: String) -> String { text.numbered(number) }
         directory = directory.map(put)
         environment = environment.mapValues(put)
         for index in environmentFiles.indices { environmentFiles[index].path = put(environmentFiles[index].path) }
@@ -192,7 +198,7 @@ extension Node {
     fileprivate func replacing(_ number: String) -> Node {
         var result = self
         switch value {
-        case .string(let text): result.value = .string(text.replacing("%i", with: number))
+        case .string(let text): result.value = .string(text.numbered(number))
         case .array(let elements): result.value = .array(elements.map { $0.replacing(number) })
         case .table(let members):
             result.value = .table(
@@ -205,21 +211,32 @@ extension Node {
 }
 
 extension String {
-    /// The text with every occurrence of a part replaced.
-    fileprivate func replacing(_ part: String, with other: String) -> String {
-        guard contains("%") else { return self }
+    /// The text with an instance's number where `%i` stands; where it is `%02i`, with so many digits at least.
+    fileprivate func numbered(_ number: String) -> String {
+        let bytes = Array(utf8)
+        guard bytes.contains(UInt8(ascii: "%")) else { return self }
         var result: [UInt8] = []
-        let wanted = Array(part.utf8)
-        var rest = Array(utf8)[...]
-        while !rest.isEmpty {
-            if rest.starts(with: wanted) {
-                result += other.utf8
-                rest = rest.dropFirst(wanted.count)
+        var index = 0
+        while index < bytes.count {
+            if let (length, digits) = Self.placeholder(bytes[index...]) {
+                result += [UInt8](repeating: UInt8(ascii: "0"), count: max(0, digits - number.utf8.count))
+                result += number.utf8
+                index += length
             } else {
-                result.append(rest.removeFirst())
+                result.append(bytes[index])
+                index += 1
             }
         }
         return String(wire: result)
+    }
+
+    /// How long a `%i` or `%02i` is that the bytes begin with, and how many digits it asks for.
+    private static func placeholder(_ bytes: ArraySlice<UInt8>) -> (length: Int, digits: Int)? {
+        if bytes.starts(with: "%i".utf8) { return (2, 1) }
+        guard bytes.starts(with: "%0".utf8), let digit = bytes.dropFirst(2).first,
+            (UInt8(ascii: "1")...UInt8(ascii: "9")).contains(digit), bytes.dropFirst(3).first == UInt8(ascii: "i")
+        else { return nil }
+        return (4, Int(digit - UInt8(ascii: "0")))
     }
 }
 

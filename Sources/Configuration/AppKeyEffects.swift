@@ -50,15 +50,20 @@ enum AppKeyEffects {
             }
         ),
         .value("icon", \.presentation.icon, .live),
-        // Names say which instance it is: another number of them is other apps.
+        ofNames("instances"),
+        ofNames("instance_first"),
+    ]
+
+    /// A key that says which instances there are: their names say it, and other ones are other apps.
+    private static func ofNames(_ name: String) -> AppKey {
         AppKey(
-            name: "instances",
+            name: name,
             effect: { _, _ in .apps },
             isSame: { _, _ in true },
             written: { _ in [:] },
             copy: { _, _ in }
-        ),
-    ]
+        )
+    }
 
     private static let start: [AppKey] = [
         // An incarnation that runs is no job that ends, and the other way round.

@@ -37,6 +37,7 @@ enum AppKeys {
         },
         .optional("icon", \.specification.presentation.icon, Read.path),
         .optional("instances", \.instances, Read.integer(1...1_000)),
+        .optional("instance_first", \.firstInstance, Read.integer(0...1_000_000_000)),
     ]
 
     private static let start: [AppKey] = [

@@ -10,7 +10,7 @@ public struct AppSpecification: Sendable, Hashable {
     public var name: String
     /// The name under `[apps]` that an instance comes from; the app's own name where there are no instances.
     public var template: String
-    /// The number of an instance, from 1; `nil` where the app has no `instances`.
+    /// The number of an instance, from `instance_first`; `nil` where the app has no `instances`.
     public var instance: Int?
     /// The program and its arguments; never empty.
     public var exec: [String] = []

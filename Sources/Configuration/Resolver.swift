@@ -57,8 +57,8 @@ struct Resolver {
             } else if instances[template]?.contains(name) == true {
                 found.append(name)
             } else if let all = instances[template], template != name {
-                let last = all.last.map { quoted($0) } ?? "none"
-                draft.error(key, "there is no instance \(quoted(name)): the last one is \(last)")
+                let ends = [all.first, all.last].compactMap { $0 }.map(quoted).joined(separator: " to ")
+                draft.error(key, "there is no instance \(quoted(name)): they are \(ends)")
             } else {
                 draft.error(key, "there is no app \(quoted(name))" + Nearest.hint(name, among: drafts.keys.sorted()))
             }

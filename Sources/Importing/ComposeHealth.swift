@@ -37,19 +37,25 @@ struct ComposeHealth {
         {
             words = plain
         }
-        var ready: [(String, TOMLValue)] = []
+        var ready = OrderedTable<TOMLValue>()
         if let address = Self.address(words) {
-            ready.append(("http", .string(address)))
+            ready["http"] = .string(address)
         } else {
-            ready.append(("command", .strings(words)))
+            ready["command"] = .strings(words)
         }
         let interval = seconds("interval", 30, &program)
         let timeout = seconds("timeout", 30, &program)
         let retries = node["retries"]?.integer ?? 3
         let begin = seconds("start_period", 0, &program)
-        ready.append(("interval", .string(Amounts.duration(seconds: max(0.001, min(interval, 1))) ?? "1s")))
-        ready.append(("timeout", .string(Amounts.duration(seconds: max(0.001, timeout)) ?? "30s")))
+        ready["interval"] = .string(Amounts.duration(seconds: max(0.001, min(interval, 1))) ?? "1s")
+        ready["timeout"] = .string(Amounts.duration(seconds: max(0.001, timeout)) ?? "30s")
         program["ready"] = .table(ready)
+        if let own = node["start_interval"], !own.isNull {
+            program.remark(
+                "healthcheck.start_interval is left out: it is asked each second at the most",
+                line: own.line
+            )
+        }
         // It counts as unhealthy after so many failures behind the period in which none count.
         let whole = begin + Double(max(1, min(retries, 10_000))) * (interval + timeout)
         program["launch_deadline"] = Amounts.duration(seconds: max(1, whole.rounded())).map(TOMLValue.string)

@@ -12,39 +12,40 @@ struct ComposeService {
         name = program.name
     }
 
-    /// What a container has and a program does not, with what to do instead.
+    private static let container = "a program has no container"
+    private static let machine = "its files, devices and processes are the machine's"
+    private static let network = "its network is the machine's, where services are at localhost"
+    private static let rights = "it may what its user may"
+    private static let shares = "resources, as in resources.active.cpu_weight, say what it has of the machine"
+    /// What a container has and a program does not, with the reason that it is left out.
     private static let containers: [String: String] = [
-        "volumes": "volumes are not translated: its paths are the machine's",
-        "volumes_from": "volumes_from is not translated: its paths are the machine's",
-        "tmpfs": "tmpfs is not translated: its paths are the machine's",
-        "networks": "", "network_mode": "", "hostname": "", "domainname": "", "container_name": "", "platform": "",
-        "pull_policy": "", "build": "", "image": "", "expose": "", "init": "", "annotations": "", "attach": "",
-        "links": "links are not translated: services are at localhost, and not at names of their own",
-        "external_links": "external_links are not translated",
-        "extra_hosts": "extra_hosts are not translated: write them into /etc/hosts",
-        "dns": "dns is not translated", "dns_search": "dns_search is not translated",
-        "cap_add": "cap_add is not translated", "cap_drop": "cap_drop is not translated",
-        "privileged": "privileged is not translated: run torpord as root, and the program without a user",
-        "security_opt": "security_opt is not translated", "read_only": "read_only is not translated",
-        "devices": "devices are not translated: its devices are the machine's",
-        "shm_size": "shm_size is not translated: /dev/shm is the machine's", "ipc": "ipc is not translated",
-        "pid": "pid is not translated", "cgroup": "cgroup is not translated",
-        "sysctls": "sysctls are not translated: set them on the machine",
-        "logging": "logging is not translated: its output is in the log directory",
-        "stdin_open": "", "tty": "tty is not translated: it runs without a terminal",
-        "secrets": "secrets are not translated", "configs": "configs are not translated",
-        "cpu_shares": "cpu_shares is not translated: resources.active.cpu_weight is what comes closest",
-        "cpus": "", "cpuset": "cpuset is not translated", "memswap_limit": "memswap_limit is not translated",
-        "mem_reservation": "mem_reservation is not translated: resources.active.memory_low is what comes closest",
-        "oom_kill_disable": "oom_kill_disable is not translated", "userns_mode": "userns_mode is not translated",
-        "runtime": "runtime is not translated", "isolation": "isolation is not translated",
-        "develop": "develop is not translated", "extends": "",
+        "annotations": container, "attach": container, "build": container, "container_name": container,
+        "credential_spec": container, "develop": container, "domainname": container, "hostname": container,
+        "image": container, "init": container, "isolation": container, "label_file": container, "platform": container,
+        "provider": container, "pull_policy": container, "runtime": container, "models": container, "uts": container,
+        "use_api_socket": container, "stdin_open": container, "driver_opts": container,
+        "volumes": machine, "volumes_from": machine, "tmpfs": machine, "devices": machine, "shm_size": machine,
+        "ipc": machine, "pid": machine, "read_only": machine, "storage_opt": machine, "gpus": machine,
+        "device_cgroup_rules": machine, "cgroup": machine, "cgroup_parent": machine, "userns_mode": machine,
+        "sysctls": "set them on the machine",
+        "networks": network, "network_mode": network, "expose": network, "links": network, "external_links": network,
+        "dns": network, "dns_opt": network, "dns_search": network, "mac_address": network,
+        "extra_hosts": "write them into /etc/hosts",
+        "cap_add": rights, "cap_drop": rights, "privileged": rights, "security_opt": rights,
+        "logging": "its output is in the log directory: ‘torpor logs’ shows it",
+        "tty": "it runs without a terminal",
+        "secrets": "give it paths of the machine", "configs": "give it paths of the machine",
+        "cpu_shares": shares, "cpu_count": shares, "cpu_percent": shares, "cpu_period": shares, "cpu_quota": shares,
+        "cpu_rt_period": shares, "cpu_rt_runtime": shares, "cpuset": shares, "blkio_config": shares,
+        "mem_reservation": shares, "oom_score_adj": shares, "oom_kill_disable": shares,
+        "memswap_limit": "swap is the machine's", "mem_swappiness": "swap is the machine's",
+        "post_start": "before_start is what is run for it, before it starts",
+        "pre_stop": "after_stop is what is run for it, after it has ended",
     ]
     private static let known: Set = [
         "command", "entrypoint", "environment", "env_file", "working_dir", "user", "depends_on", "restart",
         "stop_signal", "stop_grace_period", "healthcheck", "mem_limit", "deploy", "labels", "profiles", "scale",
-        "ports",
-        "group_add", "ulimits", "pids_limit", "oom_score_adj", "cpus",
+        "ports", "group_add", "ulimits", "pids_limit", "cpus", "extends",
     ]
 
     func read(into program: inout ImportedProgram) {
@@ -65,11 +66,16 @@ struct ComposeService {
                 "ports are not translated: it listens at its own, \(texts.joined(separator: ", ")) (container's last)"
             )
         }
+        var leftOut = LeftOutKeys()
         for (key, value) in node.members ?? [] where !Self.known.contains(key) && !key.hasPrefix("x-") {
             if value.isNull || value.list?.isEmpty == true { continue }
-            let sentence = Self.containers[key] ?? "\(key) is not known, and is left out"
-            if !sentence.isEmpty { program.remark(sentence, line: value.line) }
+            leftOut.add(
+                key,
+                because: Self.containers[key] ?? "it is no key of a compose file",
+                at: SourceLine(value.line)
+            )
         }
+        program.remark(leftOut)
     }
 
     // MARK: The program
@@ -118,6 +124,9 @@ struct ComposeService {
         for node in node["env_file"].map({ $0.list ?? [$0] }) ?? [] {
             guard let path = node.text ?? node["path"]?.text else { continue }
             let isOptional = node["required"]?.flag == false
+            if let format = node["format"]?.text {
+                program.remark("env_file.format = \(quoted(format)) is left out: it is read as torpor.toml(5) says")
+            }
             program.append(to: "environment_file", .string((isOptional ? "-" : "") + SourceTree.join(folder, path)))
         }
         guard let node = node["environment"] else { return }
@@ -192,7 +201,17 @@ struct ComposeService {
         }
         if rule != "no", program["restart"] != .string("never") {
             // Docker gives up only where a number is given.
-            program["restart_backoff"] = .table([("limit", .integer(Int64(min(10_000, max(0, limit ?? 10_000)))))])
+            var backoff: OrderedTable = [("limit", TOMLValue.integer(Int64(min(10_000, max(0, limit ?? 10_000)))))]
+            for (key, name) in [("delay", "initial"), ("window", "window")] {
+                guard node["restart"] == nil, let text = swarm?[key]?.text else { continue }
+                if let time = Amounts.compose(text).flatMap(Amounts.duration(seconds:)) {
+                    backoff[name] = .string(time)
+                    if name == "initial" { backoff["factor"] = .integer(1) }
+                } else {
+                    program.remark("deploy.restart_policy.\(key) = \(quoted(text)) is no duration, and is left out")
+                }
+            }
+            program["restart_backoff"] = .table(backoff)
         }
         if let signal = node["stop_signal"]?.text, Amounts.signal(signal) != "SIGTERM" {
             program["stop_signal"] = .string(Amounts.signal(signal))
@@ -257,11 +276,6 @@ struct ComposeService {
         for (key, value) in deploy?["resources"]?.members ?? [] where key != "limits" {
             program.remark("deploy.resources.\(key) is not translated", line: value.line)
         }
-        if let score = node["oom_score_adj"]?.integer {
-            program.remark(
-                "oom_score_adj = \(score) is not translated: write it for a state, as resources.active.oom_score_adj"
-            )
-        }
     }
 
     private func tags(_ program: inout ImportedProgram) {
@@ -274,7 +288,7 @@ struct ComposeService {
             )
         }
         let labels =
-            (node["labels"]?.members ?? []).map { key, value in "\(key)=\(value.text ?? "")" }
+            (node["labels"]?.members ?? []).map { "\($0.key)=\($0.value.text ?? "")" }
             + (node["labels"]?.list ?? []).compactMap(\.text)
         tags += labels.map { $0.hasSuffix("=") ? String($0.dropLast()) : $0 }
         tags = tags.filter { !$0.isEmpty }

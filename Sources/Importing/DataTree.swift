@@ -7,7 +7,7 @@ struct DataNode: Sendable {
         /// A text; `isPlain` where it stands without quotes, so that it may be a number or true.
         case scalar(String, isPlain: Bool)
         case list([DataNode])
-        case map([(key: String, node: DataNode)])
+        case map(OrderedTable<DataNode>)
     }
 
     var value: Value
@@ -16,10 +16,10 @@ struct DataNode: Sendable {
     /// The member of that name.
     subscript(key: String) -> DataNode? {
         guard case .map(let members) = value else { return nil }
-        return members.first { $0.key == key }?.node
+        return members[key]
     }
 
-    var members: [(key: String, node: DataNode)]? {
+    var members: OrderedTable<DataNode>? {
         guard case .map(let members) = value else { return nil }
         return members
     }
@@ -67,7 +67,7 @@ struct DataNode: Sendable {
         case .null: break
         case .scalar(let text, let isPlain): node.value = .scalar(change(text), isPlain: isPlain)
         case .list(let elements): node.value = .list(elements.map { $0.mapTexts(change) })
-        case .map(let members): node.value = .map(members.map { ($0.key, $0.node.mapTexts(change)) })
+        case .map(let members): node.value = .map(members.mapValues { $0.mapTexts(change) })
         }
         return node
     }
@@ -84,7 +84,7 @@ extension DataNode {
         case .double(let number): value = .scalar("\(number)", isPlain: true)
         case .string(let text): value = .scalar(text, isPlain: false)
         case .array(let elements): value = .list(elements.map(DataNode.init))
-        case .object(let object): value = .map(object.members.map { ($0.name, DataNode($0.value)) })
+        case .object(let object): value = .map(OrderedTable(object.members.map { ($0.name, DataNode($0.value)) }))
         }
     }
 }

@@ -1,3 +1,5 @@
+import Configuration
+
 /// What another supervisor's configuration says, in Torpor's terms.
 public struct ImportedConfiguration: Sendable {
     /// Whose configuration it was.
@@ -7,11 +9,40 @@ public struct ImportedConfiguration: Sendable {
     /// Its programs in their order, those that cannot be translated included.
     public var programs: [ImportedProgram] = []
     /// What concerns all of them.
-    public var remarks: [Remark] = []
+    public var remarks: [Remark] { told.list }
+    private var told = Remarks()
+    /// What was left out of the source as nothing of its kind: why it may have no program.
+    private(set) var doubts: [String] = []
 
     init(kind: SourceKind, source: String) {
         self.kind = kind
         self.source = source
+    }
+
+    /// More than this is more than a torpor.toml may have.
+    static let sizeLimit = ConfigurationSystem.fileLimit
+    /// As many processes as the keeper has places for.
+    static let processLimit = 16_384
+    /// Bytes of the programs, about.
+    private var size = 0
+    private var processes = 0
+
+    /// Takes a program in; what many of them have in common makes them more than the source.
+    mutating func append(_ program: ImportedProgram) throws(ImportError) {
+        size += program.size
+        processes += program.processes
+        guard size <= Self.sizeLimit else {
+            throw ImportError(
+                "\(source): what its programs become is more than \(Amounts.size(UInt64(Self.sizeLimit))), the most that a "
+                    + "configuration may have: import it in parts"
+            )
+        }
+        guard processes <= Self.processLimit else {
+            throw ImportError(
+                "\(source): its programs are more than \(Self.processLimit) processes: import it in parts"
+            )
+        }
+        programs.append(program)
     }
 
     /// How many programs became apps.
@@ -20,9 +51,17 @@ public struct ImportedConfiguration: Sendable {
     /// All remarks: how many.
     public var remarkCount: Int { programs.reduce(remarks.count) { $0 + $1.remarks.count } }
 
-    mutating func remark(_ text: String, line: Int? = nil) {
-        let remark = Remark(text, line: line)
-        if !remarks.contains(remark) { remarks.append(remark) }
+    mutating func remark(_ text: String, at place: SourceLine? = nil) { told.add(Remark(text, at: place)) }
+
+    /// - Parameter line: from 1; 0 where it is not known.
+    mutating func remark(_ text: String, line: Int) { remark(text, at: line > 0 ? SourceLine(line) : nil) }
+
+    /// A remark about what the source has in the place of a program.
+    ///
+    /// - Parameter reason: the sentence without its capital and its full stop.
+    mutating func doubt(_ reason: String, at place: SourceLine? = nil) {
+        doubts.append(reason)
+        remark(reason.prefix(1).uppercased() + reason.dropFirst() + ".", at: place)
     }
 }
 
@@ -33,7 +72,8 @@ public struct ImportedProgram: Sendable {
     /// The name of its app: valid for Torpor, and no other app's.
     public internal(set) var appName = ""
     /// What could not be translated, and what one has to know.
-    public internal(set) var remarks: [Remark] = []
+    public var remarks: [Remark] { told.list }
+    private var told = Remarks()
     /// Where it stands in the source, where that is known.
     public internal(set) var line: Int?
     /// The keys of its app.
@@ -48,16 +88,24 @@ public struct ImportedProgram: Sendable {
     var contents: [String] = []
     /// Compose: the programs that must have ended well before it.
     var completed: [String] = []
-    /// Supervisord: who is started first.
-    var priority: Int?
-    /// The program that it is a process of, where that has another name.
-    var template: String?
+    /// Supervisord: the lower it is, the earlier it is started.
+    var priority = SupervisordPriority()
     /// Why it cannot be an app; nil where it is one.
     public internal(set) var obstacle: String?
 
+    /// - Parameter line: from 1; 0 where it is not known.
     init(_ name: String, line: Int? = nil) {
         self.name = name
-        self.line = line
+        self.line = line.flatMap { $0 > 0 ? $0 : nil }
+    }
+
+    /// How many bytes its keys have, about.
+    var size: Int { keys.values.reduce(name.utf8.count) { $0 + $1.size } }
+
+    /// How many processes it is.
+    var processes: Int {
+        guard case .integer(let count) = keys["instances"] else { return 1 }
+        return Int(count)
     }
 
     /// Whether it became an app.
@@ -68,16 +116,20 @@ public struct ImportedProgram: Sendable {
         set { keys[key] = newValue }
     }
 
-    mutating func remark(_ text: String, line: Int? = nil) {
-        let remark = Remark(text, line: line)
-        if !remarks.contains(remark) { remarks.append(remark) }
+    mutating func remark(_ text: String, at place: SourceLine? = nil) { told.add(Remark(text, at: place)) }
+
+    /// - Parameter line: from 1; 0 where it is not known.
+    mutating func remark(_ text: String, line: Int) { remark(text, at: line > 0 ? SourceLine(line) : nil) }
+
+    mutating func remark(_ leftOut: LeftOutKeys) {
+        for (text, place) in leftOut.sentences() { remark(text, at: place) }
     }
 
     /// It is no app, for this reason; the first one counts.
-    mutating func cannot(_ reason: String, line: Int? = nil) {
+    mutating func cannot(_ reason: String, at place: SourceLine? = nil) {
         guard obstacle == nil else { return }
         obstacle = reason
-        remark("is not translated: \(reason)", line: line)
+        remark("is not translated: \(reason)", at: place)
     }
 
     mutating func setVariable(_ name: String, _ value: String) {
@@ -85,39 +137,22 @@ public struct ImportedProgram: Sendable {
             remark("the variable \(quoted(name)) has a name or value that no variable can have, and is left out")
             return
         }
-        var table: [(String, TOMLValue)] = []
-        if case .table(let members) = keys["environment"] { table = members }
-        table.removeAll { $0.0 == name }
-        table.append((name, .string(value)))
-        keys["environment"] = .table(table)
+        set(inTable: "environment", name, .string(value))
     }
 
+    /// What would stand in a table or array is changed outside of its key: there it would be copied for each change.
     mutating func set(inTable key: String, _ name: String, _ value: TOMLValue) {
-        var table: [(String, TOMLValue)] = []
-        if case .table(let members) = keys[key] { table = members }
-        table.removeAll { $0.0 == name }
-        table.append((name, value))
+        var table = OrderedTable<TOMLValue>()
+        if case .table(let members) = keys.removeValue(forKey: key) { table = members }
+        table[name] = value
         keys[key] = .table(table)
     }
 
     mutating func append(to key: String, _ value: TOMLValue) {
         var values: [TOMLValue] = []
-        if case .array(let elements) = keys[key] { values = elements }
+        if case .array(let elements) = keys.removeValue(forKey: key) { values = elements }
         values.append(value)
         keys[key] = .array(values)
-    }
-}
-
-/// A sentence about what became of something.
-public struct Remark: Sendable, Hashable {
-    /// The sentence.
-    public var text: String
-    /// Where it stands in the source, where that is known.
-    public var line: Int?
-
-    init(_ text: String, line: Int? = nil) {
-        self.text = text
-        self.line = line
     }
 }
 

@@ -39,7 +39,7 @@ public enum Importer {
     ) throws(ImportError) -> ImportedConfiguration {
         var result = ImportedConfiguration(kind: kind, source: path)
         switch kind {
-        case .procfile: Procfile.read(text, tree, into: &result)
+        case .procfile: try Procfile.read(text, tree, into: &result)
         case .supervisord: try Supervisord.read(text, tree, into: &result)
         case .compose: try Compose.read(text, tree, into: &result)
         case .pm2: try PM2.read(text, tree, into: &result)
@@ -60,7 +60,7 @@ public enum Importer {
             switch kind {
             case .s6, .runit:
                 var result = ImportedConfiguration(kind: kind, source: path)
-                ServiceFolders.read(path, tree, into: &result)
+                try ServiceFolders.read(path, tree, into: &result)
                 return try finished(result)
             case .systemd:
                 var result = ImportedConfiguration(kind: kind, source: path)
@@ -117,80 +117,13 @@ public enum Importer {
     private static func finished(_ configuration: ImportedConfiguration) throws(ImportError) -> ImportedConfiguration {
         var result = configuration
         guard !result.programs.isEmpty else {
+            // What it has in the place of programs tells most.
             throw ImportError(
-                "\(result.source) names no program: it is read as \(result.kind.title); is that what it is?"
+                "\(result.source) names no program: "
+                    + (result.doubts.first ?? "it is read as \(result.kind.title); is that what it is?")
             )
         }
         Names.assign(&result)
         return result
-    }
-}
-
-/// Gives apps names that are valid and each one's own, and looks up whom they mean.
-enum Names {
-    static func assign(_ result: inout ImportedConfiguration) {
-        var taken: Set<String> = []
-        // What is no app must not take a name from one that is.
-        let order =
-            result.programs.indices.filter { result.programs[$0].isTranslated }
-            + result.programs.indices.filter { !result.programs[$0].isTranslated }
-        for index in order {
-            let name = result.programs[index].name
-            let valid = valid(name)
-            var unique = valid
-            var number = 2
-            while !taken.insert(unique).inserted {
-                unique = "\(valid.prefix(58))-\(number)"
-                number += 1
-            }
-            result.programs[index].appName = unique
-            if unique != name, result.programs[index].isTranslated {
-                result.programs[index].remark(
-                    valid == name ? "was called \(quoted(name)), as another one is" : "was called \(quoted(name))"
-                )
-            }
-        }
-        lookUp(&result)
-    }
-
-    /// Letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`, 64 at most.
-    static func valid(_ name: String) -> String {
-        var result = ""
-        for scalar in name.unicodeScalars {
-            let isGood =
-                scalar.isASCII
-                && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
-                    || "-_.".unicodeScalars.contains(scalar))
-            if isGood {
-                result.unicodeScalars.append(scalar)
-            } else if !result.hasSuffix("-") {
-                result += "-"
-            }
-        }
-        while result.hasPrefix(".") || result.hasPrefix("-") { result.removeFirst() }
-        while result.hasSuffix("-") { result.removeLast() }
-        return result.isEmpty ? "app" : String(result.prefix(64))
-    }
-
-    /// Turns the names of `requires` and `after` into those of apps.
-    private static func lookUp(_ result: inout ImportedConfiguration) {
-        var apps: [String: [String]] = [:]
-        for program in result.programs where program.isTranslated {
-            apps[program.name, default: []].append(program.appName)
-        }
-        for index in result.programs.indices {
-            let program = result.programs[index]
-            guard program.isTranslated else { continue }
-            for name in program.requires where apps[name] == nil {
-                result.programs[index].remark("needs \(quoted(name)), which is no app here: it must be there already")
-            }
-            func names(_ key: String, _ written: [String]) {
-                var seen: Set<String> = [program.appName]
-                let found = written.flatMap { apps[$0] ?? [] }.filter { seen.insert($0).inserted }
-                if !found.isEmpty { result.programs[index].keys[key] = .strings(found) }
-            }
-            names("requires", program.requires)
-            names("after", program.after.filter { !program.requires.contains($0) })
-        }
     }
 }

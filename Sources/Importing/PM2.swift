@@ -21,19 +21,19 @@ enum PM2 {
         for (key, node) in root.members ?? [] where root["apps"] != nil && key != "apps" {
             result.remark(
                 key == "deploy" ? "deploy is not translated: it is about other machines." : "\(key) is not translated.",
-                line: node.line > 0 ? node.line : nil
+                line: node.line
             )
         }
         for (index, node) in apps.enumerated() {
             let app = flattened(node)
             let name = app["name"]?.text ?? app["script"]?.text.map(Self.name) ?? "app-\(index + 1)"
-            var program = ImportedProgram(name, line: node.line > 0 ? node.line : nil)
+            var program = ImportedProgram(name, line: node.line)
             if app.members == nil {
                 program.cannot("it is \(node.kind), and no table")
             } else {
                 PM2App(node: app, folder: SourceTree.folder(result.source), tree: tree).read(into: &program)
             }
-            result.programs.append(program)
+            try result.append(program)
         }
     }
 
@@ -46,19 +46,18 @@ enum PM2 {
             "restart_delay", "exp_backoff_restart_delay", "max_memory_restart", "kill_timeout", "cron_restart", "env",
             "uid", "gid", "namespace",
         ]
-        var members: [(key: String, node: DataNode)] = []
+        var members = OrderedTable<DataNode>()
         for (key, value) in inner {
             if let name = renamed[key] {
-                members.append((name, value))
+                members[name] = value
             } else if kept.contains(key), !value.isNull {
-                members.append((key, value))
+                members[key] = value
             }
         }
-        members = members.map { member in
-            guard member.key == "env", let variables = member.node.members else { return member }
+        if let variables = members["env"]?.members {
             // It is the whole environment of whoever ran PM2, and PM2's own.
-            let own = variables.filter { $0.key != "PM2_HOME" && $0.key != "unique_id" && $0.node.text != nil }
-            return ("env", DataNode(value: .map(own), line: member.node.line))
+            let own = variables.filter { $0.key != "PM2_HOME" && $0.key != "unique_id" && $0.value.text != nil }
+            members["env"] = DataNode(value: .map(OrderedTable(own)), line: members["env"]?.line ?? 0)
         }
         return DataNode(value: .map(members), line: node.line)
     }

@@ -11,18 +11,28 @@ struct PM2App {
     ]
     private static let known: Set = [
         "name", "script", "args", "cwd", "interpreter", "exec_interpreter", "interpreter_args", "node_args",
-        "instances", "exec_mode", "watch", "ignore_watch", "env", "autorestart", "max_restarts", "min_uptime",
-        "restart_delay", "exp_backoff_restart_delay", "max_memory_restart", "kill_timeout", "error_file", "out_file",
-        "err_file", "output", "error", "log_file", "log", "merge_logs", "combine_logs", "cron_restart", "cron", "uid",
-        "gid", "user", "namespace", "env_file", "stop_exit_codes", "wait_ready", "listen_timeout",
-        "shutdown_with_message",
+        "instances", "exec_mode", "watch", "env", "autorestart", "max_restarts", "min_uptime", "restart_delay",
+        "exp_backoff_restart_delay", "max_memory_restart", "kill_timeout", "error_file", "out_file", "err_file",
+        "output", "error", "log_file", "log", "cron_restart", "cron", "uid", "gid", "user", "namespace", "env_file",
+        "stop_exit_codes", "wait_ready", "shutdown_with_message", "disable_logs", "autostart", "treekill", "port",
+        "instance_var", "increment_var",
     ]
-    /// Keys that mean nothing for an app, and lose nothing.
-    private static let idle: Set = [
-        "log_date_format", "time", "log_type", "pid_file", "vizion", "automation", "treekill", "pmx",
-        "source_map_support",
-        "disable_source_map_support", "instance_var", "force", "increment_var", "filter_env", "autostart", "min_uptime",
-        "watch_delay", "watch_options", "post_update", "trace", "deep_monitoring", "disable_logs", "exec_args",
+    private static let log = "the log of an app has its own times, both streams, and a file for each instance"
+    private static let watch = "nothing is restarted when a file changes"
+    private static let monitor = "Torpor counts what the kernel says of an app, and nothing within it"
+    private static let daemon = "it is a matter of PM2 itself"
+    /// Keys that mean nothing for an app, with the reason.
+    private static let idle: [String: String] = [
+        "log_date_format": log, "time": log, "log_type": log, "merge_logs": log, "combine_logs": log,
+        "ignore_watch": watch, "watch_delay": watch, "watch_options": watch, "pmx": monitor, "automation": monitor,
+        "trace": monitor, "deep_monitoring": monitor, "disable_trace": monitor, "vizion": daemon, "force": daemon,
+        "post_update": daemon, "append_env_to_name": daemon, "appendEnvToName": daemon, "windowsHide": daemon,
+        "pid_file": "‘torpor status’ and ‘torpor list --json’ have the process",
+        "source_map_support": "node has it with node_args = \"--enable-source-maps\"",
+        "disable_source_map_support": "node has it only with --enable-source-maps",
+        "filter_env": "an app has the variables of torpord, and not those of who starts it",
+        "listen_timeout": "launch_deadline is how long it may take until it is ready, where ready says when it is",
+        "exec_args": "interpreter_args is its name today",
     ]
 
     func read(into program: inout ImportedProgram) {
@@ -32,7 +42,7 @@ struct PM2App {
         program["exec"] = .strings(words)
         environment(&program)
         accounts(&program)
-        instances(&program)
+        PM2Instances(node: node, tree: tree, isNode: isNode(words)).read(into: &program)
         restarts(&program)
         if let text = node["max_memory_restart"]?.text {
             if let bytes = Amounts.bytes(text), bytes > 0 {
@@ -100,6 +110,11 @@ struct PM2App {
         }
     }
 
+    /// Whether node runs it.
+    private func isNode(_ words: [String]) -> Bool {
+        words.first.map { ["node", "nodejs"].contains(SourceTree.lastPart($0)) } ?? false
+    }
+
     private func arguments(_ key: String, or other: String) -> [String] {
         let first = arguments(key)
         return first.isEmpty && key != other ? arguments(other) : first
@@ -107,6 +122,8 @@ struct PM2App {
 
     private func environment(_ program: inout ImportedProgram) {
         if let file = node["env_file"]?.text { program["environment_file"] = .string(SourceTree.join(folder, file)) }
+        // A port of its own is a variable too.
+        if let port = node["port"]?.text { program.setVariable("PORT", port) }
         put(node["env"], &program)
         let prefix = "env_"
         var others: [String] = []
@@ -138,35 +155,6 @@ struct PM2App {
         if let group = node["gid"]?.text { program["group"] = .string(group) }
     }
 
-    private func instances(_ program: inout ImportedProgram) {
-        guard let node = node["instances"], !node.isNull else { return }
-        var count = node.integer
-        if node.text == "max" { count = 0 }
-        guard var count else {
-            return program.remark("instances = \(quoted(node.text ?? node.kind)) is no number, and is left out")
-        }
-        if count <= 0 {
-            count = max(1, tree.processors + count)
-            program.remark(
-                "instances: as many as this machine has processors\(node.integer ?? 0 < 0 ? ", less \(-(node.integer ?? 0))" : ""), \(count)"
-            )
-        }
-        guard count > 1 else { return }
-        guard count <= 1000 else {
-            return program.remark("\(count) instances are more than the thousand that an app may have")
-        }
-        program["instances"] = .integer(Int64(count))
-        program.setVariable("NODE_APP_INSTANCE", "%i")
-        program.remark("NODE_APP_INSTANCE counts from 1, and not from 0")
-        let mode = self.node["exec_mode"]?.text ?? ""
-        if mode.hasPrefix("cluster") {
-            program.remark(
-                "is in cluster mode, in which PM2 opens one port for all instances: let each listen at a port of its own "
-                    + "(PORT = \"300%i\"), or share one with reuse_port"
-            )
-        }
-    }
-
     // MARK: Restarts
 
     /// Milliseconds, or a text such as `10s`; in seconds.
@@ -182,19 +170,20 @@ struct PM2App {
             let stable = seconds("min_uptime") ?? 1
             let limit = min(10_000, max(0, node["max_restarts"]?.integer ?? 16))
             var delay = seconds("restart_delay") ?? 0
-            var backoff: [(String, TOMLValue)] = []
+            var backoff: OrderedTable<TOMLValue> = [("initial", .string("0s"))]
             if let growing = seconds("exp_backoff_restart_delay"), growing > 0 {
                 delay = growing
-                backoff = [("factor", .number(1.5)), ("cap", .string("15s"))]
+                backoff["factor"] = .number(1.5)
+                backoff["cap"] = .string("15s")
             } else {
-                backoff = [("factor", .integer(1))]
-                if delay > 60, let cap = Amounts.duration(seconds: delay) { backoff.append(("cap", .string(cap))) }
+                backoff["factor"] = .integer(1)
+                if delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
             }
             // Only runs shorter than min_uptime count.
             let window = max(1, (Double(limit + 1) * (stable + delay)).rounded(.up))
-            backoff.insert(("initial", .string(Amounts.duration(seconds: delay) ?? "0s")), at: 0)
-            backoff.append(("limit", .integer(Int64(limit))))
-            if let window = Amounts.duration(seconds: window) { backoff.append(("window", .string(window))) }
+            backoff["initial"] = Amounts.duration(seconds: delay).map(TOMLValue.string)
+            backoff["limit"] = .integer(Int64(limit))
+            backoff["window"] = Amounts.duration(seconds: window).map(TOMLValue.string)
             program["restart_backoff"] = .table(backoff)
             program["stable_after"] = Amounts.duration(seconds: stable).map(TOMLValue.string)
         }
@@ -205,6 +194,8 @@ struct PM2App {
             )
         }
         program["stop_signal"] = .string("SIGINT")
+        if node["treekill"]?.flag == false { program["kill_mode"] = .string("main") }
+        if node["autostart"]?.flag == false { program["launch"] = .string("on-demand") }
         program["grace"] = Amounts.duration(seconds: seconds("kill_timeout") ?? 1.6).map(TOMLValue.string)
         if node["wait_ready"]?.flag == true {
             program.remark(
@@ -216,22 +207,25 @@ struct PM2App {
     // MARK: Output and others
 
     private func output(_ program: inout ImportedProgram) {
-        let files = ["out_file", "output", "log_file", "log"].compactMap { node[$0]?.text }
-        let error = ["error_file", "err_file", "error"].compactMap { node[$0]?.text }.first
-        if let file = files.first {
-            if file == "/dev/null" || file == "NULL" {
-                program["log"] = .string("null")
-            } else {
-                program.remark("its output is in the log directory, and not in \(file): ‘torpor logs’ shows it")
-            }
+        func file(_ keys: [String]) -> (key: String, path: String)? {
+            keys.lazy.compactMap { key in node[key]?.text.map { (key, $0) } }.first
         }
-        guard let error, error != files.first else { return }
-        if error == "/dev/null" || error == "NULL" {
-            if program["log"] == nil { program.remark("standard error goes where its output goes, and not to nowhere") }
-        } else if program["instances"] != nil {
-            program.remark("standard error goes where its output goes, and not to \(error)")
-        } else {
-            program["stderr"] = .string(SourceTree.join(folder, error))
+        func isNothing(_ path: String) -> Bool { path == "/dev/null" || path == "NULL" }
+        let files = [
+            file(["out_file", "output"]), file(["error_file", "err_file", "error"]), file(["log_file", "log"]),
+        ].compactMap { $0 }
+        if node["disable_logs"]?.flag == true {
+            program["log"] = .string("null")
+            return
+        }
+        if let out = files.first, !["error_file", "err_file", "error"].contains(out.key), isNothing(out.path) {
+            program["log"] = .string("null")
+        }
+        for (key, path) in files where !isNothing(path) {
+            program.remark("its output is in the log directory, and not in \(path) (\(key)): ‘torpor logs’ shows it")
+        }
+        for (key, path) in files where isNothing(path) && program["log"] == nil {
+            program.remark("standard error goes where its output goes, and not to nowhere (\(key))")
         }
     }
 
@@ -250,9 +244,12 @@ struct PM2App {
             program.remark("shutdown_with_message is not translated: it gets SIGINT")
         }
         if let space = node["namespace"]?.text { program["tags"] = .strings([space]) }
-        for (key, value) in node.members ?? []
-        where !Self.known.contains(key) && !Self.idle.contains(key) && !key.hasPrefix("env_") && !value.isNull {
-            program.remark("\(key) is not known, and is left out", line: value.line > 0 ? value.line : nil)
+        var leftOut = LeftOutKeys()
+        for (key, value) in node.members ?? [] where !Self.known.contains(key) && !key.hasPrefix("env_") {
+            if value.isNull { continue }
+            let place = value.line > 0 ? SourceLine(value.line) : nil
+            leftOut.add(key, because: Self.idle[key] ?? "it is no key that PM2's documentation has", at: place)
         }
+        program.remark(leftOut)
     }
 }

@@ -20,20 +20,36 @@ enum Procfile {
         return isName && !command.isEmpty ? (name, command) : nil
     }
 
-    static func read(_ text: String, _ tree: SourceTree, into result: inout ImportedConfiguration) {
+    /// Files beside it that its supervisors read, and that are nobody's here.
+    private static let options = [
+        ".foreman": "options of foreman: instances says how many there are of an app, grace how long its end may take",
+        ".overmind.env":
+            "options of overmind: instances says how many there are of an app, grace how long its end may take",
+    ]
+
+    static func read(
+        _ text: String,
+        _ tree: SourceTree,
+        into result: inout ImportedConfiguration
+    ) throws(ImportError) {
         let folder = SourceTree.folder(result.source)
         let hasVariables = tree.read(folder + "/.env") != nil
         let port = hasVariables ? Self.port(folder + "/.env", tree) : firstPort
         result.remark(
             "What starts a Procfile ends all processes when one ends; here each is restarted by itself when it fails."
         )
+        for (name, what) in options.sorted(by: { $0.key < $1.key }) where tree.read(folder + "/" + name) != nil {
+            result.remark("\(name) is not read, which has \(what).")
+        }
         for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let trimmed = line.trimmed
             if trimmed.isEmpty || trimmed.hasPrefix("#") { continue }
             guard let (name, command) = entry(line) else {
-                result.remark(
-                    "Line \(index + 1), \(quoted(trimmed)), is no NAME: COMMAND, and is left out.",
-                    line: index + 1
+                let problem =
+                    line.utf8.contains(UInt8(ascii: ":")) ? "is no NAME: COMMAND" : "has no colon behind a name"
+                result.doubt(
+                    "line \(index + 1), \(quoted(trimmed)), \(problem), and is left out",
+                    at: SourceLine(index + 1)
                 )
                 continue
             }
@@ -50,14 +66,15 @@ enum Procfile {
                 program["launch_deadline"] = .string("none")
                 program.remark("runs once before a release: start it by hand with ‘torpor start release’")
             }
-            result.programs.append(program)
+            try result.append(program)
         }
     }
 
     /// `PORT` of the `.env`, which foreman counts from.
     private static func port(_ path: String, _ tree: SourceTree) -> Int {
         guard let bytes = tree.read(path), let variables = try? EnvironmentFile.parse(bytes, file: path),
-            let text = variables.last(where: { $0.name == "PORT" })?.value, let port = Int(text)
+            let text = variables.last(where: { $0.name == "PORT" })?.value, let port = Int(text),
+            (1...65_535).contains(port)
         else { return firstPort }
         return port
     }
@@ -70,15 +87,14 @@ enum Procfile {
         case .expansion:
             // Assignments stand before exec, as they would before the program.
             let rest = afterAssignments(line)
-            let before = String(line.dropLast(rest.count))
-            return ["/bin/sh", "-c", rest.isEmpty ? line : before + "exec " + rest]
+            return ["/bin/sh", "-c", rest.isEmpty ? line : line[..<rest.startIndex] + "exec " + rest]
         case .none:
-            var words = ShellWords.split(line) ?? []
-            while words.count > 1, let (name, value) = ShellWords.assignment(words[0]) {
+            var words = (ShellWords.split(line) ?? [])[...]
+            while words.count > 1, let first = words.first, let (name, value) = ShellWords.assignment(first) {
                 program.setVariable(name, value)
-                words.removeFirst()
+                words = words.dropFirst()
             }
-            return words
+            return Array(words)
         }
     }
 
@@ -95,18 +111,19 @@ enum Procfile {
     private static func withPorts(_ line: String, _ port: Int) -> String? {
         var result = ""
         var rest = line[...]
-        while let dollar = rest.firstIndex(of: "$") {
+        func drop(_ count: Int) { rest = rest[rest.utf8.index(rest.startIndex, offsetBy: count)...] }
+        while let dollar = rest.utf8.firstIndex(of: UInt8(ascii: "$")) {
             result += rest[..<dollar]
-            rest = rest[rest.index(after: dollar)...]
-            if rest.hasPrefix("{PORT}") {
-                rest = rest.dropFirst(6)
-            } else if rest.hasPrefix("{PORT:-") {
-                guard let end = rest.firstIndex(of: "}") else { return nil }
-                rest = rest[rest.index(after: end)...]
-            } else if rest.hasPrefix("PORT"),
+            rest = rest[rest.utf8.index(after: dollar)...]
+            if rest.utf8.starts(with: "{PORT}".utf8) {
+                drop(6)
+            } else if rest.utf8.starts(with: "{PORT:-".utf8) {
+                guard let end = rest.utf8.firstIndex(of: UInt8(ascii: "}")) else { return nil }
+                rest = rest[rest.utf8.index(after: end)...]
+            } else if rest.utf8.starts(with: "PORT".utf8),
                 rest.dropFirst(4).first.map({ !$0.isLetter && !$0.isNumber && $0 != "_" }) ?? true
             {
-                rest = rest.dropFirst(4)
+                drop(4)
             } else {
                 return nil
             }
@@ -115,17 +132,17 @@ enum Procfile {
         return result + rest
     }
 
-    /// What stands behind `NAME=value` at the beginning.
+    /// What stands behind `NAME=value` at the beginning; nothing where a value is more than one word.
     private static func afterAssignments(_ line: String) -> Substring {
+        let blank = UInt8(ascii: " ")
         var rest = line[...]
         while true {
-            let word = rest.prefix { $0 != " " }
+            let word = rest[..<(rest.utf8.firstIndex(of: blank) ?? rest.endIndex)]
             // A value with quotes may have blanks in it.
             guard let (_, value) = ShellWords.assignment(String(word)) else { return rest }
-            if value.contains("\"") || value.contains("'") || value.contains("`") || value.contains("$(") {
-                guard ShellWords.split(String(word)) != nil else { return "" }
-            }
-            rest = rest.dropFirst(word.count).drop { $0 == " " }
+            let hasQuote = value.utf8.contains { "\"'`".utf8.contains($0) } || value.contains("$(")
+            if hasQuote, ShellWords.split(String(word)) == nil { return "" }
+            rest = rest[word.endIndex...].drop { $0 == " " }
         }
     }
 }

@@ -1,6 +1,6 @@
 /// Service directories of s6, s6-rc and runit: `run` is executed as it is.
 enum ServiceFolders {
-    static func read(_ path: String, _ tree: SourceTree, into result: inout ImportedConfiguration) {
+    static func read(_ path: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
         let own = Set(tree.names(path) ?? [])
         let isOne = own.contains("run") || own.contains("type")
         let folders = isOne ? [path] : own.sorted().map { path + "/" + $0 }.filter { tree.names($0) != nil }
@@ -10,7 +10,7 @@ enum ServiceFolders {
             if name.hasPrefix(".") || names.isDisjoint(with: ["run", "type", "up"]) { continue }
             var program = ImportedProgram(name)
             ServiceFolder(path: folder, names: names, kind: result.kind, tree: tree).read(into: &program)
-            result.programs.append(program)
+            try result.append(program)
         }
         bundles(&result)
     }

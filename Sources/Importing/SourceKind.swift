@@ -44,16 +44,15 @@ extension SourceKind {
             if name.contains("compose") { return .compose }
             if name.contains("ecosystem") || name.contains("pm2") { return .pm2 }
         }
-        return ofText(text, isYAML: isYAML, isJSON: isJSON)
+        return ofText(text, isJSON: isJSON)
     }
 
     static let unitSuffixes = [".service", ".socket", ".timer"]
 
-    private static func ofText(_ text: String, isYAML: Bool, isJSON: Bool) -> SourceKind? {
-        var names = 0
+    /// A Procfile is known by its name alone: `NAME: TEXT` is what lines of many other files are, as those of /etc/passwd.
+    private static func ofText(_ text: String, isJSON: Bool) -> SourceKind? {
         for line in text.split(whereSeparator: \.isNewline).prefix(2_000) {
             let trimmed = line.trimmed
-            if trimmed.isEmpty || trimmed.hasPrefix("#") || trimmed.hasPrefix(";") { continue }
             for section in ["program:", "supervisord", "supervisorctl", "group:", "eventlistener:", "fcgi-program:"]
             where trimmed.hasPrefix("[\(section)") {
                 return .supervisord
@@ -61,10 +60,8 @@ extension SourceKind {
             if ["[Unit]", "[Service]", "[Install]"].contains(trimmed) { return .systemd }
             if line.hasPrefix("services:") { return .compose }
             if line.hasPrefix("apps:") { return .pm2 }
-            if Procfile.entry(line) != nil { names += 1 } else { names = -10_000 }
         }
-        if isJSON { return .pm2 }
-        return names > 0 && !isYAML ? .procfile : nil
+        return isJSON ? .pm2 : nil
     }
 
     /// The kind of a folder.

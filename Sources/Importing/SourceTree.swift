@@ -66,38 +66,49 @@ public struct SourceTree {
         let joined = parts.joined(separator: "/")
         return whole.hasPrefix("/") ? "/" + joined : joined.isEmpty ? "." : joined
     }
+}
 
-    /// The files that a pattern of `*` and `?` in its last part names.
-    func match(_ pattern: String) -> [String] {
-        let name = Self.lastPart(pattern)
-        guard name.contains("*") || name.contains("?") else { return [pattern] }
-        let folder = Self.folder(pattern)
-        return (names(folder) ?? []).filter { Self.matches($0.utf8[...], name.utf8[...]) }.map { folder + "/" + $0 }
+/// A pattern of `*` and `?` for a name.
+struct NamePattern {
+    private let pattern: [UInt8]
+    /// How many bytes a name has at least.
+    private let least: Int
+
+    /// A row of stars is one.
+    init(_ text: String) {
+        var pattern: [UInt8] = []
+        for byte in text.utf8 where byte != UInt8(ascii: "*") || pattern.last != byte { pattern.append(byte) }
+        self.pattern = pattern
+        least = pattern.count { $0 != UInt8(ascii: "*") }
     }
 
-    private static func matches(_ text: Substring.UTF8View, _ pattern: Substring.UTF8View) -> Bool {
-        var (text, pattern) = (text, pattern)
-        // Where to go on after the last star.
-        var retry: (text: Substring.UTF8View, pattern: Substring.UTF8View)?
+    /// Whether it is more than a name.
+    var isPattern: Bool { pattern.contains(UInt8(ascii: "*")) || pattern.contains(UInt8(ascii: "?")) }
+
+    func matches(_ name: String) -> Bool {
+        let text = Array(name.utf8)
+        guard text.count >= least else { return false }
+        var (here, place) = (0, 0)
+        // Where to go on behind the last star.
+        var retry: (here: Int, place: Int)?
         while true {
-            if let wanted = pattern.first {
-                if wanted == UInt8(ascii: "*") {
-                    pattern = pattern.dropFirst()
-                    retry = (text, pattern)
+            if place < pattern.count {
+                if pattern[place] == UInt8(ascii: "*") {
+                    place += 1
+                    retry = (here, place)
                     continue
                 }
-                if let found = text.first, wanted == found || wanted == UInt8(ascii: "?") {
-                    text = text.dropFirst()
-                    pattern = pattern.dropFirst()
+                if here < text.count, pattern[place] == text[here] || pattern[place] == UInt8(ascii: "?") {
+                    here += 1
+                    place += 1
                     continue
                 }
-            } else if text.isEmpty {
+            } else if here == text.count {
                 return true
             }
-            guard let last = retry, !last.text.isEmpty else { return false }
-            text = last.text.dropFirst()
-            pattern = last.pattern
-            retry = (text, pattern)
+            guard let last = retry, last.here < text.count else { return false }
+            (here, place) = (last.here + 1, last.place)
+            retry = (here, place)
         }
     }
 }

@@ -1,103 +1,69 @@
+import WireText
+
 /// The configuration of supervisord.
 enum Supervisord {
-    /// Sections that concern supervisord itself.
-    private static let own = ["supervisord", "supervisorctl", "unix_http_server", "inet_http_server", "include"]
-
     static func read(_ text: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
         var ini = INI(text)
-        for line in ini.strays { result.remark("Line \(line) is neither a section nor KEY = VALUE, and is left out.") }
-        let folder = SourceTree.folder(result.source)
-        var sources: [String: String] = [:]
-        include(&ini, folder, tree, &sources, &result)
-        let supervisor = ini.sections.first { $0.name == "supervisord" }
-        var groups: [String: String] = [:]
+        for place in ini.strays {
+            result.doubt("line \(place.number) is neither a section nor KEY = VALUE, and is left out", at: place)
+        }
+        var included = SupervisordIncludes(folder: SourceTree.folder(result.source), tree: tree)
+        included.read(into: &ini, &result)
+        let defaults = SupervisordDefaults(ini["supervisord"], folder: included.folder, tree, &result)
+        var groups = SupervisordGroups()
+        for section in ini.sections where section.name.hasPrefix("group:") { groups.read(section, &result) }
         for section in ini.sections {
-            switch section.name.split(separator: ":", maxSplits: 1).first {
-            case "group":
-                let name = String(section.name.dropFirst(6))
-                for program in (section["programs"] ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
-                    groups[program.trimmed] = name
-                }
-                for entry in section.entries where entry.key != "programs" && entry.key != "priority" {
-                    result.remark("\(entry.key) of the group \(quoted(name)) is not translated.", line: entry.line)
-                }
-            case "eventlistener", "fcgi-program":
-                let kind = section.name.prefix { $0 != ":" }
-                var program = ImportedProgram(String(section.name.dropFirst(kind.count + 1)), line: section.line)
-                program.cannot(
-                    kind == "eventlistener"
-                        ? "it is an event listener, which speaks supervisord's own protocol (‘torpor events -f --json’ tells what happens)"
-                        : "it is an fcgi-program, whose socket supervisord opens: write it with [[apps.NAME.sockets]]"
-                )
-                result.programs.append(program)
+            let kind = section.name.prefix { $0 != ":" }
+            let name = String(section.name.dropFirst(kind.count + 1)).trimmed
+            switch kind {
             case "program":
-                let name = String(section.name.dropFirst(8)).trimmed
                 let reader = SupervisordProgram(
                     name: name,
                     section: section,
-                    supervisor: supervisor,
+                    defaults: defaults,
                     group: groups[name],
-                    folder: sources[section.name] ?? folder,
+                    folder: included.folder(of: section),
                     tree: tree
                 )
-                result.programs += reader.programs()
-            case .some(let other) where own.contains(String(other)) || other == "rpcinterface" || other == "ctlplugin":
-                continue
-            default:
-                result.remark("The section [\(section.name)] is not known, and is left out.", line: section.line)
+                try result.append(reader.program())
+            case "eventlistener", "fcgi-program":
+                var program = ImportedProgram(name, line: section.line.number)
+                program.cannot(
+                    kind == "eventlistener"
+                        ? "it is an event listener, which speaks supervisord's own protocol (‘torpor events -f --json’ tells what happens)"
+                        : "it is an fcgi-program, whose socket supervisord opens: write it with [[apps.NAME.sockets]]",
+                    at: section.line
+                )
+                try result.append(program)
+            case "group", "include", "supervisord": continue
+            default: SupervisordSections.other(section, &result)
             }
         }
-        tag(groups, &result)
-        order(ini, &result)
+        order(&result)
         unplaced(&result)
     }
 
-    /// Reads the files of `[include]` into the same.
-    private static func include(
-        _ ini: inout INI,
-        _ folder: String,
-        _ tree: SourceTree,
-        _ sources: inout [String: String],
-        _ result: inout ImportedConfiguration
-    ) {
-        guard let section = ini.sections.first(where: { $0.name == "include" }) else { return }
-        let expansion = SupervisordExpansion(values: ["here": folder], variables: tree.variables)
-        for pattern in (section["files"] ?? "").split(whereSeparator: \.isWhitespace) {
-            guard let pattern = try? expansion.now(String(pattern)) else {
-                result.remark("The files \(quoted(String(pattern))) of [include] cannot be found, and are left out.")
-                continue
-            }
-            var isFound = false
-            for path in tree.match(SourceTree.join(folder, pattern)) {
-                guard let text = tree.text(path) else { continue }
-                isFound = true
-                for section in INI(text).sections where !ini.sections.contains(where: { $0.name == section.name }) {
-                    sources[section.name] = SourceTree.folder(path)
-                    ini.sections.append(section)
-                }
-            }
-            if !isFound { result.remark("There is no file \(quoted(pattern)), which [include] names.") }
-        }
-    }
-
-    /// A group becomes a tag, also of programs that stand before it.
-    private static func tag(_ groups: [String: String], _ result: inout ImportedConfiguration) {
-        for index in result.programs.indices {
-            let program = result.programs[index].template ?? result.programs[index].name
-            if let group = groups[program] { result.programs[index]["tags"] = .strings([group]) }
-        }
-    }
+    /// As many of a level are named by each of the next one: all of both would be the square of what there is.
+    private static let mostBefore = 16
 
     /// A lower priority is started first.
-    private static func order(_ ini: INI, _ result: inout ImportedConfiguration) {
-        var levels: [Int: [Int]] = [:]
+    private static func order(_ result: inout ImportedConfiguration) {
+        var levels: [SupervisordPriority: [Int]] = [:]
         for (index, program) in result.programs.enumerated() where program.isTranslated {
-            levels[program.priority ?? 999, default: []].append(index)
+            levels[program.priority, default: []].append(index)
         }
         let sorted = levels.sorted { $0.key < $1.key }
         for (before, level) in zip(sorted, sorted.dropFirst()) {
-            let names = before.value.map { result.programs[$0].name }
-            for index in level.value { result.programs[index].after = names }
+            let names = before.value.suffix(mostBefore).map { result.programs[$0].name }
+            for index in level.value {
+                result.programs[index].after = names
+                if before.value.count > names.count {
+                    result.programs[index].remark(
+                        "is started after the last \(names.count) of the \(before.value.count) programs with the priority "
+                            + "before its own"
+                    )
+                }
+            }
         }
     }
 
@@ -107,5 +73,123 @@ enum Supervisord {
             "Programs without a directory ran where supervisord had been started; here they run in the home of their user, "
                 + "else in /."
         )
+    }
+}
+
+/// When a program is started: groups by their priority, and those within a group by their own. A program of no group is
+/// a group of its own.
+struct SupervisordPriority: Hashable, Comparable {
+    static let usual = 999
+
+    var group = usual
+    var own = usual
+
+    static func < (one: SupervisordPriority, other: SupervisordPriority) -> Bool {
+        (one.group, one.own) < (other.group, other.own)
+    }
+}
+
+/// The groups of a configuration, which become tags.
+struct SupervisordGroups {
+    struct Group {
+        var name: String
+        var priority: Int
+    }
+
+    private var groups: [WireText: Group] = [:]
+
+    /// The group of a program.
+    subscript(program: String) -> Group? { groups[WireText(program)] }
+
+    mutating func read(_ section: INI.Section, _ result: inout ImportedConfiguration) {
+        let name = String(section.name.dropFirst("group:".count)).trimmed
+        var priority = SupervisordPriority.usual
+        if let text = section["priority"] {
+            if let number = Int(text) {
+                priority = number
+            } else {
+                result.remark(
+                    "priority = \(quoted(text)) of the group \(quoted(name)) is no number, and is left out.",
+                    at: section.line(of: "priority")
+                )
+            }
+        }
+        for program in (section["programs"] ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
+            groups[WireText(program.trimmed)] = Group(name: name, priority: priority)
+        }
+        for entry in section.entries where entry.key != "programs" && entry.key != "priority" {
+            result.remark("\(entry.key) of the group \(quoted(name)) is not translated.", at: entry.line)
+        }
+    }
+}
+
+/// The files of `[include]`.
+struct SupervisordIncludes {
+    let folder: String
+    let tree: SourceTree
+    /// Where a section comes from, if it is not the source.
+    private var folders: [WireText: String] = [:]
+    private var listings: [String: [String]] = [:]
+
+    /// Each pattern is held against each name of a folder.
+    private static let mostPatterns = 100
+
+    init(folder: String, tree: SourceTree) {
+        self.folder = folder
+        self.tree = tree
+    }
+
+    /// The folder of the file that a section is in, `%(here)s`.
+    func folder(of section: INI.Section) -> String { folders[WireText(section.name)] ?? folder }
+
+    mutating func read(into ini: inout INI, _ result: inout ImportedConfiguration) {
+        guard let section = ini["include"] else { return }
+        for entry in section.entries where entry.key != "files" {
+            result.remark("\(entry.key) of [include] is not known, and is left out.", at: entry.line)
+        }
+        let place = section.line(of: "files")
+        let expansion = SupervisordExpansion(values: ["here": folder], variables: tree.variables)
+        var patterns = OrderedTable<Void>()
+        for pattern in (section["files"] ?? "").split(whereSeparator: \.isWhitespace) {
+            do throws(SupervisordExpansion.Failure) {
+                patterns[try expansion.now(String(pattern))] = ()
+            } catch {
+                result.doubt(
+                    "the files \(quoted(String(pattern))) of [include] are not read, since \(error.message)",
+                    at: place
+                )
+            }
+        }
+        if patterns.members.count > Self.mostPatterns {
+            result.doubt(
+                "[include] names \(patterns.members.count) files and patterns, of which the first \(Self.mostPatterns) are read",
+                at: place
+            )
+        }
+        var seen: Set<WireText> = []
+        for (pattern, _) in patterns.members.prefix(Self.mostPatterns) {
+            let found = files(SourceTree.join(folder, pattern)).filter { tree.read($0) != nil }
+            if found.isEmpty {
+                result.doubt("there is no file \(quoted(pattern)), which [include] names", at: place)
+            }
+            for path in found where seen.insert(WireText(path)).inserted { take(path, &ini) }
+        }
+    }
+
+    private mutating func take(_ path: String, _ ini: inout INI) {
+        guard let text = tree.text(path) else { return }
+        for section in INI(text, file: SourceTree.lastPart(path)).sections where ini.append(section) {
+            folders[WireText(section.name)] = SourceTree.folder(path)
+        }
+    }
+
+    /// The files that a path names, which may have a pattern in its last part.
+    private mutating func files(_ path: String) -> [String] {
+        let pattern = NamePattern(SourceTree.lastPart(path))
+        guard pattern.isPattern else { return [path] }
+        let folder = SourceTree.folder(path)
+        let names = listings[folder] ?? tree.names(folder) ?? []
+        listings[folder] = names
+        return names.filter(pattern.matches).map { folder + "/" + $0 }
     }
 }

@@ -2,8 +2,8 @@
 struct SupervisordProgram {
     let name: String
     let section: INI.Section
-    let supervisor: INI.Section?
-    let group: String?
+    let defaults: SupervisordDefaults
+    let group: SupervisordGroups.Group?
     /// The folder of its file, `%(here)s`.
     let folder: String
     let tree: SourceTree
@@ -15,66 +15,66 @@ struct SupervisordProgram {
         "umask", "environment", "redirect_stderr", "stdout_logfile", "stdout_logfile_maxbytes",
         "stdout_logfile_backups", "stderr_logfile", "stderr_logfile_maxbytes", "stderr_logfile_backups",
     ]
-    /// Keys that mean something only within supervisord, and why nothing is lost with them.
-    private static let idle: Set = [
-        "stdout_capture_maxbytes", "stderr_capture_maxbytes", "stdout_events_enabled", "stderr_events_enabled",
-        "serverurl", "stdout_syslog", "stderr_syslog",
+    private static let syslog = "log = \"journal\" is what comes closest"
+    private static let events = "‘torpor logs -f’ has the output of an app as it comes"
+    /// Keys that mean something only within supervisord.
+    private static let idle: [String: String] = [
+        "stdout_capture_maxbytes": events, "stderr_capture_maxbytes": events, "stdout_events_enabled": events,
+        "stderr_events_enabled": events, "serverurl": "an app has the control socket in TORPOR_MANAGER_SOCKET",
+        "stdout_syslog": syslog, "stderr_syslog": syslog,
     ]
 
-    /// The program, or one for each of its processes where their numbers count from elsewhere than 1.
-    func programs() -> [ImportedProgram] {
-        var program = ImportedProgram(name, line: section.line)
+    /// The program; its processes are its instances.
+    func program() -> ImportedProgram {
+        var program = ImportedProgram(name, line: section.line.number)
         let count = number("numprocs", 1, in: 1...1000, &program)
-        let start = number("numprocs_start", 0, in: -100_000...10_000_000, &program)
-        let isNumbered = section.entries.contains { entry in
-            entry.key != "process_name" && !entry.key.hasSuffix("logfile") && entry.value.contains("%(process_num)")
-        }
-        let isFormatted = section.entries.contains { $0.key != "process_name" && $0.value.contains("%(process_num)0") }
-        guard count > 1 else { return [filled(program, number: "\(start)", count: 1)] }
-        guard isNumbered, start != 1 || isFormatted else {
+        let start = number("numprocs_start", 0, in: 0...1_000_000_000, &program)
+        if count > 1 {
             program["instances"] = .integer(Int64(count))
-            program.remark("its processes are \(Names.valid(name))@1 to \(Names.valid(name))@\(count)")
-            return [filled(program, number: "%i", count: count)]
+            if start != 1 { program["instance_first"] = .integer(Int64(start)) }
+            let app = Names.valid(name)
+            program.remark("its processes are \(app)@\(start) to \(app)@\(start + count - 1)")
+        } else if let text = section["process_name"], text != "%(program_name)s" {
+            program.remark(
+                "process_name = \(quoted(text)) is left out: its one process has the name of the app",
+                at: section.line(of: "process_name")
+            )
         }
-        return (start..<start + count).map { number in
-            var one = program
-            one.name = "\(name)-\(number)"
-            one.template = name
-            return filled(one, number: "\(number)", count: count)
-        }
+        fill(&program, number: count > 1 ? "%i" : "\(start)", count: count)
+        return program
     }
 
-    private func filled(_ base: ImportedProgram, number: String, count: Int) -> ImportedProgram {
-        var program = base
+    private func fill(_ program: inout ImportedProgram, number: String, count: Int) {
         let expansion = SupervisordExpansion(
             values: [
                 "here": folder, "program_name": name, "process_num": number, "numprocs": "\(count)",
-                "group_name": group ?? name, "host_node_name": tree.variables["HOSTNAME"] ?? "localhost",
+                "group_name": group?.name ?? name, "host_node_name": SupervisordExpansion.host(tree),
             ],
             variables: tree.variables
         )
-        program.priority = self.number("priority", 999, in: -1_000_000...1_000_000, &program)
+        if let group { program["tags"] = .strings([group.name]) }
+        let priority = self.number("priority", SupervisordPriority.usual, in: -1_000_000...1_000_000, &program)
+        program.priority = SupervisordPriority(group: group?.priority ?? priority, own: priority)
         command(expansion, &program)
         place(expansion, &program)
         starting(expansion, &program)
         stopping(&program)
         output(expansion, &program)
-        for entry in section.entries where !Self.known.contains(entry.key) {
-            if Self.idle.contains(entry.key) {
-                if entry.key.hasSuffix("syslog") {
-                    program.remark(
-                        "\(entry.key) is not translated: log = \"journal\" is what comes closest",
-                        line: entry.line
-                    )
-                }
-                continue
+        var leftOut = LeftOutKeys()
+        for entry in section.entries {
+            if entry.value.contains("%(host_node_name)") {
+                program.remark(SupervisordExpansion.remark(onHost: tree), at: entry.line)
             }
-            program.remark(
-                "\(entry.key) = \(quoted(entry.value)) is no key of supervisord, and is left out",
-                line: entry.line
-            )
+            if let reason = Self.idle[entry.key] {
+                leftOut.add(entry.key, because: reason, at: entry.line)
+            } else if !Self.known.contains(entry.key) {
+                program.remark(
+                    "\(entry.key) = \(quoted(entry.value)) is no key of supervisord, and is left out",
+                    at: entry.line
+                )
+            }
         }
-        return program
+        program.remark(leftOut)
     }
 
     // MARK: What runs, and where
@@ -82,26 +82,23 @@ struct SupervisordProgram {
     private func command(_ expansion: SupervisordExpansion, _ program: inout ImportedProgram) {
         guard let text = section["command"], !text.isEmpty else { return program.cannot("it has no command") }
         do throws(SupervisordExpansion.Failure) {
-            var set: [(name: String, value: String)] = []
-            for section in [supervisor, self.section] {
-                guard let text = section?["environment"] else { continue }
-                guard let variables = SupervisordValues.environment(try expansion.late(text)) else {
+            var set = defaults.variables
+            if let text = section["environment"] {
+                if let variables = SupervisordValues.environment(try expansion.late(text)) {
+                    for (name, value) in variables { set[name] = value }
+                } else {
                     program.remark(
                         "environment is not KEY=\"value\",KEY=\"value\", and is left out",
-                        line: section?.line(of: "environment")
+                        at: section.line(of: "environment")
                     )
-                    continue
-                }
-                for (name, value) in variables {
-                    set.removeAll { $0.name == name }
-                    set.append((name, value))
                 }
             }
             for (name, value) in set where !Late.isIn(value) { program.setVariable(name, value) }
             guard let words = ShellWords.split(try expansion.late(text)), let first = words.first, !first.isEmpty else {
-                return program.cannot("its command has a quote that is not closed", line: section.line(of: "command"))
+                return program.cannot("its command has a quote that is not closed", at: section.line(of: "command"))
             }
-            program["exec"] = .strings(Late.command(words, variables: set.filter { Late.isIn($0.value) }))
+            let late = set.members.filter { Late.isIn($0.value) }.map { ($0.key, $0.value) }
+            program["exec"] = .strings(Late.command(words, variables: late))
         } catch {
             program.cannot(error.message)
         }
@@ -113,13 +110,12 @@ struct SupervisordProgram {
         do throws(SupervisordExpansion.Failure) {
             return try expansion.now(text)
         } catch {
-            program.remark("\(key) is left out: \(error.message)", line: section.line(of: key))
+            program.remark("\(key) is left out: \(error.message)", at: section.line(of: key))
             return nil
         }
     }
 
     private func place(_ expansion: SupervisordExpansion, _ program: inout ImportedProgram) {
-        let isDaemon = !(SupervisordValues.flag(supervisor?["nodaemon"] ?? "false") ?? false)
         if let directory = value("directory", expansion, &program) {
             if directory.hasPrefix("~") {
                 let home = tree.variables["HOME"] ?? "/root"
@@ -130,22 +126,19 @@ struct SupervisordProgram {
                 program["directory"] = .string(SourceTree.join(folder, directory))
                 program.remark(
                     "directory is relative, and is taken to begin at \(folder)",
-                    line: section.line(of: "directory")
+                    at: section.line(of: "directory")
                 )
             }
-        } else if let directory = supervisor?["directory"], isDaemon, let path = try? expansion.now(directory),
-            path.hasPrefix("/")
-        {
-            program["directory"] = .string(path)
+        } else {
+            program["directory"] = defaults.directory.map(TOMLValue.string)
         }
-        if let user = value("user", expansion, &program) {
+        if let user = value("user", expansion, &program) ?? defaults.user {
             let parts = user.split(separator: ":", maxSplits: 1).map(String.init)
             program["user"] = .string(parts.first ?? user)
             if parts.count > 1 { program["group"] = .string(parts[1]) }
         }
-        if let mask = value("umask", expansion, &program) ?? (isDaemon ? supervisor?["umask"] : nil) {
-            program["umask"] = .string(mask)
-        }
+        program["umask"] = (value("umask", expansion, &program) ?? defaults.umask).map(TOMLValue.string)
+        if let least = defaults.openFiles { program.set(inTable: "limits", "nofile", .integer(least)) }
     }
 
     // MARK: Start and end
@@ -194,6 +187,12 @@ struct SupervisordProgram {
         program["grace"] = .string("\(number("stopwaitsecs", 10, in: 0...1_000_000, &program))s")
         let asGroup = SupervisordValues.flag(section["stopasgroup"] ?? "false") ?? false
         program["kill_mode"] = .string(asGroup ? "all" : "main")
+        if SupervisordValues.flag(section["killasgroup"] ?? "true") == false {
+            program.remark(
+                "killasgroup = false is left out: when its grace is over every process of it is killed",
+                at: section.line(of: "killasgroup")
+            )
+        }
     }
 
     // MARK: Output
@@ -206,26 +205,50 @@ struct SupervisordProgram {
         case .inherit: program["log"] = .string("inherit")
         case .null: program["log"] = .string("null")
         case .file(let path):
-            program.remark("its output is in the log directory, and not in \(path): ‘torpor logs’ shows it")
+            program.remark(
+                "its output is in the log directory, and not in \(path), which stdout_logfile says: ‘torpor logs’ shows it",
+                at: section.line(of: "stdout_logfile")
+            )
         case nil: break
         }
-        switch error {
-        case .file(let path):
-            if error != standard { program["stderr"] = .string(path) }
-        case .inherit:
-            if standard != .inherit {
-                program.remark("standard error goes where its output goes, and not to supervisord's own")
+        if let error, error != standard {
+            let place =
+                switch error {
+                case .file(let path): "to \(path), which stderr_logfile says"
+                case .inherit: "to supervisord's own, as stderr_logfile says"
+                case .null: "to nowhere, as stderr_logfile says"
+                }
+            program.remark(
+                "standard error goes where its output goes, and not \(place)",
+                at: section.line(of: "stderr_logfile")
+            )
+        }
+        if isRedirected, section["stderr_logfile"] != nil {
+            program.remark(
+                "stderr_logfile is left out: redirect_stderr has it go where its output goes",
+                at: section.line(of: "stderr_logfile")
+            )
+        }
+        rotation(&program)
+    }
+
+    /// What is kept of the log, in which both streams are.
+    private func rotation(_ program: inout ImportedProgram) {
+        for end in ["maxbytes", "backups"] {
+            let keys = ["stdout_logfile_" + end, "stderr_logfile_" + end].filter { section[$0] != nil }
+            guard let key = keys.first, let text = section[key] else { continue }
+            if program["log"] != nil {
+                program.remark("\(LeftOutKeys.list(keys)) says nothing: there is no file", at: section.line(of: key))
+            } else if end == "maxbytes", let bytes = Amounts.bytes(text) {
+                program["log_max_size"] = .string(bytes == 0 ? "none" : Amounts.size(bytes))
+            } else if end == "backups", let count = Int64(text) {
+                program["log_max_files"] = .integer(count)
+            } else {
+                program.remark("\(key) = \(quoted(text)) is no number, and is left out", at: section.line(of: key))
             }
-        case .null:
-            if standard != .null { program.remark("standard error goes where its output goes, and not to nowhere") }
-        case nil: break
-        }
-        guard program["log"] == nil else { return }
-        if let text = section["stdout_logfile_maxbytes"], let bytes = Amounts.bytes(text) {
-            program["log_max_size"] = .string(bytes == 0 ? "none" : Amounts.size(bytes))
-        }
-        if let text = section["stdout_logfile_backups"], let count = Int64(text) {
-            program["log_max_files"] = .integer(count)
+            if keys.count > 1 {
+                program.remark("\(keys[1]) is left out: both streams are in one log", at: section.line(of: keys[1]))
+            }
         }
     }
 
@@ -263,7 +286,7 @@ struct SupervisordProgram {
         }
         program.remark(
             "\(key) = \(quoted(text)) is no number here, and is taken as \(usual)",
-            line: section.line(of: key)
+            at: section.line(of: key)
         )
         return usual
     }

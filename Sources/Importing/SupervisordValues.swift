@@ -9,6 +9,13 @@ struct SupervisordExpansion {
         var message: String
     }
 
+    /// The machine's name, `%(host_node_name)s`.
+    static func host(_ tree: SourceTree) -> String { tree.variables["HOSTNAME"] ?? "localhost" }
+
+    static func remark(onHost tree: SourceTree) -> String {
+        "%(host_node_name)s is \(quoted(host(tree))) from now on, the name that this machine has at the import"
+    }
+
     /// The text expanded; variables are left to be looked up when it runs (``Late``).
     func late(_ text: String) throws(Failure) -> String {
         try expand(text) { name in Late.variable(name) }
@@ -24,6 +31,9 @@ struct SupervisordExpansion {
         if let missing { throw Failure(message: "the variable \(missing) is not set here: set it for the import") }
         return result
     }
+
+    /// Bytes of a text with what its names stand for: Linux gives a program no longer argument or variable.
+    private static let limit = 131_072
 
     private func expand(_ text: String, variable: (String) -> String) throws(Failure) -> String {
         var result = ""
@@ -58,13 +68,18 @@ struct SupervisordExpansion {
                 throw Failure(message: "nobody knows what %(\(name))s stands for")
             }
             result += padded(value, String(flags))
+            guard result.utf8.count <= Self.limit else {
+                throw Failure(message: "with what its names stand for it is longer than \(Self.limit) bytes")
+            }
         }
         return result + rest
     }
 
-    /// `02` of `%(process_num)02d`.
+    /// `02` of `%(process_num)02d`: an instance's number gets its digits when there is one.
     private func padded(_ value: String, _ flags: String) -> String {
-        guard let width = Int(flags), width < 100, value.count < width else { return value }
+        guard let width = Int(flags), width < 100 else { return value }
+        if value == "%i" { return flags.hasPrefix("0") && (1...9).contains(width) ? "%0\(width)i" : value }
+        guard value.count < width else { return value }
         let fill = flags.hasPrefix("0") ? "0" : " "
         return String(repeating: fill, count: width - value.count) + value
     }

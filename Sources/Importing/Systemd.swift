@@ -1,3 +1,5 @@
+import WireText
+
 /// Units of systemd: services, with the sockets and timers of the same name.
 enum Systemd {
     static func read(
@@ -8,9 +10,10 @@ enum Systemd {
         var units: [SystemdUnit] = []
         for path in paths {
             guard let unit = SystemdUnit(path: path, tree: tree) else { continue }
-            for line in unit.strays {
-                result.remark(
-                    "\(unit.name)\(unit.suffix): line \(line) is neither a section nor KEY=VALUE, and is left out."
+            for place in unit.strays {
+                result.doubt(
+                    "line \(place.number) of \(place.file ?? unit.name) is neither a section nor KEY=VALUE, and is left out",
+                    at: place
                 )
             }
             units.append(unit)
@@ -19,7 +22,7 @@ enum Systemd {
         if services.isEmpty, let other = units.first {
             // A socket or timer alone: its service may be beside it.
             let folder = SourceTree.folder(paths.first ?? result.source)
-            let target = other.value("Timer", "Unit") ?? other.value("Socket", "Service") ?? other.name + ".service"
+            let target = other.target
             guard let service = SystemdUnit(path: folder + "/" + target, tree: tree) else {
                 throw ImportError("\(result.source): its service \(target) is not beside it")
             }
@@ -30,36 +33,35 @@ enum Systemd {
                 if let unit = SystemdUnit(path: beside, tree: tree) { units.append(unit) }
             }
         }
-        var wanted: Set<String> = []
-        for unit in units where unit.suffix == ".service" {
+        let all = SystemdUnits(units)
+        var wanted: Set<WireText> = []
+        for unit in all.services {
             var program = ImportedProgram(unit.title)
-            let reader = SystemdService(unit: unit, units: units, tree: tree)
+            let reader = SystemdService(unit: unit, units: all, tree: tree)
             reader.read(into: &program)
-            wanted.formUnion(reader.wanted)
-            result.programs.append(program)
+            wanted.formUnion(reader.wanted.map(WireText.init))
+            try result.append(program)
         }
-        before(units, &result)
-        // Who wants a unit starts it.
-        for index in result.programs.indices where wanted.contains(result.programs[index].name) {
+        before(all, &result)
+        // A unit that another one wants is started with it.
+        for index in result.programs.indices where wanted.contains(WireText(result.programs[index].name)) {
             if result.programs[index]["timers"] == nil, result.programs[index]["sockets"] == nil {
                 result.programs[index]["launch"] = nil
             }
         }
-        let names = Set(units.filter { $0.suffix == ".service" }.map { $0.name + ".service" })
-        for unit in units where unit.suffix != ".service" {
-            let target = unit.value("Timer", "Unit") ?? unit.value("Socket", "Service") ?? unit.name + ".service"
-            if !names.contains(target) {
-                result.remark("\(unit.name)\(unit.suffix) is left out: its service \(target) is not here.")
-            }
+        let names = Set(all.services.map { WireText($0.name + ".service") })
+        for unit in units where unit.suffix != ".service" && !names.contains(WireText(unit.target)) {
+            result.remark("\(unit.name)\(unit.suffix) is left out: its service \(unit.target) is not here.")
         }
     }
 
     /// `Before=` is the other's `After=`.
-    private static func before(_ units: [SystemdUnit], _ result: inout ImportedConfiguration) {
-        for unit in units where unit.suffix == ".service" {
+    private static func before(_ units: SystemdUnits, _ result: inout ImportedConfiguration) {
+        var places: [WireText: Int] = [:]
+        for (index, program) in result.programs.enumerated() { places[WireText(program.name)] = index }
+        for unit in units.services {
             for name in unit.lists("Unit", "Before") where name.hasSuffix(".service") {
-                let other = String(name.dropLast(8))
-                guard let index = result.programs.firstIndex(where: { $0.name == other }) else { continue }
+                guard let index = places[WireText(String(name.dropLast(8)))] else { continue }
                 result.programs[index].after.append(unit.title)
             }
         }

@@ -1,6 +1,9 @@
 /// What of a unit is told and not translated.
-enum SystemdRemarks {
-    /// Keys that are read elsewhere.
+struct SystemdRemarks {
+    let unit: SystemdUnit
+    let text: SystemdText
+
+    /// Keys of `[Service]` that are read elsewhere.
     private static let known: Set = [
         "Type", "ExecStart", "ExecStartPre", "ExecStartPost", "ExecCondition", "ExecStop", "ExecStopPost", "ExecReload",
         "Environment", "EnvironmentFile", "PassEnvironment", "UnsetEnvironment", "WorkingDirectory", "User", "Group",
@@ -11,12 +14,22 @@ enum SystemdRemarks {
         "CPUWeight", "CPUQuota", "IOWeight", "OOMScoreAdjust", "StandardOutput", "StandardError", "StandardInput",
         "BusName",
     ]
-    /// Keys that lose nothing, with the ones that only count where systemd does.
-    private static let idle: Set = [
-        "RemainAfterExit", "GuessMainPID", "SyslogIdentifier", "SyslogFacility", "Slice", "Delegate", "PIDFile",
-        "UtmpIdentifier", "TTYVTDisallocate", "TTYVHangup", "TTYReset", "TTYPath", "IgnoreSIGPIPE", "CPUAccounting",
-        "MemoryAccounting", "TasksAccounting", "IOAccounting", "BlockIOAccounting", "PermissionsStartOnly",
-        "LogRateLimitIntervalSec", "LogRateLimitBurst",
+    private static let process = "Torpor's process is the one that it starts, and what that starts is in its cgroup"
+    private static let journal = "the log of an app has its name, its times, and no rates"
+    private static let terminal = "an app has no terminal"
+    private static let cgroup = "an app has a cgroup of its own, in which all is counted that the kernel counts"
+    /// Keys of `[Service]` that only count where systemd does, with the reason.
+    private static let idle: [String: String] = [
+        "GuessMainPID": process, "PIDFile": process, "RemainAfterExit": "a oneshot is done when it has exited with 0",
+        "SyslogIdentifier": journal, "SyslogFacility": journal, "SyslogLevel": journal, "SyslogLevelPrefix": journal,
+        "LogRateLimitIntervalSec": journal, "LogRateLimitBurst": journal, "LogLevelMax": journal,
+        "LogExtraFields": journal, "LogNamespace": journal, "LogFilterPatterns": journal, "UtmpIdentifier": terminal,
+        "UtmpMode": terminal, "TTYVTDisallocate": terminal, "TTYVHangup": terminal, "TTYReset": terminal,
+        "TTYPath": terminal, "TTYRows": terminal, "TTYColumns": terminal, "Slice": cgroup, "Delegate": cgroup,
+        "DelegateSubgroup": cgroup, "CPUAccounting": cgroup, "MemoryAccounting": cgroup, "TasksAccounting": cgroup,
+        "IOAccounting": cgroup, "BlockIOAccounting": cgroup, "IPAccounting": cgroup, "DisableControllers": cgroup,
+        "IgnoreSIGPIPE": "an app begins with SIGPIPE as a shell has it",
+        "PermissionsStartOnly": "all commands run as the app's user",
     ]
     /// Folders that systemd makes, and below what.
     private static let folders = [
@@ -29,41 +42,83 @@ enum SystemdRemarks {
         "ProcSubset", "TemporaryFileSystem", "IPAddress", "NoExecPaths", "ExecPaths", "MountFlags", "MountAPIVFS",
         "UMaskFor", "KeyringMode", "Personality", "SELinux", "AppArmor",
     ]
+    /// Keys of `[Unit]` that are read elsewhere.
+    private static let knownOfUnit: Set = [
+        "Description", "After", "Before", "Wants", "Requires", "BindsTo", "Requisite", "PartOf", "Conflicts",
+        "Upholds", "StartLimitBurst", "StartLimitInterval", "StartLimitIntervalSec",
+    ]
+    /// Keys of `[Unit]` and `[Install]` that only count where systemd does.
+    private static let idleOfUnit: [String: String] = [
+        "Documentation": "nothing shows it", "DefaultDependencies": "torpord is started when the machine is up",
+        "SourcePath": "nothing shows it", "CollectMode": "an app that failed stays in the list",
+        "Alias": "an app has one name", "Also": "all apps of the configuration are there",
+    ]
+    private static let knownOfInstall: Set = ["WantedBy", "RequiredBy", "UpheldBy", "DefaultInstance"]
 
-    static func add(_ unit: SystemdUnit, _ program: inout ImportedProgram) {
-        var sandbox: [String] = []
-        for entry in unit.entries
-        where entry.section == "Service" && !known.contains(entry.key) && !idle.contains(entry.key) {
-            let (key, value) = (entry.key, entry.value)
-            if key.hasPrefix("Limit") || key.hasPrefix("X-") || value.isEmpty { continue }
-            if let folder = folders[key] {
-                let paths = value.split(separator: " ").map { folder + "/" + $0 }.joined(separator: ", ")
-                program.remark("\(key) is not translated: \(paths) must be there, and be its user's", line: entry.line)
-            } else if folders.keys.contains(where: { key.hasPrefix($0) }) {
-                continue
-            } else if sandboxes.contains(where: { key.hasPrefix($0) }) {
-                if !sandbox.contains(key) { sandbox.append(key) }
-            } else {
-                program.remark("\(key)=\(value) is not translated", line: entry.line)
+    func add(to program: inout ImportedProgram) {
+        var sandbox = OrderedTable<Void>()
+        var leftOut = LeftOutKeys()
+        for entry in unit.entries where !entry.key.hasPrefix("X-") && !entry.section.hasPrefix("X-") {
+            if entry.value.isEmpty { continue }
+            switch entry.section {
+            case "Service": service(entry, &sandbox, &leftOut, &program)
+            case "Unit", "Install":
+                let isIdle = entry.key == "DefaultInstance" && unit.instance == nil
+                let isKnown = entry.section == "Unit" ? Self.knownOfUnit : Self.knownOfInstall
+                if let reason = isIdle ? "it is no template" : Self.idleOfUnit[entry.key] {
+                    leftOut.add(entry.key, because: reason, at: entry.line)
+                } else if !isKnown.contains(entry.key) {
+                    program.remark("\(entry.key)=\(entry.value) is not translated", at: entry.line)
+                }
+            default:
+                program.remark("\(entry.key) of the section [\(entry.section)] is not translated", at: entry.line)
             }
+            specifiers(entry, &program)
         }
         if !sandbox.isEmpty {
+            let keys = sandbox.members.map(\.key)
             program.remark(
-                "runs with all that its user may: \(sandbox.joined(separator: ", ")) \(sandbox.count == 1 ? "is" : "are") not translated"
+                "runs with all that its user may: \(keys.joined(separator: ", ")) \(keys.count == 1 ? "is" : "are") not translated"
             )
         }
-        let quiet: Set = [
-            "Description", "Documentation", "After", "Before", "Wants", "Requires", "BindsTo", "Requisite", "PartOf",
-            "Conflicts", "Upholds", "StartLimitBurst", "StartLimitInterval", "StartLimitIntervalSec",
-            "DefaultDependencies", "SourcePath", "CollectMode",
-        ]
-        for entry in unit.entries where entry.section == "Unit" && !quiet.contains(entry.key) && !entry.value.isEmpty {
-            if entry.key.hasPrefix("X-") { continue }
-            program.remark("\(entry.key)=\(entry.value) is not translated", line: entry.line)
+        program.remark(leftOut)
+    }
+
+    private func service(
+        _ entry: SystemdUnit.Entry,
+        _ sandbox: inout OrderedTable<Void>,
+        _ leftOut: inout LeftOutKeys,
+        _ program: inout ImportedProgram
+    ) {
+        let (key, value) = (entry.key, entry.value)
+        if Self.known.contains(key) || key.hasPrefix("Limit") { return }
+        if let reason = Self.idle[key] {
+            leftOut.add(key, because: reason, at: entry.line)
+        } else if let folder = Self.folders[key] {
+            let paths = value.split(separator: " ").map { folder + "/" + $0 }.joined(separator: ", ")
+            program.remark("\(key) is not translated: \(paths) must be there, and be its user's", at: entry.line)
+        } else if Self.folders.keys.contains(where: { key.hasPrefix($0) }) {
+            leftOut.add(key, because: "no folder is made for it", at: entry.line)
+        } else if Self.sandboxes.contains(where: { key.hasPrefix($0) }) {
+            sandbox[key] = ()
+        } else {
+            program.remark("\(key)=\(value) is not translated", at: entry.line)
         }
-        for entry in unit.entries
-        where !["Unit", "Service", "Install"].contains(entry.section) && !entry.section.hasPrefix("X-") {
-            program.remark("\(entry.key) of the section [\(entry.section)] is not translated", line: entry.line)
+    }
+
+    /// What a specifier stands for is put in at the import; some are not known here.
+    private func specifiers(_ entry: SystemdUnit.Entry, _ program: inout ImportedProgram) {
+        for name in SystemdText.specifiers(in: entry.value) {
+            guard let value = text.specifiers[name] else {
+                program.remark("%\(name) of \(entry.key) is not translated, and stands as it is", at: entry.line)
+                continue
+            }
+            if SystemdText.ofMachine.contains(name) {
+                program.remark(
+                    "%\(name) of \(entry.key) is \(quoted(value)) from now on, as it is at the import",
+                    at: entry.line
+                )
+            }
         }
     }
 }

@@ -4,13 +4,11 @@ struct SystemdResources {
 
     func read(into program: inout ImportedProgram) {
         for entry in service.unit.entries where entry.section == "Service" && entry.key.hasPrefix("Limit") {
-            let name = entry.key.dropFirst(5).lowercased()
-            guard let value = service.value(entry.key) else { continue }
-            program.set(inTable: "limits", name, Int64(value).map(TOMLValue.integer) ?? .string(value))
+            limit(entry, &program)
         }
         if let tasks = service.value("TasksMax") {
             if tasks.hasSuffix("%") {
-                program.remark("TasksMax=\(tasks) is a part of the machine's, and is left out: write limits.tasks")
+                told("TasksMax", "is a part of the machine's, and is left out: write limits.tasks", &program)
             } else {
                 program.set(
                     inTable: "limits",
@@ -19,34 +17,74 @@ struct SystemdResources {
                 )
             }
         }
-        if let text = service.value("MemoryMax") ?? service.value("MemoryLimit"), text != "infinity" {
-            if let bytes = Amounts.bytes(text), bytes > 0 {
-                program["memory_limit"] = .string(Amounts.size(bytes))
+        for key in ["MemoryMax", "MemoryLimit"] {
+            guard let bytes = bytes(key, &program), program["memory_limit"] == nil else { continue }
+            program["memory_limit"] = .string(Amounts.size(bytes))
+        }
+        var shares = OrderedTable<TOMLValue>()
+        for (key, name) in [
+            ("CPUWeight", "cpu_weight"), ("IOWeight", "io_weight"), ("OOMScoreAdjust", "oom_score_adj"),
+        ] {
+            shares[name] = service.integer(key, &program).map(TOMLValue.integer)
+        }
+        shares["cpu_max"] = service.value("CPUQuota").map(TOMLValue.string)
+        for (key, name) in [("MemoryHigh", "memory_high"), ("MemoryLow", "memory_low"), ("MemoryMin", "memory_low")] {
+            guard let bytes = bytes(key, &program) else { continue }
+            if shares[name] == nil {
+                shares[name] = .string(Amounts.size(bytes))
             } else {
-                program.remark("MemoryMax=\(text) is no size, and is left out")
+                told(key, "is left out: \(name) is there already", &program)
             }
-        }
-        var shares: [(String, TOMLValue)] = []
-        if let weight = service.value("CPUWeight").flatMap({ Int64($0) }) {
-            shares.append(("cpu_weight", .integer(weight)))
-        }
-        if let weight = service.value("IOWeight").flatMap({ Int64($0) }) {
-            shares.append(("io_weight", .integer(weight)))
-        }
-        if let score = service.value("OOMScoreAdjust").flatMap({ Int64($0) }) {
-            shares.append(("oom_score_adj", .integer(score)))
-        }
-        if let quota = service.value("CPUQuota") { shares.append(("cpu_max", .string(quota))) }
-        if let text = service.value("MemoryHigh"), text != "infinity", let bytes = Amounts.bytes(text), bytes > 0 {
-            shares.append(("memory_high", .string(Amounts.size(bytes))))
-        }
-        if let text = service.value("MemoryLow") ?? service.value("MemoryMin"), let bytes = Amounts.bytes(text),
-            bytes > 0
-        {
-            shares.append(("memory_low", .string(Amounts.size(bytes))))
         }
         if !shares.isEmpty {
             program["resources"] = .table([("active", .table(shares)), ("background", .table(shares))])
         }
+    }
+
+    private func told(_ key: String, _ what: String, _ program: inout ImportedProgram) {
+        program.remark(
+            "\(key)=\(service.value(key) ?? "") \(what)",
+            at: service.unit.line("Service", key)
+        )
+    }
+
+    /// A size; infinity, which is no limit, is nil.
+    private func bytes(_ key: String, _ program: inout ImportedProgram) -> UInt64? {
+        guard let text = service.value(key), text != "infinity" else { return nil }
+        if let bytes = Amounts.bytes(text), bytes > 0 { return bytes }
+        told(key, "is no size, and is left out", &program)
+        return nil
+    }
+
+    /// Limits of times, and what one of them is in seconds.
+    private static let times = ["cpu": 1.0, "rttime": 1e-6]
+    private static let names: Set = [
+        "cpu", "fsize", "data", "stack", "core", "rss", "nofile", "as", "nproc", "memlock", "locks", "sigpending",
+        "msgqueue", "nice", "rtprio", "rttime",
+    ]
+
+    private func limit(_ entry: SystemdUnit.Entry, _ program: inout ImportedProgram) {
+        let name = entry.key.dropFirst(5).lowercased()
+        guard Self.names.contains(name), !entry.value.isEmpty else {
+            if !entry.value.isEmpty { told(entry.key, "is no limit, and is left out", &program) }
+            return
+        }
+        let bounds = service.text.expanded(entry.value).split(separator: ":").map { bound(String($0), of: name) }
+        let found = bounds.compactMap { $0 }
+        guard (1...2).contains(found.count), found.count == bounds.count else {
+            return told(entry.key, "is no limit, and is left out", &program)
+        }
+        let text = found.joined(separator: ":")
+        program.set(inTable: "limits", name, Int64(text).map(TOMLValue.integer) ?? .string(text))
+    }
+
+    /// One of the two numbers of a limit, in the limit's own unit.
+    private func bound(_ text: String, of name: String) -> String? {
+        if text == "infinity" { return "unlimited" }
+        if let number = UInt64(text) { return "\(number)" }
+        if let unit = Self.times[name] {
+            return Amounts.systemd(text).flatMap { $0 / unit < 9e18 ? "\(Int64(($0 / unit).rounded(.up)))" : nil }
+        }
+        return Amounts.bytes(text).map { "\($0)" }
     }
 }

@@ -13,13 +13,13 @@ struct SystemdRestart {
             program["restart"] = .string("on-failure")
             program.remark(
                 "Restart=\(rule) is translated as on-failure, which restarts after every failure",
-                line: unit.line("Service", "Restart")
+                at: unit.line("Service", "Restart")
             )
         default:
             program["restart"] = .string("never")
             program.remark(
                 "Restart=\(rule) is not translated, it is not restarted",
-                line: unit.line("Service", "Restart")
+                at: unit.line("Service", "Restart")
             )
         }
         success(rule, &program)
@@ -31,6 +31,9 @@ struct SystemdRestart {
         if let signal = service.value("WatchdogSignal") { program["watchdog_signal"] = .string(Amounts.signal(signal)) }
         if let access = service.value("NotifyAccess") {
             program["notify_access"] = .string(access == "all" ? "all" : "main")
+            if access != "all", access != "main" {
+                program.remark("NotifyAccess=\(access) is taken as main", at: unit.line("Service", "NotifyAccess"))
+            }
         }
     }
 
@@ -46,7 +49,8 @@ struct SystemdRestart {
         let forced = statuses("RestartForceExitStatus", &program)
         if isOnFailure {
             words += prevented
-            words.removeAll(where: forced.contains)
+            let isForced = Set(forced)
+            words.removeAll { isForced.contains($0) }
             if !prevented.isEmpty {
                 program.remark("RestartPreventExitStatus=\(prevented.joined(separator: " ")) counts as a good end")
             }
@@ -55,7 +59,7 @@ struct SystemdRestart {
             where !found.isEmpty {
                 program.remark(
                     "\(key)=\(found.joined(separator: " ")) is not translated",
-                    line: unit.line("Service", key)
+                    at: unit.line("Service", key)
                 )
             }
         }
@@ -82,17 +86,17 @@ struct SystemdRestart {
             unit.value("Unit", "StartLimitIntervalSec") ?? unit.value("Unit", "StartLimitInterval")
             ?? unit.value("Service", "StartLimitInterval") ?? unit.value("Service", "StartLimitIntervalSec")
         let window = interval.flatMap { $0 == "infinity" ? 3_000_000_000 : Amounts.systemd($0) } ?? 10
-        var backoff: [(String, TOMLValue)] = [
+        var backoff: OrderedTable<TOMLValue> = [
             ("initial", .string(Amounts.duration(seconds: delay) ?? "100ms")), ("factor", .integer(1)),
         ]
-        if delay > 60, let cap = Amounts.duration(seconds: delay) { backoff.append(("cap", .string(cap))) }
+        if delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
         if window > 0, let text = Amounts.duration(seconds: window) {
             // systemd counts the first start too.
             let limit = max(0, (burst.flatMap { Int64($0) } ?? 5) - 1)
-            backoff.append(("limit", .integer(min(10_000, limit))))
-            backoff.append(("window", .string(text)))
+            backoff["limit"] = .integer(min(10_000, limit))
+            backoff["window"] = .string(text)
         } else {
-            backoff.append(("limit", .integer(10_000)))
+            backoff["limit"] = .integer(10_000)
         }
         program["restart_backoff"] = .table(backoff)
     }
@@ -109,7 +113,7 @@ struct SystemdRestart {
             program["kill_mode"] = .string("main")
             program.remark(
                 "KillMode=\(mode): what its main process leaves is ended all the same",
-                line: unit.line("Service", "KillMode")
+                at: unit.line("Service", "KillMode")
             )
         }
         let limit = service.value("TimeoutStopSec") ?? service.value("TimeoutSec") ?? "90s"

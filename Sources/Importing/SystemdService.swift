@@ -1,13 +1,14 @@
 import Configuration
+import WireText
 
 /// One service of systemd.
 struct SystemdService {
     let unit: SystemdUnit
-    let units: [SystemdUnit]
+    let units: SystemdUnits
     let tree: SourceTree
     let text: SystemdText
 
-    init(unit: SystemdUnit, units: [SystemdUnit], tree: SourceTree) {
+    init(unit: SystemdUnit, units: SystemdUnits, tree: SourceTree) {
         self.unit = unit
         self.units = units
         self.tree = tree
@@ -31,11 +32,12 @@ struct SystemdService {
     func read(into program: inout ImportedProgram) {
         kind(&program)
         guard program.isTranslated else { return }
-        // Longer ones are sentences, and no loss.
-        if let title = unit.value("Unit", "Description").map(text.expanded),
-            AppPresentation.problem(inTitle: title) == nil
-        {
-            program["title"] = .string(title)
+        if let title = unit.value("Unit", "Description").map(text.expanded) {
+            if let problem = AppPresentation.problem(inTitle: title) {
+                program.remark("Description is left out as a title: \(problem)", at: unit.line("Unit", "Description"))
+            } else {
+                program["title"] = .string(title)
+            }
         }
         environment(&program)
         guard commands(&program) else { return }
@@ -49,7 +51,7 @@ struct SystemdService {
             program["instances"] = .integer(1)
             program.remark("is a template: instances here are numbers, \(unit.prefix)@1 to \(unit.prefix)@N")
         }
-        SystemdRemarks.add(unit, &program)
+        SystemdRemarks(unit: unit, text: text).add(to: &program)
     }
 
     // MARK: What runs
@@ -65,15 +67,24 @@ struct SystemdService {
                 "Type=notify-reload: SIGHUP is sent by ‘torpor signal HUP’ or by the key signals, and not by a reload"
             )
         case "dbus":
-            program.remark("Type=dbus: it is ready as soon as it runs; Torpor does not look for its name on the bus")
+            program.remark(
+                "Type=dbus: it is ready as soon as it runs; Torpor does not look for its name on the bus (BusName)",
+                at: unit.line("Service", "BusName") ?? unit.line("Service", "Type")
+            )
         case "oneshot": program["type"] = .string("oneshot")
         case "forking":
             program.cannot(
                 "Type=forking: it leaves its starter, and Torpor supervises what it starts; write the command that stays in the "
                     + "foreground (\(unit.value("Service", "ExecStart").map(quoted) ?? "none"))",
-                line: unit.line("Service", "Type")
+                at: unit.line("Service", "Type")
             )
-        default: program.remark("Type=\(type) is not known, and is taken as simple", line: unit.line("Service", "Type"))
+        default: program.remark("Type=\(type) is not known, and is taken as simple", at: unit.line("Service", "Type"))
+        }
+        if type != "dbus", unit.value("Service", "BusName") != nil {
+            program.remark(
+                "BusName is left out: Torpor does not look for names on the bus",
+                at: unit.line("Service", "BusName")
+            )
         }
     }
 
@@ -81,7 +92,7 @@ struct SystemdService {
         var commands: [SystemdCommand] = []
         for line in unit.values("Service", key) {
             guard let found = SystemdCommand.commands(line, text) else {
-                program.remark("\(key)=\(line) cannot be read, and is left out", line: unit.line("Service", key))
+                program.remark("\(key)=\(line) cannot be read, and is left out", at: unit.line("Service", key))
                 continue
             }
             for command in found {
@@ -124,7 +135,7 @@ struct SystemdService {
         if !unit.values("Service", "ExecStartPost").isEmpty {
             program.remark(
                 "ExecStartPost is not translated: \(unit.values("Service", "ExecStartPost").joined(separator: "; "))",
-                line: unit.line("Service", "ExecStartPost")
+                at: unit.line("Service", "ExecStartPost")
             )
         }
         ending(&program)
@@ -149,14 +160,14 @@ struct SystemdService {
             } else {
                 program.remark(
                     "ExecStop is not translated, it gets its stop signal: \(quoted(line))",
-                    line: unit.line("Service", "ExecStop")
+                    at: unit.line("Service", "ExecStop")
                 )
             }
         }
         for line in unit.values("Service", "ExecReload") {
             program.remark(
                 "ExecReload is not translated: ‘torpor signal SIGNAL \(Names.valid(program.name))’ is what comes closest to \(quoted(line))",
-                line: unit.line("Service", "ExecReload")
+                at: unit.line("Service", "ExecReload")
             )
         }
     }
@@ -173,16 +184,15 @@ struct SystemdService {
     // MARK: Where
 
     /// `NAME=VALUE` of `Environment=`, the last of a name.
-    private func variables(_ program: inout ImportedProgram) -> [(name: String, value: String)] {
-        var variables: [(name: String, value: String)] = []
+    private func variables(_ program: inout ImportedProgram) -> OrderedTable<String> {
+        var variables = OrderedTable<String>()
         for value in unit.values("Service", "Environment") {
             for word in SystemdText.words(value) ?? [] {
                 guard let (name, value) = ShellWords.assignment(text.expanded(word)) else {
                     program.remark("Environment: \(quoted(word)) is no NAME=VALUE, and is left out")
                     continue
                 }
-                variables.removeAll { $0.name == name }
-                variables.append((name, value))
+                variables[name] = value
             }
         }
         return variables
@@ -193,7 +203,7 @@ struct SystemdService {
     private var defaults: [(name: String, value: String)] {
         guard !unit.values("Service", "EnvironmentFile").isEmpty else { return [] }
         var nobody = ImportedProgram("")
-        return variables(&nobody)
+        return variables(&nobody).map { ($0.key, $0.value) }
     }
 
     private func environment(_ program: inout ImportedProgram) {
@@ -204,7 +214,7 @@ struct SystemdService {
         for key in ["PassEnvironment", "UnsetEnvironment"] where !unit.values("Service", key).isEmpty {
             program.remark(
                 "\(key) is not translated: an app has the variables of torpord",
-                line: unit.line("Service", key)
+                at: unit.line("Service", key)
             )
         }
     }
@@ -215,7 +225,7 @@ struct SystemdService {
         let groups = unit.lists("Service", "SupplementaryGroups").map(text.expanded)
         if !groups.isEmpty { program["supplementary_groups"] = .strings(groups) }
         if let mask = value("UMask") { program["umask"] = .string(mask) }
-        if let nice = value("Nice").flatMap({ Int64($0) }) { program["nice"] = .integer(nice) }
+        if let nice = integer("Nice", &program) { program["nice"] = .integer(nice) }
         if var directory = value("WorkingDirectory") {
             if directory.hasPrefix("-") { directory.removeFirst() }
             if directory == "~" {
@@ -231,56 +241,91 @@ struct SystemdService {
         }
     }
 
+    /// The number that a key has; one that is none is told.
+    func integer(_ key: String, _ program: inout ImportedProgram) -> Int64? {
+        guard let text = value(key) else { return nil }
+        if let number = Int64(text) { return number }
+        program.remark("\(key)=\(text) is no number, and is left out", at: unit.line("Service", key))
+        return nil
+    }
+
     // MARK: Order
 
     private func order(_ program: inout ImportedProgram) {
-        let known = Set(units.filter { $0.suffix == ".service" }.map(\.title))
         for key in ["Requires", "BindsTo", "Requisite"] {
-            program.requires += unit.lists("Unit", key).compactMap(service)
+            program.requires += known(key, &program)
         }
-        for key in ["Wants", "After", "Upholds"] {
-            // A service of the machine that is not imported is there anyway.
-            program.after += unit.lists("Unit", key).compactMap(service).filter(known.contains)
-        }
-        for key in ["PartOf", "Conflicts"] {
-            let names = unit.lists("Unit", key).compactMap(service).filter(known.contains)
-            if !names.isEmpty {
-                program.remark("\(key)=\(names.joined(separator: " ")) is not translated", line: unit.line("Unit", key))
-            }
+        for key in ["Wants", "After", "Upholds"] { program.after += known(key, &program) }
+        // The other one has it as its own.
+        _ = known("Before", &program)
+        for key in ["PartOf", "Conflicts"] where !unit.lists("Unit", key).isEmpty {
+            let names = unit.lists("Unit", key).joined(separator: " ")
+            program.remark("\(key)=\(names) is not translated", at: unit.line("Unit", key))
         }
         let installs = ["WantedBy", "RequiredBy", "UpheldBy"].contains { !unit.lists("Install", $0).isEmpty }
         if !installs { program["launch"] = .string("on-demand") }
+        if !unit.isUser, value("User") == nil, unit.lists("Install", "WantedBy").contains("default.target") {
+            program.remark(
+                "WantedBy=default.target: it is taken for a unit of the machine; one of a user runs in the user's home: "
+                    + "write directory, or import it from a folder user/",
+                at: unit.line("Install", "WantedBy")
+            )
+        }
+    }
+
+    /// The services that a key names, of those that are imported; the other units are told.
+    private func known(_ key: String, _ program: inout ImportedProgram) -> [String] {
+        var found: [String] = []
+        var others: [String] = []
+        for name in unit.lists("Unit", key) {
+            if let title = service(name), units.titles.contains(WireText(title)) {
+                found.append(title)
+            } else {
+                others.append(name)
+            }
+        }
+        if !others.isEmpty {
+            program.remark(
+                "\(key)=\(others.joined(separator: " ")) is left out: what is not imported must be there when torpord starts",
+                at: unit.line("Unit", key)
+            )
+        }
+        return found
     }
 
     // MARK: Output
 
     private func output(_ program: inout ImportedProgram) {
-        let standard = value("StandardOutput") ?? "journal"
+        let standard = value("StandardOutput") ?? "inherit"
+        let place = unit.line("Service", "StandardOutput")
         switch standard.prefix(while: { $0 != ":" }) {
         case "null": program["log"] = .string("null")
         case "file", "append", "truncate":
             program.remark(
-                "its output is in the log directory, and not in \(standard.drop { $0 != ":" }.dropFirst()): ‘torpor logs’ shows it"
+                "its output is in the log directory, and not in \(standard.drop { $0 != ":" }.dropFirst()), which "
+                    + "StandardOutput says: ‘torpor logs’ shows it",
+                at: place
             )
-        case "inherit", "journal", "syslog", "kmsg", "journal+console", "syslog+console": break
-        default:
-            program.remark("StandardOutput=\(standard) is not translated", line: unit.line("Service", "StandardOutput"))
+        case "journal", "syslog", "kmsg", "journal+console", "syslog+console":
+            program.remark(
+                "StandardOutput=\(standard): its output is in the log directory, and log = \"journal\" sends it to the journal",
+                at: place
+            )
+        case "inherit": break
+        default: program.remark("StandardOutput=\(standard) is not translated", at: place)
         }
         let error = value("StandardError") ?? "inherit"
-        switch error.prefix(while: { $0 != ":" }) {
-        case "file", "append", "truncate":
-            let path = String(error.drop { $0 != ":" }.dropFirst())
-            if error != standard { program["stderr"] = .string(path) }
-        case "null":
-            if standard != "null" { program.remark("standard error goes where its output goes, and not to nowhere") }
-        case "inherit", "journal", "syslog": break
-        default: program.remark("StandardError=\(error) is not translated", line: unit.line("Service", "StandardError"))
+        if error != "inherit", error != standard {
+            program.remark(
+                "StandardError=\(error) is not translated: standard error goes where its output goes",
+                at: unit.line("Service", "StandardError")
+            )
         }
         if let input = value("StandardInput"), input != "null" {
             if input.hasPrefix("file:") {
                 program["stdin"] = .string(String(input.dropFirst(5)))
             } else {
-                program.remark("StandardInput=\(input) is not translated", line: unit.line("Service", "StandardInput"))
+                program.remark("StandardInput=\(input) is not translated", at: unit.line("Service", "StandardInput"))
             }
         }
     }

@@ -25,6 +25,22 @@ struct SystemdText {
         text.replacing("-", with: "/").replacing("\\x2d", with: "-")
     }
 
+    /// Specifiers of which the machine says what they are.
+    static let ofMachine: Set<Character> = ["H", "l"]
+
+    /// The names of the specifiers of a text.
+    static func specifiers(in text: String) -> Set<Character> {
+        var names: Set<Character> = []
+        var rest = text[...]
+        while let percent = rest.utf8.firstIndex(of: UInt8(ascii: "%")) {
+            rest = rest[rest.utf8.index(after: percent)...]
+            guard let name = rest.first else { break }
+            if name.isASCII, name.isLetter { names.insert(name) }
+            if name.isASCII { rest = rest.dropFirst() }
+        }
+        return names
+    }
+
     /// The text with what its specifiers stand for; unknown ones stay.
     func expanded(_ text: String) -> String {
         guard text.contains("%") else { return text }
@@ -46,26 +62,30 @@ struct SystemdText {
     /// The words of a value, without their quotes and escapes; nil where a quote is not closed.
     static func words(_ text: String) -> [String]? {
         var words: [String] = []
-        var word: String?
+        var word = ""
+        var isWord = false
         var quote: Character?
         var rest = text[...]
         while let character = rest.popFirst() {
             if character == "\\" {
-                word = (word ?? "") + escape(&rest)
+                word += escape(&rest)
+                isWord = true
             } else if let open = quote {
-                if character == open { quote = nil } else { word?.append(character) }
+                if character == open { quote = nil } else { word.append(character) }
             } else if character == "\"" || character == "'" {
                 quote = character
-                word = word ?? ""
+                isWord = true
             } else if character.isWhitespace {
-                if let done = word { words.append(done) }
-                word = nil
+                if isWord { words.append(word) }
+                word = ""
+                isWord = false
             } else {
-                word = (word ?? "") + String(character)
+                word.append(character)
+                isWord = true
             }
         }
         guard quote == nil else { return nil }
-        if let done = word { words.append(done) }
+        if isWord { words.append(word) }
         return words
     }
 

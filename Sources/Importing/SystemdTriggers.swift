@@ -2,15 +2,13 @@
 struct SystemdTriggers {
     let service: SystemdService
 
+    /// As many as an app may have.
+    private static let mostSockets = 64
+
     func read(into program: inout ImportedProgram) {
-        let own = service.unit.name
-        for unit in service.units where unit.suffix == ".socket" {
-            let target = unit.value("Socket", "Service") ?? unit.name + ".service"
-            if target == own + ".service" { sockets(unit, &program) }
-        }
-        for unit in service.units where unit.suffix == ".timer" {
-            let target = unit.value("Timer", "Unit") ?? unit.name + ".service"
-            if target == own + ".service" { timer(unit, &program) }
+        for unit in service.units.triggers(of: service.unit) {
+            if unit.suffix == ".socket" { sockets(unit, &program) }
+            if unit.suffix == ".timer" { timer(unit, &program) }
         }
     }
 
@@ -32,43 +30,70 @@ struct SystemdTriggers {
             "Transparent": "transparent", "Broadcast": "broadcast", "PassCredentials": "pass_credentials",
             "RemoveOnStop": "remove_on_stop",
         ]
-        var common: [(String, TOMLValue)] = []
-        var addresses: [(String, TOMLValue)] = []
+        var common = OrderedTable<(value: TOMLValue, entry: SystemdUnit.Entry)>()
+        var addresses: [(String, String)] = []
         for entry in unit.entries where entry.section == "Socket" && !entry.value.isEmpty {
             let value = text.expanded(entry.value)
             if let kind = kinds[entry.key] {
-                addresses.append((kind, .string(value)))
+                addresses.append((kind, value))
             } else if let name = options[entry.key] {
-                common.append((name, .string(value)))
+                common[name] = (.string(value), entry)
             } else if let name = switches[entry.key] {
-                common.append((name, .boolean(["yes", "true", "1", "on"].contains(value.lowercased()))))
+                common[name] = (.boolean(["yes", "true", "1", "on"].contains(value.lowercased())), entry)
             } else if entry.key == "Backlog", let number = Int64(value) {
-                common.append(("backlog", .integer(number)))
+                common["backlog"] = (.integer(number), entry)
             } else if !["Accept", "Service"].contains(entry.key) {
-                program.remark("\(entry.key)=\(value) of its socket is not translated")
+                program.remark("\(entry.key)=\(value) of its socket is not translated", at: entry.line)
             }
         }
-        // Names are each socket's own.
-        if addresses.count > 1 { common.removeAll { $0.0 == "name" } }
         guard !addresses.isEmpty else { return }
-        // systemd lets stand what means nothing for a socket of its sort; Torpor does not.
-        let ofPaths: Set = ["mode", "owner", "group", "directory_mode", "remove_on_stop"]
-        for (kind, address) in addresses {
-            let isPath = address.text.hasPrefix("\"/")
-            let isUnix = isPath || address.text.hasPrefix("\"@")
-            let keys = common.filter { (!ofPaths.contains($0.0) || isPath) && ($0.0 != "pass_credentials" || isUnix) }
-            program.append(to: "sockets", .table([(kind, address)] + keys))
+        if addresses.count > Self.mostSockets {
+            program.remark(
+                "has \(addresses.count) sockets, of which the first \(Self.mostSockets) are taken: an app has no more"
+            )
+        }
+        var unused = Set(common.members.map(\.key))
+        for (kind, address) in addresses.prefix(Self.mostSockets) {
+            var socket: OrderedTable = [(kind, TOMLValue.string(address))]
+            for (key, (value, _)) in common where Self.fits(key, kind, address) {
+                // Names are each socket's own.
+                if key == "name", addresses.count > 1 { continue }
+                socket[key] = value
+                unused.remove(key)
+            }
+            program.append(to: "sockets", .table(socket))
+        }
+        for (key, (_, entry)) in common where unused.contains(key) {
+            let reason = key == "name" ? "each of its sockets has a name of its own" : "it is for no socket of its sort"
+            program.remark("\(entry.key) of its socket is left out: \(reason)", at: entry.line)
         }
         let installs = !service.unit.lists("Install", "WantedBy").isEmpty
         if !installs { program["launch"] = .string("on-demand") }
     }
 
+    /// Whether a key means something for a socket: systemd lets stand what does not, and Torpor does not.
+    private static func fits(_ key: String, _ kind: String, _ address: String) -> Bool {
+        let isPath = address.hasPrefix("/")
+        let isUnix = isPath || address.hasPrefix("@")
+        let isInternet = !isUnix && !address.hasPrefix("vsock:")
+        switch key {
+        case "mode", "owner", "group", "directory_mode", "remove_on_stop": return isPath
+        case "pass_credentials": return isUnix
+        case "no_delay", "keep_alive": return isInternet && kind == "stream"
+        case "broadcast": return isInternet && kind == "datagram"
+        case "reuse_port", "free_bind", "transparent", "bind_to_device": return isInternet
+        case "backlog": return kind != "datagram"
+        case "bind_ipv6_only": return isInternet && (Int(address) != nil || address.hasPrefix("[::]:"))
+        default: return true
+        }
+    }
+
     private func timer(_ unit: SystemdUnit, _ program: inout ImportedProgram) {
         let text = SystemdText(unit, variables: service.tree.variables)
-        var timer: [(String, TOMLValue)] = []
+        var timer = OrderedTable<TOMLValue>()
         let calendars = unit.values("Timer", "OnCalendar").map(text.expanded)
-        if calendars.count == 1 { timer.append(("calendar", .string(calendars[0]))) }
-        if calendars.count > 1 { timer.append(("calendar", .strings(calendars))) }
+        if calendars.count == 1 { timer["calendar"] = .string(calendars[0]) }
+        if calendars.count > 1 { timer["calendar"] = .strings(calendars) }
         let times = [
             "OnBootSec": "after_boot", "OnStartupSec": "after_start", "OnUnitActiveSec": "every",
             "AccuracySec": "accuracy", "RandomizedDelaySec": "random_delay",
@@ -76,26 +101,27 @@ struct SystemdTriggers {
         for entry in unit.entries where entry.section == "Timer" && !entry.value.isEmpty {
             if let key = times[entry.key] {
                 if let seconds = Amounts.systemd(entry.value), let time = Amounts.duration(seconds: seconds) {
-                    timer.append((key, .string(time)))
+                    if timer[key] == nil { timer[key] = .string(time) }
                 } else {
-                    program.remark("\(entry.key)=\(entry.value) of its timer is no time, and is left out")
+                    program.remark(
+                        "\(entry.key)=\(entry.value) of its timer is no time, and is left out",
+                        at: entry.line
+                    )
                 }
             } else if entry.key == "Persistent" {
-                timer.append(("persistent", .boolean(["yes", "true", "1", "on"].contains(entry.value.lowercased()))))
-            } else if entry.key == "OnUnitInactiveSec", !timer.contains(where: { $0.0 == "every" }) {
+                timer["persistent"] = .boolean(["yes", "true", "1", "on"].contains(entry.value.lowercased()))
+            } else if entry.key == "OnUnitInactiveSec", timer["every"] == nil {
                 if let seconds = Amounts.systemd(entry.value), let time = Amounts.duration(seconds: seconds) {
-                    timer.append(("every", .string(time)))
+                    timer["every"] = .string(time)
                     program.remark(
                         "OnUnitInactiveSec of its timer counts from its last start, and not from its last end"
                     )
                 }
             } else if !["OnCalendar", "Unit"].contains(entry.key) {
-                program.remark("\(entry.key)=\(entry.value) of its timer is not translated")
+                program.remark("\(entry.key)=\(entry.value) of its timer is not translated", at: entry.line)
             }
         }
-        var seen: Set<String> = []
-        timer = timer.filter { seen.insert($0.0).inserted }
-        guard timer.contains(where: { ["calendar", "every", "after_boot", "after_start"].contains($0.0) }) else {
+        guard ["calendar", "every", "after_boot", "after_start"].contains(where: { timer[$0] != nil }) else {
             return program.remark("its timer says not when it comes, and is left out")
         }
         program.append(to: "timers", .table(timer))

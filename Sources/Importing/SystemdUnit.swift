@@ -1,20 +1,29 @@
+import WireText
+
 /// A unit file of systemd, as systemd.syntax(7) has it, with its drop-ins.
 struct SystemdUnit {
     struct Entry {
         var section: String
         var key: String
         var value: String
-        var line: Int
+        var line: SourceLine
+    }
+
+    private struct Key: Hashable {
+        var section: WireText
+        var key: WireText
     }
 
     /// Without `.service`: `web`, `web@` of a template.
     var name: String
     var suffix: String
-    var entries: [Entry] = []
+    private(set) var entries: [Entry] = []
+    /// Where the entries of each key are.
+    private var places: [Key: [Int]] = [:]
     /// Lines that are nothing of it.
-    var strays: [Int] = []
-    /// Whether it is for a user's manager.
-    var isUser = false
+    private(set) var strays: [SourceLine] = []
+    /// Whether it is for a user's manager, which its folder says.
+    let isUser: Bool
 
     /// The unit at a path; nil where it cannot be read.
     init?(path: String, tree: SourceTree) {
@@ -25,65 +34,66 @@ struct SystemdUnit {
         let dot = file.lastIndex(of: ".") ?? file.endIndex
         name = String(file[..<dot])
         suffix = String(file[dot...])
-        read(text)
+        isUser = path.contains("/user/") || path.contains(".user.")
+        read(text, of: SourceTree.lastPart(path))
         let folder = path + ".d"
         for name in tree.names(folder) ?? [] where name.hasSuffix(".conf") {
-            if let text = tree.text(folder + "/" + name) { read(text) }
+            if let text = tree.text(folder + "/" + name) { read(text, of: SourceTree.lastPart(folder) + "/" + name) }
         }
-        isUser =
-            path.contains("/user/") || path.contains(".user.")
-            || lists("Install", "WantedBy").contains("default.target") && value("Service", "User") == nil
     }
 
-    private mutating func read(_ text: String) {
+    private mutating func read(_ text: String, of file: String) {
         var section = ""
-        var pending: (text: String, line: Int)?
+        // The parts of a line that goes on, and where it begins.
+        var parts: [String] = []
+        var start = 0
         for (index, raw) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
-            let trimmed = raw.trimmed
+            let line = raw.trimmed
             // A comment within a continued line is not its end.
-            if trimmed.hasPrefix("#") || trimmed.hasPrefix(";") { continue }
-            var line = (pending?.text ?? "") + (pending == nil ? trimmed : raw.trimmed)
-            let start = pending?.line ?? index + 1
-            if line.hasSuffix("\\") {
-                line.removeLast()
-                pending = (line + " ", start)
+            if line.hasPrefix("#") || line.hasPrefix(";") { continue }
+            if parts.isEmpty { start = index + 1 }
+            guard line.hasSuffix("\\") else {
+                parts.append(line)
+                add(parts.joined(separator: " ").trimmed, SourceLine(start, of: file), &section)
+                parts = []
                 continue
             }
-            pending = nil
-            add(line.trimmed, start, &section)
+            parts.append(String(line.dropLast()))
         }
-        if let (text, line) = pending { add(text.trimmed, line, &section) }
+        if !parts.isEmpty { add(parts.joined(separator: " ").trimmed, SourceLine(start, of: file), &section) }
     }
 
-    private mutating func add(_ line: String, _ number: Int, _ section: inout String) {
+    private mutating func add(_ line: String, _ place: SourceLine, _ section: inout String) {
         if line.isEmpty { return }
         if line.hasPrefix("["), line.hasSuffix("]") {
             section = String(line.dropFirst().dropLast())
             return
         }
-        guard let equals = line.firstIndex(of: "=") else { return strays.append(number) }
+        guard let equals = line.firstIndex(of: "=") else { return strays.append(place) }
         let key = line[..<equals].trimmed
         let value = line[line.index(after: equals)...].trimmed
-        entries.append(Entry(section: section, key: key, value: value, line: number))
+        places[Key(section: WireText(section), key: WireText(key)), default: []].append(entries.count)
+        entries.append(Entry(section: section, key: key, value: value, line: place))
+    }
+
+    private func entries(_ section: String, _ key: String) -> [Int] {
+        places[Key(section: WireText(section), key: WireText(key))] ?? []
     }
 
     /// The last value of a key; nil where there is none, or an empty one took it back.
     func value(_ section: String, _ key: String) -> String? {
-        guard let entry = entries.last(where: { $0.section == section && $0.key == key }), !entry.value.isEmpty else {
-            return nil
-        }
-        return entry.value
+        guard let last = entries(section, key).last, !entries[last].value.isEmpty else { return nil }
+        return entries[last].value
     }
 
-    func line(_ section: String, _ key: String) -> Int? {
-        entries.last { $0.section == section && $0.key == key }?.line
-    }
+    func line(_ section: String, _ key: String) -> SourceLine? { entries(section, key).last.map { entries[$0].line } }
 
     /// All values of a key; an empty one takes those before it back.
     func values(_ section: String, _ key: String) -> [String] {
         var values: [String] = []
-        for entry in entries where entry.section == section && entry.key == key {
-            if entry.value.isEmpty { values = [] } else { values.append(entry.value) }
+        for index in entries(section, key) {
+            let value = entries[index].value
+            if value.isEmpty { values = [] } else { values.append(value) }
         }
         return values
     }
@@ -107,7 +117,7 @@ struct SystemdUnit {
 }
 
 extension String {
-    /// Where the last one of a text ends.
+    /// Where the last one of a text ends; nil where that is the end of this one.
     fileprivate func range(of text: String, backwards: Bool) -> String.Index? {
         var found: String.Index?
         var rest = self[...]
@@ -117,4 +127,28 @@ extension String {
         }
         return found == endIndex ? nil : found
     }
+}
+
+/// Units that are read together.
+struct SystemdUnits {
+    let services: [SystemdUnit]
+    /// Names of services, without `.service`.
+    let titles: Set<WireText>
+    private var triggers: [WireText: [SystemdUnit]] = [:]
+
+    init(_ units: [SystemdUnit]) {
+        services = units.filter { $0.suffix == ".service" }
+        titles = Set(services.map { WireText($0.title) })
+        for unit in units where unit.suffix != ".service" {
+            triggers[WireText(unit.target), default: []].append(unit)
+        }
+    }
+
+    /// Sockets and timers of a service.
+    func triggers(of service: SystemdUnit) -> [SystemdUnit] { triggers[WireText(service.name + ".service")] ?? [] }
+}
+
+extension SystemdUnit {
+    /// The service that a socket or timer starts.
+    var target: String { value("Timer", "Unit") ?? value("Socket", "Service") ?? name + ".service" }
 }

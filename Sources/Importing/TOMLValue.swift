@@ -1,11 +1,11 @@
 /// A value of a TOML file.
-indirect enum TOMLValue: Sendable {
+enum TOMLValue: Sendable {
     case string(String)
     case integer(Int64)
     case number(Double)
     case boolean(Bool)
     case array([TOMLValue])
-    case table([(String, TOMLValue)])
+    case table(OrderedTable<TOMLValue>)
 
     static func strings(_ texts: [String]) -> TOMLValue { .array(texts.map(TOMLValue.string)) }
 
@@ -19,7 +19,7 @@ indirect enum TOMLValue: Sendable {
         case .array(let elements): "[" + elements.map(\.text).joined(separator: ", ") + "]"
         case .table(let members):
             members.isEmpty
-                ? "{}" : "{ " + members.map { "\(Self.key($0.0)) = \($0.1.text)" }.joined(separator: ", ") + " }"
+                ? "{}" : "{ " + members.map { "\(Self.key($0.key)) = \($0.value.text)" }.joined(separator: ", ") + " }"
         }
     }
 
@@ -103,6 +103,29 @@ indirect enum TOMLValue: Sendable {
     }
 }
 
+extension TOMLValue {
+    /// How many bytes it has as text, about.
+    var size: Int {
+        switch self {
+        case .string(let text): text.utf8.count
+        case .integer, .number, .boolean: 8
+        case .array(let elements): elements.reduce(0) { $0 + $1.size + 2 }
+        case .table(let members): members.reduce(0) { $0 + $1.key.utf8.count + $1.value.size + 5 }
+        }
+    }
+}
+
 extension TOMLValue: Equatable {
-    static func == (left: TOMLValue, right: TOMLValue) -> Bool { left.text == right.text }
+    static func == (left: TOMLValue, right: TOMLValue) -> Bool {
+        switch (left, right) {
+        case (.string(let one), .string(let other)): one.utf8.elementsEqual(other.utf8)
+        case (.integer(let one), .integer(let other)): one == other
+        case (.number(let one), .number(let other)): one == other
+        case (.boolean(let one), .boolean(let other)): one == other
+        case (.array(let one), .array(let other)): one == other
+        case (.table(let one), .table(let other)):
+            one.elementsEqual(other) { $0.key.utf8.elementsEqual($1.key.utf8) && $0.value == $1.value }
+        case (.string, _), (.integer, _), (.number, _), (.boolean, _), (.array, _), (.table, _): false
+        }
+    }
 }

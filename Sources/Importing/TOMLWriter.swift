@@ -25,7 +25,8 @@ extension ImportedConfiguration {
     static let order = [
         "title", "type", "exec", "directory", "user", "group", "supplementary_groups", "umask", "nice",
         "environment_file",
-        "stdin", "instances", "launch", "ready", "launch_deadline", "requires", "after", "before_start", "after_stop",
+        "stdin", "instances", "instance_first", "launch", "ready", "launch_deadline", "requires", "after",
+        "before_start", "after_stop",
         "restart", "restart_backoff", "stable_after", "success_exit_status", "stop_signal", "kill_mode", "grace",
         "watchdog", "watchdog_signal", "notify_access", "wake_on_connect", "sockets", "timers", "memory_limit",
         "priority",

@@ -17,8 +17,12 @@ extension ImportedConfiguration {
         for _ in 0..<rounds {
             let errors = errors(at: path, system, environment)
             guard !errors.isEmpty else { return }
+            let places = Dictionary(
+                programs.indices.map { (programs[$0].appName, $0) },
+                uniquingKeysWith: { one, _ in one }
+            )
             var isBetter = false
-            for error in errors where refuse(error) { isBetter = true }
+            for error in errors where refuse(error, places) { isBetter = true }
             if !isBetter { break }
         }
         // Nothing is refused any more that has a place; a file that is not valid is of no use to anybody.
@@ -44,7 +48,9 @@ extension ImportedConfiguration {
     }
 
     /// Takes out what the sentence is about; false where that is nothing of it.
-    private mutating func refuse(_ error: Diagnostic) -> Bool {
+    ///
+    /// - Parameter places: where each app is, by its name.
+    private mutating func refuse(_ error: Diagnostic, _ places: [String: Int]) -> Bool {
         let parts = Self.parts(error.path)
         guard let table = parts.first else { return false }
         if table == "defaults", parts.count > 1 {
@@ -53,8 +59,7 @@ extension ImportedConfiguration {
             for index in programs.indices where refuse(key, of: index, error.message) { isBetter = true }
             return isBetter
         }
-        guard table == "apps", parts.count > 1,
-            let index = programs.firstIndex(where: { $0.appName == parts[1] && $0.isTranslated })
+        guard table == "apps", parts.count > 1, let index = places[parts[1]], programs[index].isTranslated
         else { return false }
         guard parts.count > 2, Self.key(parts[2]) != "exec" else {
             programs[index].cannot(error.message)

@@ -8,6 +8,8 @@ enum YAML {
     private static let depthLimit = 64
     /// Values in all, those that aliases repeat included.
     private static let countLimit = 200_000
+    /// Bytes of texts that aliases repeat.
+    private static let repeatedLimit = 1 << 20
 
     /// The first document of a text.
     static func parse(_ text: String) throws(ImportError) -> DataNode {
@@ -21,6 +23,7 @@ enum YAML {
         private let bytes: UnsafeMutableBufferPointer<UInt8>
         private var anchors: [String: DataNode] = [:]
         private var count = 0
+        private var repeated = 0
 
         init(_ text: String) {
             parser = .allocate(capacity: 1)
@@ -90,7 +93,7 @@ enum YAML {
         /// The value that begins with an event; nil where a list or table ends.
         private mutating func node(_ event: Event, _ line: Int, depth: Int) throws(ImportError) -> DataNode? {
             count += 1
-            guard depth < YAML.depthLimit, count < YAML.countLimit else {
+            guard depth < YAML.depthLimit, count < YAML.countLimit, repeated < YAML.repeatedLimit else {
                 throw ImportError("line \(line): it is nested too deeply, or has too many values")
             }
             var node = DataNode(value: .null, line: line)
@@ -101,7 +104,7 @@ enum YAML {
                 guard let known = anchors[anchor] else {
                     throw ImportError("line \(line): there is no anchor &\(anchor) before it")
                 }
-                count += size(known)
+                measure(known)
                 return known
             case .scalar(let text, let isPlain, let anchor):
                 name = anchor
@@ -125,29 +128,37 @@ enum YAML {
             return try node(event, line, depth: depth + 1)
         }
 
-        private mutating func members(_ depth: Int) throws(ImportError) -> [(key: String, node: DataNode)] {
-            var members: [(key: String, node: DataNode)] = []
-            var merged: [(key: String, node: DataNode)] = []
+        private mutating func members(_ depth: Int) throws(ImportError) -> OrderedTable<DataNode> {
+            var members = OrderedTable<DataNode>()
+            var merged = OrderedTable<DataNode>()
             while let key = try child(depth) {
                 let value = try child(depth) ?? DataNode(value: .null, line: key.line)
                 if key.text == "<<" {
-                    for source in value.list ?? [value] { merged += source.members ?? [] }
+                    for source in value.list ?? [value] {
+                        for (name, node) in source.members ?? [] where merged[name] == nil { merged[name] = node }
+                    }
                 } else if let name = key.text ?? (key.isNull ? "" : nil) {
-                    members.removeAll { $0.key == name }
-                    members.append((name, value))
+                    members[name] = value
                 } else {
                     throw ImportError("line \(key.line): a name is \(key.kind), where it must be a text")
                 }
             }
-            for (key, node) in merged where !members.contains(where: { $0.key == key }) { members.append((key, node)) }
+            for (name, node) in merged where members[name] == nil { members[name] = node }
             return members
         }
 
-        private func size(_ node: DataNode) -> Int {
+        /// Counts what an alias repeats.
+        private mutating func measure(_ node: DataNode) {
+            count += 1
             switch node.value {
-            case .null, .scalar: 1
-            case .list(let elements): elements.reduce(1) { $0 + size($1) }
-            case .map(let members): members.reduce(1) { $0 + size($1.node) }
+            case .null: break
+            case .scalar(let text, _): repeated += text.utf8.count
+            case .list(let elements): for element in elements { measure(element) }
+            case .map(let members):
+                for (name, node) in members {
+                    repeated += name.utf8.count
+                    measure(node)
+                }
             }
         }
     }

@@ -103,6 +103,7 @@ struct DiagnosticTests {
             ("memory_limit = true", "16: apps.web.memory_limit: expected a size like \"64MiB\", found a boolean"),
             // Ranges
             ("nice = 20", "8: apps.web.nice: 20 is out of range: from -20 to 19"),
+            ("instance_first = -1", "18: apps.web.instance_first: -1 is out of range: from 0 to 1000000000"),
             ("instances = 0", "13: apps.web.instances: 0 is out of range: from 1 to 1000"),
             (
                 "restart_backoff.factor = 0.5",
@@ -410,7 +411,7 @@ struct DiagnosticTests {
                 "torpor.toml:2:32: apps.a.requires: the apps wait for each other: a → b → c → a",
                 "torpor.toml:5:29: apps.d.after: the apps wait for each other: d → d",
                 "torpor.toml:6:29: apps.e.after: there is no app \"x\"",
-                "torpor.toml:6:29: apps.e.after: there is no instance \"b@3\": the last one is \"b@2\"",
+                "torpor.toml:6:29: apps.e.after: there is no instance \"b@3\": they are \"b@1\" to \"b@2\"",
             ]
         )
     }

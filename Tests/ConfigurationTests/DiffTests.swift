@@ -62,9 +62,12 @@ struct DiffTests {
     /// What a key needs beside itself to mean something.
     private static let company = ["answers": ["signals": "{ didEnterBackground = \"USR1\" }"]]
 
+    /// Keys that say which apps there are.
+    private static let names: Set = ["instances", "instance_first"]
+
     @Test("a change of each key is found, is told by its name and value, and changes nothing else")
     func eachKey() throws {
-        for (key, value) in LoaderTests.everything where key != "instances" {
+        for (key, value) in LoaderTests.everything where !Self.names.contains(key) {
             let base = Self.company[key] ?? [:]
             let changes = try Self.changes(base, base.merging([key: value]) { $1 })
             #expect(!changes.isEmpty, "\(key)")
@@ -82,7 +85,7 @@ struct DiffTests {
     @Test("all keys together are the whole specification")
     func whole() throws {
         var keys = LoaderTests.everything
-        keys["instances"] = nil
+        for key in Self.names { keys[key] = nil }
         let old = try #require(Self.configuration([:]).apps.first { $0.name == "a" })
         let new = try #require(Self.configuration(keys).apps.first { $0.name == "a" })
         var taken = old
@@ -90,7 +93,7 @@ struct DiffTests {
         #expect(taken == new)
         // What can change live is taken, the rest is not, and is still different.
         let live = old.taking(liveKeysOf: new)
-        for key in AppKeyEffects.all where key.name != "instances" {
+        for key in AppKeyEffects.all where !Self.names.contains(key.name) {
             let isLive = key.effect(old, new) == .live
             #expect(key.isSame(live, new) == isLive, "\(key.name)")
             #expect(key.isSame(live, old) != isLive, "\(key.name)")
@@ -184,6 +187,14 @@ struct DiffTests {
         #expect(diff.apps[1].changes == [KeyChange(key: "grace", old: "5s", new: "1s", effect: .live)])
         #expect(!diff.apps[1].needsRestart)
         #expect(ConfigurationDiff(new, new).isEmpty)
+    }
+
+    @Test("instances that are numbered otherwise come and go, and those with a number of both stay")
+    func numbers() throws {
+        let old = try load("[apps.web]\nexec = [\"w\"]\ninstances = 2").get()
+        let new = try load("[apps.web]\nexec = [\"w\"]\ninstances = 2\ninstance_first = 0").get()
+        let diff = ConfigurationDiff(old, new)
+        #expect(diff.apps.map { "\($0.name) \($0.kind.rawValue)" } == ["web@0 added", "web@2 removed"])
     }
 
     @Test("what the texts say otherwise and means the same is no difference")

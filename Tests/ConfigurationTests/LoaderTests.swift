@@ -31,7 +31,7 @@ struct LoaderTests {
         "evict": "\"kill\"", "exec": "[\"/bin/a\", \"\"]", "exits_on_suspend": "true", "expiry_warning": "\"1s\"",
         "fetch_interval": "\"1h\"",
         "extension_limit": "\"2min\"", "grace": "\"0s\"", "group": "\"video\"", "identity_files": "[\"who\"]",
-        "instances": "2",
+        "instances": "2", "instance_first": "0",
         "keep_alive": "\"20min\"", "kill_mode": "\"main\"", "last_resort": "true",
         "launch": "\"on-demand\"", "launch_deadline": "\"none\"",
         "limits": "{ nofile = 4096, core = \"0:1GiB\", as = \"unlimited\", rttime = \"5ms\", tasks = 512 }",
@@ -266,7 +266,8 @@ struct LoaderTests {
     func everyKey(table: String) throws {
         #expect(Self.everything.keys.sorted() == AppKeys.all.map(\.name).sorted())
         var text = "[\(table)]\n"
-        for (key, value) in Self.everything.sorted(by: { $0.key < $1.key }) where key != "instances" {
+        for (key, value) in Self.everything.sorted(by: { $0.key < $1.key })
+        where !["instances", "instance_first"].contains(key) {
             text += "\(key) = \(value)\n"
         }
         let isDefaults = table == "defaults"
@@ -281,14 +282,16 @@ struct LoaderTests {
 
     @Test("every value in that test differs from the default", arguments: everything.keys.sorted())
     func everyValueMatters(key: String) throws {
-        let plain = try load("[apps.a]\nexec = [\"plain\"]\nsignals.refresh = \"HUP\"\n" + Self.others).get()
+        // Only of several instances is there a first one.
+        let others = (key == "instance_first" ? "instances = 2\n" : "") + Self.others
+        let plain = try load("[apps.a]\nexec = [\"plain\"]\nsignals.refresh = \"HUP\"\n" + others).get()
         let text =
             key == "signals"
             ? "[apps.a]\nexec = [\"plain\"]\nsignals = { refresh = \"HUP\", didEnterBackground = \"USR1\" }\n"
             : key == "exec"
                 ? "[apps.a]\nsignals.refresh = \"HUP\"\nexec = [\"/bin/a\"]\n"
                 : "[apps.a]\nexec = [\"plain\"]\nsignals.refresh = \"HUP\"\n\(key) = \(Self.everything[key] ?? "")\n"
-        #expect(try load(text + Self.others).get().apps != plain.apps)
+        #expect(try load(text + others).get().apps != plain.apps)
     }
 
     @Test("every key of the supervisor and of a policy is read back")
@@ -360,6 +363,33 @@ struct LoaderTests {
             "c": .table(["d": .string("e")]),
         ]
         #expect(configuration.policies == [policy])
+    }
+
+    @Test("instances count from another number, and are given it with as many digits as it is to have")
+    func firstInstance() throws {
+        let configuration = try load(
+            """
+            [apps.web]
+            instances = 3
+            instance_first = 8
+            exec = ["/bin/web", "%i-%02i-%03i", "%0i %2i %i0 %%02i %0"]
+            sockets = [{ stream = "/run/web%02i" }]
+            [apps.b]
+            exec = ["b"]
+            requires = ["web@10"]
+            """
+        ).get()
+        #expect(configuration.warnings.isEmpty)
+        #expect(configuration.apps.map(\.name) == ["b", "web@8", "web@9", "web@10"])
+        #expect(configuration.apps[1].exec == ["/bin/web", "8-08-008", "%0i %2i 80 %08 %0"])
+        #expect(configuration.apps[3].exec == ["/bin/web", "10-10-010", "%0i %2i 100 %10 %0"])
+        #expect(configuration.apps[3].environment == ["TORPOR_INSTANCE": "10"] && configuration.apps[3].instance == 10)
+        #expect(configuration.apps[1].sockets.map(\.plan.address) == [.path("/run/web08")])
+        let zero = try load("[apps.a]\nexec = [\"a\"]\ninstances = 2\ninstance_first = 0").get()
+        #expect(zero.apps.map(\.name) == ["a@0", "a@1"])
+        let alone = try load("[apps.a]\nexec = [\"a\"]\ninstance_first = 0").get()
+        #expect(alone.apps.map(\.name) == ["a"])
+        #expect(alone.warnings.map(\.message) == ["does nothing without instances"])
     }
 
     @Test("instances are apps of their own, and naming the template means all of them")

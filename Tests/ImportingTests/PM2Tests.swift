@@ -1,6 +1,7 @@
 import Configuration
 import Importing
 import Lifecycle
+import Linux
 import Testing
 
 @Suite("An ecosystem file of PM2 becomes apps")
@@ -47,8 +48,7 @@ struct PM2Tests {
         )
         #expect(app.rules.backoff.stableAfter == .seconds(10) && app.memoryLimit == 150 << 20 && app.user == "www-data")
         #expect(
-            app.environment == ["PORT": "3000", "A": "b"] && app.standardError == .file("/var/log/e")
-                && app.tags == ["n"]
+            app.environment == ["PORT": "3000", "A": "b"] && app.standardError == .log && app.tags == ["n"]
         )
     }
 
@@ -65,9 +65,33 @@ struct PM2Tests {
             "ecosystem.json",
             #"{"apps":[{"name":"a","script":"a.js","instances":"max","exec_mode":"cluster"},{"name":"b","script":"b.js","instances":-2}]}"#
         )
-        #expect(found.apps.keys.sorted() == ["a@1", "a@2", "a@3", "a@4", "b@1", "b@2"])
-        #expect(found.remarks("a").contains { $0.contains("cluster") })
+        #expect(found.apps.keys.sorted() == ["a@0", "a@1", "a@2", "a@3", "b@0", "b@1"])
+        #expect(found.remarks("a").contains { $0.contains("cluster") && $0.contains("EADDRINUSE") })
         #expect(try found["a@2"].environment["NODE_APP_INSTANCE"] == "2")
+    }
+
+    @Test(
+        "in cluster mode each instance has a socket at the one port",
+        arguments: [#""exec_mode":"cluster","interpreter":"python3""#, #""node_args":"""#]
+    )
+    func cluster(mode: String) throws {
+        let text = #"{"apps":[{"name":"a","script":"a.js","instances":2,"env":{"PORT":3000},\#(mode)}]}"#
+        let found = try Imported("ecosystem.json", text)
+        let app = try found["a@1"]
+        #expect(app.sockets.map(\.name) == ["3000"] && app.sockets.first?.plan.reusePort == true)
+        #expect(found.remarks("a").contains { $0.contains("port 3000") && $0.contains("from-pm2.md") })
+    }
+
+    @Test("in fork mode they have none, and a variable that is counted up counts")
+    func fork() throws {
+        func app(_ keys: String) throws -> Imported {
+            let text = #"{"apps":[{"name":"a","script":"a.js","instances":2,"env":{"PORT":3000},\#(keys)}]}"#
+            return try Imported("ecosystem.json", text)
+        }
+        #expect(try app(#""exec_mode":"fork""#)["a@0"].sockets.isEmpty)
+        let counted = try app(#""increment_var":"PORT","instance_var":"N""#)
+        #expect(try counted["a@3001"].environment["PORT"] == "3001" && counted["a@3001"].environment["N"] == "3001")
+        #expect(try counted["a@3000"].sockets.isEmpty)
     }
 
     @Test("comments, names without quotes and YAML are read")

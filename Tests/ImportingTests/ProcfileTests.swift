@@ -51,8 +51,20 @@ struct ProcfileTests {
     func wrong() throws {
         let found = try Imported("Procfile", "web: a\n=== what\n")
         #expect(found.result.remarks.contains { $0.text.contains("Line 2") && $0.line == 2 })
-        #expect(refusal("Procfile", "nothing\n")?.contains("names no program") == true)
+        #expect(
+            refusal("Procfile", "web bundle\n")
+                == "/srv/app/Procfile names no program: line 1, \"web bundle\", has no colon behind a name, and is left out"
+        )
         #expect(refusal("Procfile", "") != nil)
+    }
+
+    @Test(
+        "what only looks like one is none",
+        arguments: ["root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1::/:/bin/sh\n", "passwd: files systemd\n", "a: b\n"]
+    )
+    func other(text: String) {
+        #expect(refusal("passwd", text)?.contains("looks like no configuration that can be imported") == true)
+        #expect(refusal("passwd", text, kind: .procfile) == nil)
     }
 
     @Test("names are made valid, and each one's own")
@@ -63,5 +75,7 @@ struct ProcfileTests {
         )
         #expect(found.apps.keys.sorted() == ["My-App", "My-App-2", "app"])
         #expect(found.remarks("My App") == ["was called \"My App\""])
+        let same = try Imported("Procfile", "a: x\na: x\na-2: x\na: x\n")
+        #expect(same.apps.keys.sorted() == ["a", "a-2", "a-2-2", "a-3"])
     }
 }

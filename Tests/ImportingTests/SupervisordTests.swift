@@ -74,23 +74,98 @@ struct SupervisordTests {
         #expect(found.remarks("web").contains { $0.contains("WHO is not set here") })
     }
 
-    @Test("many processes are instances, or apps of their own where they are numbered otherwise")
+    @Test("many processes are instances, which count from where supervisord counts")
     func processes() throws {
-        let same = try Imported(
+        func apps(_ keys: String) throws -> Imported {
+            try Imported("supervisord.conf", "[program:w]\ncommand=/bin/w %(process_num)s\n" + keys)
+        }
+        let same = try apps("numprocs=3\nprocess_name=%(program_name)s_%(process_num)02d\n")
+        #expect(same.apps.keys.sorted() == ["w@0", "w@1", "w@2"])
+        #expect(same.remarks("w").contains("its processes are w@0 to w@2"))
+        let numbered = try apps("numprocs=2\nnumprocs_start=9300\n")
+        #expect(try numbered["w@9301"].exec == ["/bin/w", "9301"])
+        #expect(try apps("numprocs=2\nnumprocs_start=1\n")["w@2"].exec == ["/bin/w", "2"])
+        #expect(try apps("numprocs_start=5\n")["w"].exec == ["/bin/w", "5"])
+    }
+
+    @Test("a number with zeros before it is one table too")
+    func digits() throws {
+        let text =
+            "[program:w]\ncommand=/bin/w -n %(program_name)s_%(process_num)02d\nnumprocs=11\nenvironment=N=\"%(process_num)03d\"\n"
+        let found = try Imported("supervisord.conf", text)
+        #expect(found.result.programs.count == 1 && found.apps.count == 11)
+        #expect(try found["w@3"].exec == ["/bin/w", "-n", "w_03"] && found["w@10"].exec == ["/bin/w", "-n", "w_10"])
+        #expect(try found["w@3"].environment["N"] == "003")
+    }
+
+    @Test("standard error is in the log with the output, also where it had a file with a bound, and is told")
+    func standardError() throws {
+        let found = try Imported(
             "supervisord.conf",
-            "[program:w]\ncommand=/bin/w\nnumprocs=3\nprocess_name=%(program_name)s_%(process_num)02d\n"
+            "[program:w]\ncommand=w\nstderr_logfile=/var/log/none/w.err\nstderr_logfile_maxbytes=5MB\nstderr_logfile_backups=3\n"
         )
-        #expect(same.apps.keys.sorted() == ["w@1", "w@2", "w@3"])
-        let numbered = try Imported(
+        let app = try found["w"]
+        #expect(app.standardError == .log && app.log == .file && app.logMaxSize == 5 << 20 && app.logMaxFiles == 3)
+        #expect(found.remarks("w").contains { $0.contains("/var/log/none/w.err") })
+    }
+
+    @Test("what supervisord says for all programs is theirs: its user, its folder, how many files they may open")
+    func defaults() throws {
+        let head = "[supervisord]\nuser=www-data\ndirectory=/srv\numask=027\nminfds=4096\nenvironment=A=\"1\",B=\"2\"\n"
+        let app = try app("environment=B=\"3\"\n", head: head)
+        #expect(app.user == "www-data" && app.directory == "/srv" && app.umask == 0o27)
+        #expect(app.limits.map(\.name) == ["nofile"] && app.limits[0].soft == 4096)
+        #expect(app.environment == ["A": "1", "B": "3"])
+        #expect(try self.app("user=nobody\n", head: "[supervisord]\nuser=root\n").user == "nobody")
+        #expect(try self.app("", head: "[supervisord]\nuser=root\n").user == nil)
+    }
+
+    @Test("the machine's name is put in at the import, which is told")
+    func host() throws {
+        let found = try Imported(
             "supervisord.conf",
-            "[program:w]\ncommand=/bin/w -p %(process_num)s\nnumprocs=2\nnumprocs_start=9300\n"
+            "[program:w]\ncommand=w %(host_node_name)s\n",
+            variables: ["HOSTNAME": "box"]
         )
-        #expect(try numbered["w-9301"].exec == ["/bin/w", "-p", "9301"])
-        let fromOne = try Imported(
-            "supervisord.conf",
-            "[program:w]\ncommand=/bin/w %(process_num)d\nnumprocs=2\nnumprocs_start=1\n"
+        #expect(try found["w"].exec == ["w", "box"])
+        #expect(found.remarks("w").contains { $0.contains("%(host_node_name)s is \"box\" from now on") })
+    }
+
+    @Test("groups are started by their own priority, and their programs by theirs")
+    func groups() throws {
+        let text =
+            "[group:late]\nprograms=a,b\npriority=1000\n[program:a]\ncommand=a\npriority=2\n[program:b]\ncommand=b\npriority=1\n[program:c]\ncommand=c\npriority=5\n"
+        let found = try Imported("supervisord.conf", text)
+        #expect(try found["b"].after == ["c"] && found["a"].after == ["b"] && found["c"].after == [])
+    }
+
+    @Test("of many programs with one priority each of the next names only some")
+    func many() throws {
+        let text = (0..<100).map { "[program:p\($0)]\ncommand=x\npriority=\($0 % 2)\n" }.joined()
+        let found = try Imported("supervisord.conf", text)
+        #expect(try found["p1"].after.count == 16 && found["p0"].after == [])
+        #expect(found.remarks("p1").contains { $0.contains("the last 16 of the 50 programs") })
+    }
+
+    @Test("what would be more than torpord may read, or may run, is refused in a sentence")
+    func tooMuch() {
+        let names = (0..<1000).map { "[program:p\($0)]\ncommand=x\n" }.joined()
+        let variables = (0..<1000).map { "V\($0)=\"\($0)\"" }.joined(separator: ",")
+        #expect(
+            refusal("supervisord.conf", "[supervisord]\nenvironment=\(variables)\n" + names)?.contains("in parts")
+                == true
         )
-        #expect(try fromOne["w@2"].exec == ["/bin/w", "2"])
+        #expect(
+            refusal("supervisord.conf", names.replacing("=x", with: "=x\nnumprocs=1000"))?.contains("16384 processes")
+                == true
+        )
+        let long = String(repeating: "p", count: 10_000)
+        let command = String(repeating: "%(program_name)s ", count: 1000)
+        let found = try? Importer.read(
+            "/srv/app/supervisord.conf",
+            in: tree(["supervisord.conf": "[program:\(long)]\ncommand=\(command)\n"])
+        )
+        #expect(found?.programs.first?.obstacle?.contains("longer than 131072 bytes") == true)
     }
 
     @Test("a lower priority is started first, and a group is a tag")
@@ -111,6 +186,21 @@ struct SupervisordTests {
         let found = try Imported("supervisord.conf", files)
         #expect(try found["a"].exec == ["/srv/app/conf.d/a"])
         #expect(found.result.remarks.contains { $0.text.contains("no.conf") })
+        #expect(
+            refusal("supervisord.conf", "[include]\nfiles = none/*.conf\n")
+                == "/srv/app/supervisord.conf names no program: there is no file \"none/*.conf\", which [include] names"
+        )
+    }
+
+    @Test("what is said of a file of [include] names that file")
+    func places() throws {
+        let files = [
+            "supervisord.conf": "[include]\nfiles = conf.d/*.conf\n[program:b]\ncommand=b\nwhat=1\n",
+            "conf.d/a.conf": "[program:a]\ncommand=a\nwhat=1\n",
+        ]
+        let programs = try Imported("supervisord.conf", files).result.programs
+        let remarks = programs.flatMap(\.remarks).filter { $0.text.contains("what") }
+        #expect(remarks.map(\.line) == [5, 3] && remarks.map(\.file) == [nil, "a.conf"])
     }
 
     @Test("event listeners, unknown keys, and files of output are told")

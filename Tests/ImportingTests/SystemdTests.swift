@@ -159,6 +159,50 @@ struct SystemdTests {
         #expect(found.result.remarks.contains { $0.text.contains("x.timer") })
     }
 
+    @Test("what is said of a unit of a folder names its file and line, and that of a drop-in the drop-in")
+    func places() throws {
+        let files = [
+            "web.service": "[Service]\nExecStart=/bin/web\nWhat=1\n",
+            "db.service": "[Service]\nWhat=2\nExecStart=/bin/db\n",
+            "db.service.d/x.conf": "[Service]\nWhat=3\n",
+        ]
+        let remarks = try Imported("", files).result.programs.flatMap(\.remarks).filter { $0.text.contains("What") }
+        #expect(
+            remarks.map { "\($0.file ?? ""):\($0.line ?? 0)" } == [
+                "db.service:2", "db.service.d/x.conf:2", "web.service:3",
+            ]
+        )
+    }
+
+    @Test("a unit for default.target is one of the machine unless its folder says that it is a user's")
+    func defaultTarget() throws {
+        let text = "[Service]\nExecStart=/bin/web\n[Install]\nWantedBy=default.target\n"
+        let found = try Imported("web.service", ["web.service": text], variables: ["HOME": "/home/me"])
+        #expect(try found["web"].directory == nil && found["web"].launch == .foreground)
+        #expect(found.remarks("web").contains { $0.contains("WantedBy=default.target") })
+        let user = try Imported("user/web.service", ["user/web.service": text], variables: ["HOME": "/home/me"])
+        #expect(try user["web"].directory == "/home/me" && user.remarks("web").isEmpty)
+    }
+
+    @Test("standard error that had a file is in the log, and told")
+    func standardError() throws {
+        let found = try Imported("w.service", "[Service]\nExecStart=/bin/w\nStandardError=append:/var/log/none/e\n")
+        #expect(try found["w"].standardError == .log)
+        #expect(found.remarks("w").contains { $0.contains("append:/var/log/none/e") })
+    }
+
+    @Test("limits have units of their own, and one that is none takes no other with it")
+    func limits() throws {
+        let found = try Imported(
+            "w.service",
+            "[Service]\nExecStart=/bin/w\nLimitMEMLOCK=64M\nLimitCPU=1min:2min\nLimitRTTIME=5ms\nLimitNOFILE=infinity\nLimitCORE=x\n"
+        )
+        let limits = try found["w"].limits
+        #expect(limits.map(\.name) == ["cpu", "memlock", "nofile", "rttime"])
+        #expect(limits.map(\.soft) == [60, 64 << 20, .max, 5000] && limits[0].hard == 120)
+        #expect(found.remarks("w").contains { $0.contains("LimitCORE=x") })
+    }
+
     @Test("sandboxes, folders and unknown keys are told")
     func told() throws {
         let found = try Imported(

@@ -91,7 +91,7 @@ struct Import: ParsableCommand {
     private static func tell(_ result: ImportedConfiguration) {
         let file = result.source.split(separator: "/").last.map(String.init) ?? result.source
         func line(_ name: String?, _ remark: Remark) -> String {
-            let place = remark.line.map { " (\(file):\($0))" } ?? ""
+            let place = remark.line.map { " (\(remark.file ?? file):\($0))" } ?? ""
             return (name.map { $0 + ": " } ?? "") + remark.text + place
         }
         for remark in result.remarks { Complaint.say(line(nil, remark), .remark) }

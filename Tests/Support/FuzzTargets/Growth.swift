@@ -19,13 +19,14 @@ enum Growth {
         return repeating(start..<start + 1 + choose(min(64, bytes.count - start)), of: bytes, isNumbered: isNumbered)
     }
 
-    /// The whole of it, its first and last byte, and its middle, each again and again.
+    /// The whole of it, its first and last byte, and its middle, each again and again; the whole and the middle also with
+    /// names that are others each time.
     static func all(of bytes: [UInt8]) -> [[UInt8]] {
         guard !bytes.isEmpty else { return [] }
         let count = bytes.count
         let parts = [0..<count, 0..<1, count - 1..<count, count / 3..<max(count / 3 + 1, count * 2 / 3)]
         return parts.map { repeating($0, of: bytes, isNumbered: false) }
-            + [repeating(0..<count, of: bytes, isNumbered: true)]
+            + [parts[0], parts[3]].map { repeating($0, of: bytes, isNumbered: true) }
     }
 
     /// With a part of it repeated; numbered with three letters behind the part's first one, which makes other names of the

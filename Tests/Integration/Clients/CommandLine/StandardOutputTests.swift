@@ -38,7 +38,7 @@ import TorporAPI
             let (code, output) = try Self.shell(daemon, "$T \(words) >/dev/full")
             #expect(code == 1, "\(words): \(output)")
             #expect(
-                output.contains("torpor: standard output cannot be written: No space left on device"),
+                output.contains("standard output cannot be written: No space left on device"),
                 "\(words): \(output)"
             )
         }

@@ -225,7 +225,7 @@ import TorporAPI
             if goesOn { line = "timeout --foreground -s INT 0.4 \(line)" }
             if goesOn, command.contains("torpor top") { line = "TERM=xterm script -qec '\(line)' /dev/null" }
             for (verb, before) in CommandTests.before where command.hasPrefix("torpor \(verb) ") {
-                if !command.contains("--save") { line = before + " && " + line }
+                if !command.contains("--save"), !command.contains("--end") { line = before + " && " + line }
             }
             if command.contains(" --output ") || command.contains(" init") { line += " --force" }
             // A million questions take minutes, and a busy machine some time for each.

@@ -1,0 +1,74 @@
+import WireText
+
+/// Gives apps names that are valid and each one's own, and looks up whom they mean.
+enum Names {
+    static func assign(_ result: inout ImportedConfiguration) {
+        var taken: Set<String> = []
+        // The number to try next, by what stands before it: a thousand programs of one name are a thousand numbers.
+        var numbers: [String: Int] = [:]
+        // What is no app must not take a name from one that is.
+        let order =
+            result.programs.indices.filter { result.programs[$0].isTranslated }
+            + result.programs.indices.filter { !result.programs[$0].isTranslated }
+        for index in order {
+            let name = result.programs[index].name
+            let valid = valid(name)
+            var unique = valid
+            let stem = String(valid.prefix(58))
+            while !taken.insert(unique).inserted {
+                let number = numbers[stem] ?? 2
+                unique = "\(stem)-\(number)"
+                numbers[stem] = number + 1
+            }
+            result.programs[index].appName = unique
+            if unique != name, result.programs[index].isTranslated {
+                result.programs[index].remark(
+                    valid == name ? "was called \(quoted(name)), as another one is" : "was called \(quoted(name))"
+                )
+            }
+        }
+        lookUp(&result)
+    }
+
+    /// Letters, digits, `-`, `_` and `.`, not beginning with `.` or `-`, 64 at most.
+    static func valid(_ name: String) -> String {
+        var result = ""
+        for scalar in name.unicodeScalars {
+            let isGood =
+                scalar.isASCII
+                && (scalar.properties.isAlphabetic || ("0"..."9").contains(scalar)
+                    || "-_.".unicodeScalars.contains(scalar))
+            if isGood {
+                result.unicodeScalars.append(scalar)
+            } else if !result.hasSuffix("-") {
+                result += "-"
+            }
+        }
+        let inner = result.drop { $0 == "." || $0 == "-" }
+        let end = inner.lastIndex { $0 != "-" }.map(inner.index(after:)) ?? inner.startIndex
+        return end == inner.startIndex ? "app" : String(inner[..<end].prefix(64))
+    }
+
+    /// Turns the names of `requires` and `after` into those of apps.
+    private static func lookUp(_ result: inout ImportedConfiguration) {
+        var apps: [WireText: [String]] = [:]
+        for program in result.programs where program.isTranslated {
+            apps[WireText(program.name), default: []].append(program.appName)
+        }
+        for index in result.programs.indices where result.programs[index].isTranslated {
+            let own = result.programs[index].appName
+            let requires = result.programs[index].requires
+            for name in requires where apps[WireText(name)] == nil {
+                result.programs[index].remark("needs \(quoted(name)), which is no app here: it must be there already")
+            }
+            func names(_ key: String, _ written: [WireText]) {
+                var seen: Set<String> = [own]
+                let found = written.flatMap { apps[$0] ?? [] }.filter { seen.insert($0).inserted }
+                if !found.isEmpty { result.programs[index].keys[key] = .strings(found) }
+            }
+            let required = Set(requires.map(WireText.init))
+            names("requires", requires.map(WireText.init))
+            names("after", result.programs[index].after.map(WireText.init).filter { !required.contains($0) })
+        }
+    }
+}

@@ -1,0 +1,87 @@
+/// How many processes an app of an ecosystem file has, and how they share a port.
+struct PM2Instances {
+    let node: DataNode
+    let tree: SourceTree
+    /// Whether node runs it, which alone can be in cluster mode.
+    let isNode: Bool
+
+    func read(into program: inout ImportedProgram) {
+        let count = count(&program)
+        guard count > 1 else {
+            var leftOut = LeftOutKeys()
+            for key in ["instance_var", "increment_var"] where node[key] != nil {
+                leftOut.add(key, because: "it has one instance")
+            }
+            if node["exec_mode"]?.text?.hasPrefix("cluster") == true {
+                leftOut.add("exec_mode", because: "it has one instance")
+            }
+            return program.remark(leftOut)
+        }
+        program["instances"] = .integer(Int64(count))
+        var first = 0
+        if let name = node["increment_var"]?.text {
+            // Each instance has one more than the instance before it.
+            if let number = node["env"]?[name]?.integer, (0...1_000_000_000).contains(number) {
+                first = number
+                program.setVariable(name, "%i")
+            } else {
+                program.remark("increment_var is left out: env has no number \(quoted(name))")
+            }
+        }
+        program["instance_first"] = .integer(Int64(first))
+        let variable = node["instance_var"]?.text ?? "NODE_APP_INSTANCE"
+        program.setVariable(variable, "%i")
+        if first > 0 { program.remark("\(variable) counts from \(first), and not from 0") }
+        if isCluster { cluster(&program) }
+    }
+
+    private func count(_ program: inout ImportedProgram) -> Int {
+        guard let node = node["instances"], !node.isNull else { return 1 }
+        var count = node.integer
+        if node.text == "max" { count = 0 }
+        guard var count else {
+            program.remark("instances = \(quoted(node.text ?? node.kind)) is no number, and is left out")
+            return 1
+        }
+        if count <= 0 {
+            let less = count < 0 ? ", less \(-max(count, -100_000))" : ""
+            count = max(1, tree.processors + max(count, -100_000))
+            program.remark("instances: as many as this machine has processors\(less), \(count)")
+        }
+        guard count <= 1000 else {
+            program.remark("\(count) instances are more than the thousand that an app may have")
+            return 1
+        }
+        return count
+    }
+
+    /// Without a mode several instances of a program of node are a cluster.
+    private var isCluster: Bool {
+        if let mode = node["exec_mode"]?.text { return mode.hasPrefix("cluster") }
+        return isNode
+    }
+
+    /// PM2 opens the port of a cluster for all its processes. Here each has a socket of its own at the port, and the
+    /// kernel spreads connections between them.
+    private func cluster(_ program: inout ImportedProgram) {
+        guard node["increment_var"]?.text != "PORT" else { return }
+        let howto = "docs/howto/from-pm2.md has a file of some lines for it, which node reads with --require"
+        guard case .table(let variables)? = program["environment"], case .string(let text)? = variables["PORT"],
+            let port = Int(text), (1...65_535).contains(port)
+        else {
+            return program.remark(
+                "is in cluster mode (exec_mode, instances), in which PM2 opens ports for all instances; without, the second "
+                    + "one ends with EADDRINUSE: write sockets = [{ stream = \"PORT\", reuse_port = true }], and let it listen "
+                    + "at the socket that it is given (\(howto))"
+            )
+        }
+        program.append(
+            to: "sockets",
+            .table([("stream", .string("\(port)")), ("name", .string("\(port)")), ("reuse_port", .boolean(true))])
+        )
+        program.remark(
+            "is in cluster mode (exec_mode, instances): each instance has a socket of its own at port \(port), and ends with "
+                + "EADDRINUSE unless it listens at that one (\(howto))"
+        )
+    }
+}

@@ -1,0 +1,118 @@
+/// Sections that concern supervisord itself, and what becomes of their keys.
+enum SupervisordSections {
+    private static let log = "torpord's own messages go to its standard error, or to the journal of its service"
+    private static let daemon = "torpord stays in the foreground, and [supervisor] says where its files are"
+
+    /// Keys of `[supervisord]` that are no program's. `environment`, `user`, `umask`, `directory` and `minfds` are.
+    private static let settings: [String: String] = [
+        "logfile": log, "logfile_maxbytes": log, "logfile_backups": log, "loglevel": log, "silent": log,
+        "pidfile": daemon, "nodaemon": daemon, "identifier": daemon,
+        "nocleanup": "old logs are removed as log_max_files and log_max_age say",
+        "childlogdir": "log_directory of [supervisor] is where the output of all programs goes",
+        "strip_ansi": "output is logged as it comes, with its colors",
+        "minprocs": "an app may start as many processes as its user, or as limits.nproc and limits.tasks say",
+    ]
+    /// Keys of `[supervisord]` that programs have.
+    private static let ofPrograms: Set = ["environment", "user", "umask", "directory", "minfds"]
+
+    private static let socket =
+        "Torpor has a control socket of its own, and readers and operators of [supervisor] say who may use it"
+    private static let plugin = "it extends supervisord itself"
+    /// Sections of which nothing is translated, with the reason.
+    private static let others: [String: String] = [
+        "unix_http_server": socket, "inet_http_server": socket, "supervisorctl": socket, "rpcinterface": plugin,
+        "ctlplugin": plugin,
+    ]
+
+    /// Tells what of `[supervisord]` is left out.
+    fileprivate static func settings(_ section: INI.Section, _ result: inout ImportedConfiguration) {
+        var leftOut = LeftOutKeys()
+        for entry in section.entries where !ofPrograms.contains(entry.key) {
+            leftOut.add(entry.key, because: settings[entry.key] ?? "it is no key of supervisord", at: entry.line)
+        }
+        tell(leftOut, section, &result)
+    }
+
+    /// Tells that a section is left out, with its keys.
+    static func other(_ section: INI.Section, _ result: inout ImportedConfiguration) {
+        guard let reason = others[String(section.name.prefix { $0 != ":" })] else {
+            return result.remark("The section [\(section.name)] is not known, and is left out.", at: section.line)
+        }
+        var leftOut = LeftOutKeys()
+        for entry in section.entries { leftOut.add(entry.key, because: reason, at: entry.line) }
+        tell(leftOut, section, &result)
+    }
+
+    private static func tell(
+        _ leftOut: LeftOutKeys,
+        _ section: INI.Section,
+        _ result: inout ImportedConfiguration
+    ) {
+        for (text, place) in leftOut.sentences(of: "of [\(section.name)]") { result.remark(text + ".", at: place) }
+    }
+}
+
+/// What `[supervisord]` says for all programs.
+struct SupervisordDefaults {
+    private(set) var variables = OrderedTable<String>()
+    private(set) var directory: String?
+    private(set) var user: String?
+    private(set) var umask: String?
+    /// How many files each may open.
+    private(set) var openFiles: Int64?
+
+    init(_ section: INI.Section?, folder: String, _ tree: SourceTree, _ result: inout ImportedConfiguration) {
+        guard let section else { return }
+        SupervisordSections.settings(section, &result)
+        let expansion = SupervisordExpansion(
+            values: ["here": folder, "host_node_name": SupervisordExpansion.host(tree)],
+            variables: tree.variables
+        )
+        func read<Value>(
+            _ key: String,
+            _ read: (String) throws(SupervisordExpansion.Failure) -> Value?,
+            _ complaint: String
+        ) -> Value? {
+            guard let text = section[key] else { return nil }
+            if text.contains("%(host_node_name)") {
+                result.remark(SupervisordExpansion.remark(onHost: tree) + ".", at: section.line(of: key))
+            }
+            do throws(SupervisordExpansion.Failure) {
+                if let value = try read(text) { return value }
+                throw SupervisordExpansion.Failure(message: complaint)
+            } catch {
+                result.remark("\(key) of [supervisord] is left out: \(error.message).", at: section.line(of: key))
+                return nil
+            }
+        }
+        variables =
+            OrderedTable(
+                read(
+                    "environment",
+                    { text throws(SupervisordExpansion.Failure) in
+                        SupervisordValues.environment(try expansion.late(text))
+                    },
+                    "it is not KEY=\"value\",KEY=\"value\""
+                )?.map { ($0.name, $0.value) } ?? []
+            )
+        user = read("user", expansion.now, "")
+        // What supervisord runs as need not be written for its programs.
+        if let name = user, ["root", "0"].contains(name) { user = nil }
+        openFiles = read(
+            "minfds",
+            { Int64($0).flatMap { $0 > 1024 ? $0 : nil } },
+            "an app may open 1024 files without it"
+        )
+        let isDaemon = !(SupervisordValues.flag(section["nodaemon"] ?? "false") ?? false)
+        let foreground = "it counts only for a daemon, which nodaemon = true forbids"
+        directory = read(
+            "directory",
+            { text throws(SupervisordExpansion.Failure) in
+                let path = try expansion.now(text)
+                return isDaemon && path.hasPrefix("/") ? path : nil
+            },
+            isDaemon ? "it is no absolute path" : foreground
+        )
+        umask = read("umask", { isDaemon ? $0 : nil }, foreground)
+    }
+}

@@ -1,0 +1,211 @@
+import Importing
+import Testing
+
+/// Goes through every key that the sources' documentation has: what has no effect is told, by its name.
+@Suite("No key of a source is lost without a word")
+struct DocumentedKeyTests {
+    /// What comes of a source: the file without its comments, and all that was said.
+    private struct Outcome {
+        var file: String
+        var remarks: Set<String>
+
+        init(_ name: String, _ files: [String: String]) throws {
+            let found = try Imported(name, files).result
+            file = found.toml.split(separator: "\n").filter { !$0.hasPrefix("#") }.joined(separator: "\n")
+            remarks = Set((found.remarks + found.programs.flatMap(\.remarks)).map(\.text))
+        }
+
+        /// Whether a key has an effect, or is named where it was not without it.
+        func tells(_ key: String, _ before: Outcome) -> Bool {
+            file != before.file || remarks.subtracting(before.remarks).contains { $0.contains(key) }
+        }
+    }
+
+    private func check(_ key: String, _ name: String, without: [String: String], with: [String: String]) throws {
+        let before = try Outcome(name, without)
+        let after = try Outcome(name, with)
+        #expect(
+            after.tells(key, before),
+            "\(key) has no effect, and nothing is said of it\n\(with)\n\(after.file)\n\(after.remarks.sorted())"
+        )
+    }
+
+    private static func lines(_ text: String) -> [String] { text.split(separator: "\n").map(String.init) }
+    private static func name(_ line: String) -> String { String(line.prefix { $0 != "=" && $0 != ":" && $0 != " " }) }
+
+    // MARK: supervisord
+
+    private func supervisord(_ line: String, _ without: String, _ with: String) throws {
+        try check(
+            // Of the files of [include] each that is missing is named.
+            line.hasPrefix("files=") ? "[include]" : Self.name(line),
+            "supervisord.conf",
+            without: ["supervisord.conf": without],
+            with: ["supervisord.conf": with]
+        )
+    }
+
+    @Test("of supervisord's sections", arguments: SupervisordKeys.sections.map(\.section))
+    func sections(section: String) throws {
+        let program = "[program:web]\ncommand=/bin/web\n[program:b]\ncommand=/bin/b\npriority=9\n"
+        for line in Self.lines(SupervisordKeys.sections.first { $0.section == section }?.keys ?? "") {
+            // A group without programs has no priority.
+            let beside = line.hasPrefix("priority") ? "programs=web\n" : ""
+            let head = program + "[\(section)]\n" + beside
+            try supervisord(line, head, head + line + "\n")
+        }
+    }
+
+    @Test("of a program of supervisord", arguments: SupervisordKeys.program.map(\.key))
+    func program(line: String) throws {
+        let beside = SupervisordKeys.program.first { $0.key == line }?.beside ?? ""
+        let head = "[program:a]\ncommand=/bin/a\npriority=7\n[program:web]\n" + beside
+        let command = line.hasPrefix("command") ? "" : "command=/bin/web\n"
+        try supervisord(line, head + "command=/bin/web\n", head + command + line + "\n")
+    }
+
+    @Test("sections of supervisord that are no programs", arguments: SupervisordKeys.others)
+    func others(text: String) throws {
+        let head = "[program:web]\ncommand=/bin/web\n"
+        let after = try Outcome("supervisord.conf", ["supervisord.conf": head + text])
+        #expect(after.remarks.contains { $0.contains("is not translated") })
+    }
+
+    // MARK: PM2
+
+    @Test("of an ecosystem file of PM2", arguments: PM2Keys.app.map(\.key))
+    func pm2(key: String) throws {
+        let entry = try #require(PM2Keys.app.first { $0.key == key })
+        func text(_ more: String) -> String {
+            let own = key == "name" || key == "script" ? "" : #""name":"web","#
+            let script = key == "script" ? "" : #","script":"a.js""#
+            return #"{"apps":[{\#(own)\#(entry.beside)"x":1\#(script)\#(more)}]}"#
+        }
+        let without = key == "script" ? text(#","script":"a.js""#) : text("")
+        try check(
+            key,
+            "ecosystem.json",
+            without: ["ecosystem.json": without],
+            with: ["ecosystem.json": text(#","\#(key)":\#(entry.value)"#)]
+        )
+    }
+
+    @Test("beside the apps of PM2", arguments: PM2Keys.others.map(\.0))
+    func besideApps(key: String) throws {
+        let value = PM2Keys.others.first { $0.0 == key }?.1 ?? ""
+        try check(
+            key,
+            "ecosystem.json",
+            without: ["ecosystem.json": #"{"apps":[{"script":"a.js"}]}"#],
+            with: ["ecosystem.json": #"{"apps":[{"script":"a.js"}],"\#(key)":\#(value)}"#]
+        )
+    }
+
+    // MARK: Compose
+
+    private static func compose(_ lines: [String], top: String = "") -> [String: String] {
+        let text =
+            top + "services:\n  db: {command: db}\n  base: {command: base, user: \"34\"}\n  web:\n"
+            + lines.map { "    \($0)\n" }.joined()
+        return ["compose.yaml": text]
+    }
+
+    @Test("of a service of a compose file", arguments: lines(ComposeKeys.service))
+    func service(line: String) throws {
+        let key = Self.name(line)
+        let command = key == "command" ? [] : ["command: web"]
+        try check(
+            key,
+            "compose.yaml",
+            without: Self.compose(["command: web"]),
+            with: Self.compose(command + [line])
+        )
+    }
+
+    @Test("of tables in a service of a compose file", arguments: ComposeKeys.inner.indices)
+    func inner(index: Int) throws {
+        let (key, without, with) = ComposeKeys.inner[index]
+        try check(
+            key,
+            "compose.yaml",
+            without: Self.compose(["command: web", without]),
+            with: Self.compose(["command: web", with])
+        )
+    }
+
+    @Test("beside the services of a compose file", arguments: lines(ComposeKeys.others))
+    func besideServices(line: String) throws {
+        try check(
+            Self.name(line),
+            "compose.yaml",
+            without: Self.compose(["command: web"]),
+            with: Self.compose(["command: web"], top: line + "\n")
+        )
+    }
+
+    // MARK: systemd
+
+    private func systemd(_ line: String, section: String) throws {
+        let key = Self.name(line)
+        let beside = SystemdKeys.company[key].map { $0 + "\n" } ?? ""
+        let service = "[Service]\nExecStart=/bin/web\n" + beside
+        try check(
+            key,
+            "web.service",
+            without: ["web.service": service],
+            with: ["web.service": service + "[\(section)]\n" + line + "\n"]
+        )
+    }
+
+    @Test("of [Unit]", arguments: lines(SystemdKeys.unit))
+    func unit(line: String) throws { try systemd(line, section: "Unit") }
+
+    @Test("of [Install]", arguments: lines(SystemdKeys.install))
+    func install(line: String) throws { try systemd(line, section: "Install") }
+
+    @Test("of [Service]", arguments: lines(SystemdKeys.service))
+    func systemdService(line: String) throws { try systemd(line, section: "Service") }
+
+    @Test("of the socket of a service", arguments: lines(SystemdKeys.socket))
+    func socket(line: String) throws {
+        let service = "[Service]\nExecStart=/bin/web\n"
+        let socket = "[Socket]\nListenStream=80\nListenDatagram=80\nListenStream=/run/web.sock\n"
+        try check(
+            Self.name(line),
+            "web.service",
+            without: ["web.service": service, "web.socket": socket],
+            with: ["web.service": service, "web.socket": socket + line + "\n"]
+        )
+    }
+
+    @Test("of the timer of a service", arguments: lines(SystemdKeys.timer))
+    func timer(line: String) throws {
+        let service = "[Service]\nExecStart=/bin/web\n"
+        let timer = "[Timer]\nOnCalendar=daily\n"
+        try check(
+            Self.name(line),
+            "web.service",
+            without: ["web.service": service, "web.timer": timer],
+            with: ["web.service": service, "web.timer": timer + line + "\n"]
+        )
+    }
+
+    // MARK: Procfile
+
+    @Test(
+        "of what stands beside a Procfile, and lines of it",
+        arguments: [
+            (".foreman", "port: 3000\n"), (".overmind.env", "OVERMIND_PORT=1\n"), (".env", "PORT=3000\n"),
+            ("Procfile", "web: other\n"), ("Procfile", "web: run\nrelease: job\n"), ("Procfile", "web: run\nno\n"),
+        ]
+    )
+    func procfile(name: String, text: String) throws {
+        let without = ["Procfile": "web: run\n"]
+        try check(
+            name == "Procfile" ? "colon" : name,
+            "Procfile",
+            without: without,
+            with: without.merging([name: text]) { $1 }
+        )
+    }
+}

@@ -1,0 +1,104 @@
+import DaemonHarness
+import Foundation
+import Linux
+import TestAddresses
+import Testing
+import TorporAPI
+
+@Suite("Programs in PM2's cluster mode share a port") struct ClusterTests {
+    private static let page = Sources.root + "/docs/howto/from-pm2.md"
+
+    /// A program and its ecosystem file, which listens at a port, and is given a socket there.
+    struct Program: CustomTestStringConvertible {
+        var name: String
+        var files: [String: String]
+        var testDescription: String { name }
+    }
+
+    /// The files of the page, each with its port.
+    private static func files(_ names: [String]) throws -> [String: String] {
+        let text = try String(contentsOfFile: page, encoding: .utf8)
+        var files: [String: String] = [:]
+        for name in names {
+            let head = name.hasSuffix(".json") ? "<!-- file: \(name) -->\n```json\n" : "```js\n// \(name)\n"
+            let parts = text.components(separatedBy: head)
+            try #require(parts.count == 2, "the page has no \(name)")
+            files[name] = parts[1].components(separatedBy: "```")[0]
+        }
+        return files
+    }
+
+    /// Node and the page's own files where there is a node; and the same in Python.
+    private static func programs() throws -> [Program] {
+        var programs = [
+            Program(
+                name: "python",
+                files: [
+                    "cluster.json": """
+                    {"apps": [{"name": "cluster", "script": "server.py", "instances": 2, "exec_mode": "cluster",
+                               "env": {"PORT": 3000}}]}
+                    """,
+                    "server.py": """
+                    import os, socket
+                    names = os.environ["LISTEN_FDNAMES"].split(":")
+                    assert os.environ["LISTEN_PID"] == str(os.getpid())
+                    listener = socket.socket(fileno=3 + names.index(os.environ["PORT"]))
+                    listener.setblocking(True)
+                    while True:
+                        connection, _ = listener.accept()
+                        connection.recv(4096)
+                        text = "instance %s\\n" % os.environ["NODE_APP_INSTANCE"]
+                        connection.sendall(("HTTP/1.0 200 OK\\r\\n\\r\\n" + text).encode())
+                        connection.close()
+                    """,
+                ]
+            )
+        ]
+        let hasNode = (try? Spawn.run(["/usr/bin/env", "node", "--version"]).code) == 0
+        if hasNode {
+            programs.append(Program(name: "node", files: try files(["listen.cjs", "server.js", "cluster.json"])))
+        } else {
+            print("the recipe of docs/howto/from-pm2.md is tried in Python alone: there is no node")
+        }
+        return programs
+    }
+
+    @Test("each instance answers at the one port, and a restart refuses nobody", arguments: try programs())
+    func cluster(program: Program) throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let port = "\(try TestAddress.port())"
+        for (name, text) in program.files {
+            try File.write(folder + "/" + name, text.replacingOccurrences(of: "3000", with: port))
+        }
+        let target = folder + "/torpor.toml"
+        let words = ["import", "--from", "pm2", folder + "/cluster.json", "--output", target]
+        let (code, output) = try Spawn.run([Built.path("torpor")] + words)
+        #expect(code == 0 && output.contains("EADDRINUSE"), "\(output)")
+        let toml = try String(contentsOfFile: target, encoding: .utf8)
+        #expect(toml.contains("reuse_port = true") && toml.contains("instance_first = 0"), "\(toml)")
+
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        try withDaemon(toml, environment: ["PATH": path]) { daemon in
+            for app in ["cluster@0", "cluster@1"] { try daemon.waitFor(app, "active") }
+            var answers: Set<String> = []
+            func ask() throws -> Bool {
+                let client =
+                    "import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=60).read().decode(), end='')"
+                let (code, text) = try Spawn.run(["/usr/bin/python3", "-c", client, "http://127.0.0.1:\(port)/"])
+                #expect(code == 0, "\(text)")
+                answers.insert(text)
+                return code == 0
+            }
+            // The kernel chooses by the client's port.
+            try daemon.eventually("both answer") { try ask() && answers.count == 2 }
+            #expect(answers == ["instance 0\n", "instance 1\n"])
+            // Not one of them ended for a port that is taken.
+            for app in ["cluster@0", "cluster@1"] { #expect(try daemon.summary(app).restarts == 0) }
+            for app in ["cluster@0", "cluster@1"] {
+                _ = try daemon.done(.restart, app)
+                #expect(try ask())
+            }
+        }
+    }
+}
