@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Everything that can be done with Torpor's sources. Each target installs what it needs by itself and says so.
 
 SHELL := /bin/bash

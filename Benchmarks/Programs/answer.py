@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 # As worker.c in the mode `answer once`, as many services in Python are: answers the first connection to the socket that
 # it was passed with its pid, in HTTP, and ends.
 import http.server

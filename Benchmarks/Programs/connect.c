@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Connects to a Unix socket and gives the connection to whoever listens at another one:
 //   connect TO RECEIVER
 // A systemd refuses a peer whose process it cannot see, such as one outside of its container: this is run inside, and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // An app that hears its lifecycle by the C library and answers at once.
 //   delegate SLOT [MS]
 // With MS it takes so many milliseconds for didEnterBackground, as an app that saves something does. BENCH_REPORT names

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the kernel itself costs: the least that a program can do to launch, restart, stop and continue processes.
 //   floor launch COUNT -- PROGRAM [ARGUMENT…]     a bare posix_spawn loop; {} in an argument becomes the number
 //   floor restart ROUNDS -- PROGRAM [ARGUMENT…]   SIGKILL, waitpid, posix_spawn; nanoseconds of each to its report

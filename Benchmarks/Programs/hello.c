@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the whole process of any command costs at least.
 #include <stdio.h>
 

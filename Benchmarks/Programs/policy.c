@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // A policy that does next to nothing: what is measured is everything around it. It is asked when it is loaded and about
 // every state that an app comes to; the option `says` is what it answers: "nothing", or "again", one piece of advice
 // with a reason.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Counts the instructions that a running process executes in user mode, by single steps: for processes that valgrind
 // cannot run and machines without hardware counters. About a million steps take two or three seconds.
 //   steps PID

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The app that every supervisor runs in the benchmarks: it says that it runs, then does what its mode asks.
 //   worker [SLOT [MODE [ARGUMENT]]]
 // Of SLOT the digits at its end count (s6 gives `run` the name of the service); without it, those at the end of the

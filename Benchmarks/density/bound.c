@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Makes the machine as small as it is said to be, for as long as its standard input is open:
 //   bound AVAILABLE SWAP ALGORITHM SECONDS [FILE MEBIBYTES]
 // AVAILABLE MiB are left of the memory that is available now: the rest is a balloon, of huge pages that nobody uses. A zram device of SWAP

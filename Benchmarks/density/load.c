@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Asks apps for something, some constantly and some now and then, and writes down what became of each request.
 //   load HOT COLD RATE LEAST MOST SECONDS PORT SEED LIMIT RESULTS
 // HOT apps (slots from 0 on) are asked RATE times a second each, COLD ones (the slots behind) once every LEAST to MOST

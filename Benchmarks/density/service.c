@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One of the apps of the measurement `density`: an HTTP server with a data set in memory, in C.
 //   service SLOT; the environment says where it listens and what it loads (see README.md).
 #define _GNU_SOURCE

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One of the apps of the measurement `density`: an HTTP server with a data set in memory, for Node.
 //   node --max-semi-space-size=2 service.js SLOT; the environment says where it listens and what it loads (see README.md).
 'use strict';

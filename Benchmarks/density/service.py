@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of the apps of the measurement `density`: an HTTP server with a data set in memory, in Python.
 
 service.py SLOT; the environment says where it listens, if that is not passed, and what it loads (see README.md).

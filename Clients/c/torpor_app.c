@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* torpor_app.c: see torpor_app.h. In order: JSON that is read, text that is written, connections, answers, messages,
  * calls that wait for their reply, tasks and state, and the app itself.
  *

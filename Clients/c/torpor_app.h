@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 /* torpor_app.h: what a program in C needs to know its lifecycle under Torpor.
  *
  * Put torpor_app.h and torpor_app.c into your sources and compile them with C99 or later (-pthread where the C library

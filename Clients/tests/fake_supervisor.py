@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A supervisor's side of io.torpor.App for tests of the client libraries: what is told, asked and broken is up to a test.
 
 It keeps to the rules of the interface: one message in flight, an answer counts once, tasks end with their connection

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The C library in a program of its own, built with sanitizers, driven by its poll loop and by its own thread."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torpor.aio.App: the Python library on asyncio."""
 
 import asyncio

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """torpor.App: the Python library with threads."""
 
 import logging

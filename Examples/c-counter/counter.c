@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* counter PORT: a web server that counts who comes, by one poll loop, as an app of Torpor.
  *
  * It saves the count when it goes to the background, so that it goes on counting where it was after it was evicted, has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """uploader.py OUTBOX URL: sends the files of a folder to a web server (PUT URL/NAME) and removes what has arrived.
 
 As an app of Torpor it finishes in the background what it has begun, in a background task, and lets go when its time is

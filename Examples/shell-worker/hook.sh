@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # What the worker's delegate does with a message; TORPOR_MESSAGE is its name.
 set -eu
 jobs=${1:-jobs}

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Works through a folder of jobs: each file is a script, run by sh; what came of it goes beside it as FILE.out.
 #
 # While the app is in the background it begins no new job. The one at hand is a background task: it comes to its end.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import TorporPolicyKit
 
 /// Apps that are ended before those of the next band.

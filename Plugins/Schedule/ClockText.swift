@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CalendarTime
 
 /// Moments as people say them to each other.

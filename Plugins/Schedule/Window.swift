@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CalendarTime
 
 /// The stretches of time between the moments at which something begins and those at which it ends.

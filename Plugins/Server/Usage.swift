@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import TorporPolicyKit
 
 /// What is known of how a run of an app is used.

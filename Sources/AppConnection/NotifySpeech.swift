@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Linux
 
 /// Says something by sd_notify: lines of `NAME=value` to `NOTIFY_SOCKET`.

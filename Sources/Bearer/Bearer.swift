@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Tokens that clients of an endpoint for HTTP show, and how they are compared.
 public enum Bearer {
     /// The shortest token in bytes: what is shorter can be guessed.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "torpor_keeper_protocol.h"
 
 // Both sides copy these as they lie in memory: no compiler may see them differently.

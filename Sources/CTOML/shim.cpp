@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "ctoml.h"
 
 // Depth is bounded: this many arrays and inline tables inside one another, times CTOML_KEY_PARTS, is the deepest

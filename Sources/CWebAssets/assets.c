@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #include "torpor_web_assets.h"
 
 // #embed is C23; clang has it in every mode, and says so.

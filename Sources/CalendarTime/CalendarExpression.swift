@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is wrong with a text that should be a calendar expression.
 public struct CalendarError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A sentence that says what to write.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One number of an expression, a range, or what repeats.
 struct CalendarComponent: Hashable, Sendable, Comparable {
     var start: Int

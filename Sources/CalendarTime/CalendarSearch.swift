@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// When an expression's time comes.
 ///
 /// What it says of dates and times is searched as bits, and no further than its years go: a search takes at most some

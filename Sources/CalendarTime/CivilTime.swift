@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A date of the proleptic Gregorian calendar.
 struct CivilDate: Hashable, Sendable {
     var year: Int

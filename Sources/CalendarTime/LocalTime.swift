@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the clocks and calendars of a place show at a moment.
 public struct LocalTime: Sendable, Hashable {
     /// The year.

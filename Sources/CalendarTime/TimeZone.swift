@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the clocks of a place show: a table of changes, and a rule for the time after it.
 public struct TimeZone: Sendable, Hashable {
     /// What the clocks are set to.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// Reads a zone from a file of the time zone database (TZif, RFC 9636, versions 1 to 4).

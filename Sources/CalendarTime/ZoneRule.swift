@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How a zone goes on beyond its table: a rule as the variable TZ and the end of a zone's file have it, such as
 /// `CET-1CEST,M3.5.0,M10.5.0/3` (POSIX.1, with the wider hours of RFC 9636, section 3.3.1).
 struct ZoneRule: Sendable, Hashable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// Reads addresses of sockets, as systemd.socket(5) writes them.

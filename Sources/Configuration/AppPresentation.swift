@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What people see of an app beside its name: `title` and `icon`.
 public struct AppPresentation: Sendable, Hashable {
     /// What it is called in all languages that are not in ``titles``; `nil` where its name is enough.

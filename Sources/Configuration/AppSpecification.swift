@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Lifecycle
 
 /// Everything that the configuration says about one app, checked and with every default filled in.

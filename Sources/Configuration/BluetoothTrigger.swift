@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One of `bluetooth`: a Bluetooth device that tells an app, and wakes it.
 public struct BluetoothTrigger: Sendable, Hashable {
     /// What of it happens.

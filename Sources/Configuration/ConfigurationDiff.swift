@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is different between two configurations, and what follows for apps that run.
 public struct ConfigurationDiff: Sendable, Hashable {
     /// One app that is not what it was.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// The texts that a configuration was read from: enough to read the same configuration again without the disk.

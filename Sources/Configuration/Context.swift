@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Collects what is wrong.
 final class DiagnosticSink {
     private(set) var diagnostics: Set<Diagnostic> = []

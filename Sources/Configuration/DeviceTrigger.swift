@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One entry of `devices`: devices that tell an app, and wake it, when they come and go, or have data for it.
 public struct DeviceTrigger: Sendable, Hashable {
     /// What happens to a device.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Reads a file and what it includes into drafts.
 struct FileReader {
     let system: ConfigurationSystem

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Keys that users of other supervisors write by habit, and what Torpor calls them.
 enum ForeignKeys {
     /// A sentence that names the right key, for a key of an app that there is not; nil where nobody has it so.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Patterns of `include`: `*`, `?` and `[a-z]` within one part of a path, as glob(7) has them.
 enum Glob {
     static func isPattern(_ text: String) -> Bool {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// When a change of a key counts for an app that runs.
 public enum KeyEffect: String, Sendable, Hashable, CaseIterable {
     /// At once; deadlines from the next one of their kind on.

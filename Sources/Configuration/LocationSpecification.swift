@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// `location` and `regions`: which positions an app is told, and wakes for.
 public struct LocationSpecification: Sendable, Hashable {
     /// Which positions are told beside regions.

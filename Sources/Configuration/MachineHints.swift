@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the configuration says of this machine and is probably not so: a file that is elsewhere. Only warnings, since the
 /// file may come later, or the configuration is for another machine.
 enum MachineHints {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The programs, folders and files that an app needs at its launch and that are not there. Only warnings, since they may
 /// come later, or the configuration is for another machine.
 struct NeededFiles {

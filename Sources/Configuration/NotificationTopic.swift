@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One of `notifications`: what of the machine and its session an app is told, when it runs or when it wakes.
 public enum NotificationTopic: String, Sendable, Hashable, CaseIterable {
     /// The clock was set, it is another day, or the time zone is another one: `significantTimeChange`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One entry of `paths`: something in the file system that tells an app, and wakes it.
 public struct PathTrigger: Sendable, Hashable {
     /// What is looked for; the key that the path is written under.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is wrong with a text that should be a duration or a size.
 public struct QuantityError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A sentence that says what to write.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Reads `ready`.
 enum ReadyReader {
     /// The keys of `ready` as a table: exactly one of the first four, and how it is tried.

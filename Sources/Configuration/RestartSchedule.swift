@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Lifecycle
 
 /// What happens to an app that ends as soon as it is started, again and again.

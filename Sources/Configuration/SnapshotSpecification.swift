@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// `snapshot`: where a picture, or a text, of what the app shows comes from.
 public struct SnapshotSpecification: Sendable, Hashable {
     /// What gives it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Linux
 
 /// One entry of `sockets`: a socket that the supervisor binds and holds for an app.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a change of each key of `[supervisor]` and `[policies.NAME]` does to a supervisor that runs; in step with
 /// `SupervisorKeys`, which a test compares.
 enum SupervisorKeyEffects {

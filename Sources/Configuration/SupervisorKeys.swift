@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Every key of `[supervisor]` and `[policies.NAME]`.
 enum SupervisorKeys {
     static let all: [Key<SupervisorSpecification>] = [

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Everything that `[supervisor]` says, with every default filled in.
 public struct SupervisorSpecification: Sendable, Hashable {
     /// Where sockets and FIFOs are; absolute.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Lifecycle
 
 /// Readers of the values of an app's keys that are more than one word.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CalendarTime
 
 /// One of `timers`: when the app is woken, and how.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A configuration that was read and found good.
 public struct TorporConfiguration: Sendable, Hashable {
     /// What `[supervisor]` says.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Lifecycle
 
 /// `wake` of something that events come from, such as a timer, a socket, a path or a device: how what happens there

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// Watches whose events may wait a few milliseconds for each other, so that a thousand descriptors that are ready once a

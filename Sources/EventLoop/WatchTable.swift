@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// The I/O watches of one priority: one epoll instance, and a table from tag to handler. A tag is an index and the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CMicrohttpd
 
 /// The open connections of a server. When they are as many as it may have, each new one closes the one that has waited

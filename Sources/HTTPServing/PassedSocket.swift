@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Linux
 
 /// Listening sockets that whoever started this program has passed on (sd_listen_fds(3)).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Configuration
 
 /// Durations and sizes as others write them, turned into Torpor's.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// `healthcheck` of a service, which becomes `ready`.
 struct ComposeHealth {
     let node: DataNode?

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Images of which is known which program runs where a service says only options. Official images put it in front of a
 /// command that begins with "-"; for the others it is the entry point. Sources: the images' own documentation and
 /// Dockerfiles.

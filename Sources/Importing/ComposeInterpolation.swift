@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// `$NAME` and `${NAME…}` in the texts of a compose file.
 struct ComposeInterpolation {
     let variables: [String: String]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One service of a compose file.
 struct ComposeService {
     let node: DataNode

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Configuration
 
 /// What another supervisor's configuration says, in Torpor's terms.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Reads other supervisors' configurations.
 public enum Importer {
     /// Reads a file or folder.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// Gives apps names that are valid and each one's own, and looks up whom they mean.

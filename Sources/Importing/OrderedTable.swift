@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// Values by name, in the order in which the names came first. Names are told apart by their bytes.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One app of an ecosystem file.
 struct PM2App {
     let node: DataNode

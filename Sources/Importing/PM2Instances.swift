@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How many processes an app of an ecosystem file has, and how they share a port.
 struct PM2Instances {
     let node: DataNode

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Configuration
 
 /// A Procfile: a line a process, `NAME: COMMAND`, which foreman, overmind and honcho hand to a shell.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Service directories of s6, s6-rc and runit: `run` is executed as it is.
 enum ServiceFolders {
     static func read(_ path: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {

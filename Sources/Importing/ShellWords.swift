@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The shell's words, as far as supervisors read commands by them.
 enum ShellWords {
     /// The words of a text, as Python's shlex and the shell split them where nothing is expanded; nil where a quote is

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Whose configuration can be imported.
 public enum SourceKind: String, Sendable, CaseIterable {
     /// A Procfile, as foreman, overmind, honcho and Heroku read it.

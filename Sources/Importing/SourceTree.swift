@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// What an importer may read: the files beside its source, and the variables of its caller. A test puts its own in.

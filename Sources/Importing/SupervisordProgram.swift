@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One `[program:x]`.
 struct SupervisordProgram {
     let name: String

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Sections that concern supervisord itself, and what becomes of their keys.
 enum SupervisordSections {
     private static let log = "torpord's own messages go to its standard error, or to the journal of its service"

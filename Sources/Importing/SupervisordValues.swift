@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Expands `%(name)s` as supervisord does.
 struct SupervisordExpansion {
     /// What the names stand for; `ENV_X` is left to a shell where it is not among them.

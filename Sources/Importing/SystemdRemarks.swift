@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What of a unit is told and not translated.
 struct SystemdRemarks {
     let unit: SystemdUnit

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Limits and shares of a service of systemd.
 struct SystemdResources {
     let service: SystemdService

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// `Restart=` and what ends a service of systemd.
 struct SystemdRestart {
     let service: SystemdService

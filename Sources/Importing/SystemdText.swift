@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Words and specifiers of units: systemd.syntax(7), systemd.unit(5), and command lines of systemd.service(5).
 struct SystemdText {
     /// What a specifier stands for.

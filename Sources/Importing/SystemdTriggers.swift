@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The socket and the timer of a service of systemd.
 struct SystemdTriggers {
     let service: SystemdService

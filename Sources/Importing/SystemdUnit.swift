@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// A unit file of systemd, as systemd.syntax(7) has it, with its drop-ins.

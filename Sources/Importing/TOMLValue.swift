@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A value of a TOML file.
 enum TOMLValue: Sendable {
     case string(String)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension ImportedConfiguration {
     /// The configuration as a torpor.toml, with a comment for all that was not translated.
     public var toml: String {

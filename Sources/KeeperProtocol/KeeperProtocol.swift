@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CKeeperProtocol
 
 /// What both sides agreed on; the meaning of each is in `torpor_keeper_protocol.h`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CKeeperProtocol
 
 /// The wire form of a launch. Descriptors are numbers in this process; they go beside the message in the order of

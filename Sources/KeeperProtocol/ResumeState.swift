@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CKeeperProtocol
 
 /// What a torpord that lost its keeper leaves to the keeper that it becomes (torpor_keeper_resume.h): descriptors, and

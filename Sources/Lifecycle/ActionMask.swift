@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Actions that were decided and perhaps not carried out: what a supervisor that died in between has to repeat.
 ///
 /// Only those that the machine's phase does not tell of by itself. A launch, a stop and a kill under way do.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a policy advises for an app. It changes something only where the rules allow.
 public enum Advice: Sendable, Hashable {
     /// It should go there. From `not-running` it is launched, to `not-running` it is ended.

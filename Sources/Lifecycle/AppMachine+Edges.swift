@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The edges of a running app: which one comes next, and how its steps are walked.
 extension AppMachine {
     private static let activating: [Step] = [.tell(.didBecomeActive, .transition), .enter(.active)]

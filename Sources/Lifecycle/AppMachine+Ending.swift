@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How an incarnation ends, and what follows.
 extension AppMachine {
     /// The most that an app is given to end by itself when others wait for its memory.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension AppMachine {
     /// Takes in what happened, and returns what has to be done for it. Facts that come too late change nothing.
     public mutating func handle(_ event: AppEvent, now: Duration) -> [Action] {

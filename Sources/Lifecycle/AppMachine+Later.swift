@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What records got after their first version: behind everything else, since their fields keep their places.
 extension AppMachine {
     /// The most bytes that it takes.

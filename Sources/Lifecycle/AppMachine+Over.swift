@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The end of an app that everything else ends with: `[supervisor] main`.
 extension AppMachine {
     /// Whether it has ended for good: it has no process, no launch is planned, and it does not come back on demand.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A machine as a record: all of it but the rules, which the configuration gives again.
 extension AppMachine {
     /// The most entries of the restart ledger that a record keeps, the newest.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is known of an app from before this boot, or from a supervisor that ended in order: there is no process of it.
 public struct RememberedApp: Sendable, Hashable {
     /// The number of its last incarnation.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension AppMachine {
     /// Takes in what somebody asks, and returns what has to be done for it.
     ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A configuration that changes under a running app.
 extension AppMachine {
     /// Takes new rules. They count from now on; a deadline that is armed stays as it is, and the next one of its kind

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The snapshot: taken once the app has answered didEnterBackground, and again when it says that it shows something new.
 /// Until it is there, or its time is up, the app is not suspended.
 extension AppMachine {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The lifecycle of one app, as a value: an event and the time go in, actions come out.
 ///
 /// The model: an app has a *goal*, the state that was last asked for. Each function first takes in what happened

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A reason for which an app may run, or is woken, while it is not in use. The raw values are those of `background_modes`.
 public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
     /// It plays or records sound.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Something that an app has to finish, and that keeps it in the background until then.
 public struct BackgroundTask: Sendable, Hashable {
     /// Counts the tasks of an incarnation from 1.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Launching: what an app requires comes first, and launches take turns.
 extension Coordinator {
     /// How many launches may be on their way to their exec at a time, at least 1; the others wait for their turn. No

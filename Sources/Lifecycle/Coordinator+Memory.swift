@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the machine's memory has to do with apps.
 extension Coordinator {
     /// Tells an app that memory is short; nothing when it cannot hear it now.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One app of a new configuration.
 public struct AppChange: Sendable, Hashable {
     /// What is said of it now. Order counts at once, the rules from its next launch on.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Apps as records, and a coordinator that goes on from them.
 extension Coordinator {
     /// Writes all that is known of an app: its machine, and what it waits for among the others.

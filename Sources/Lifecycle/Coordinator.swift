@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the coordinator needs to know of an app.
 public struct AppDefinition: Sendable, Hashable {
     /// The app's name.

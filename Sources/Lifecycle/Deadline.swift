@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A point in time that something must happen before. All times are on CLOCK_MONOTONIC.
 public struct Deadline: Sendable, Hashable {
     /// What it bounds.

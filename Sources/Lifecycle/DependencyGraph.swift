@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Why apps cannot be put in an order.
 public enum DependencyError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The apps of a cycle; each needs the next, and the last the first.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A fact about an app that the shell observed. Facts are never refused: one that comes too late changes nothing.
 public enum AppEvent: Sendable, Hashable {
     /// The exec of the incarnation succeeded.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Launches that somebody is asked about before they begin: a policy, or who knows how much memory there is.
 struct LaunchAdmission: Sendable {
     /// Whether anybody is asked at all.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How many launches may be on their way to their exec at a time.
 ///
 /// A thousand apps that are launched at once come to run no sooner for it: they would only make each other wait, and

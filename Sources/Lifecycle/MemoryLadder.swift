@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is done when memory is short: one step at a time, the gentlest first.
 ///
 /// A value without clock or I/O: readings and apps go in, the next step comes out. Whoever carries a step out waits until

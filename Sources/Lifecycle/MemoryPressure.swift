@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How short the machine is of memory.
 public enum MemoryLevel: String, Sendable, Hashable, CaseIterable, Comparable {
     case none

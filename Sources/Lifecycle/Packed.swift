@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A time or a span that takes eight bytes: a thousand machines have some of each. In nanoseconds, within ±292 years.
 @propertyWrapper
 struct Packed: Sendable, Hashable {

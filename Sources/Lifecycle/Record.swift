@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// Writes the fields of a record, little endian, into memory that somebody else owns.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the machine needs to know of an app's configuration, in memory once for all apps that go by the same.
 @dynamicMemberLookup
 public struct AppRules: Sendable, Hashable {

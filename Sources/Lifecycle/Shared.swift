@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A value that many hold as one in memory, until one of them changes its own: of a thousand apps that the
 /// configuration says the same of, it is there once.
 public struct Shared<Value> {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where an app is. The states are those of docs/lifecycle.md.
 public enum AppState: String, Sendable, Hashable, CaseIterable {
     /// It has no process: it was never launched, it exited, or it was ended.

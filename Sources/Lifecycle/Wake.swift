@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How an event wakes an app that sleeps or is not running.
 public struct Wake: Sendable, Hashable {
     /// Into the foreground; else into the background, from which a sleeping app goes back to sleep when its time is up.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// `wake_storm`: how often events may wake an app, and what becomes of one that is woken too often.
 public struct WakeStormRules: Sendable, Hashable {
     /// More wakes than this within `window` are a storm; 0 for no limit.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the kernel says of disks, and of what is made of them.
 public enum BlockDevice {
     /// Whether what is read from that device, or file on one, comes from a spinning disk, at a hundred reads a second; nil

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A number with up to two digits behind its point, as the kernel writes averages (`12.34`), in hundredths; nil for
 /// anything else. More than UInt32 holds becomes its maximum.
 func hundredths(_ text: Substring) -> UInt32? {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where systemd's journal takes entries in its native protocol. Sending never waits: libsystemd's `sd_journal_send`
 /// would, as long as the journal has no room.
 public final class JournalSocket {

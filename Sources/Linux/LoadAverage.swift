@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How many tasks ran or waited for a processor or a disk, on average; in hundredths.
 public struct LoadAverage: Hashable, Sendable {
     /// Over 1 minute.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Who waits for a lock of an open file: the kernel's table does not say, so they are looked for among all threads that

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CLinux
 
 /// flock(2): who holds a file is in charge. It goes with the open file, so it survives exec and ends with the process.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The machine's memory in bytes, from `/proc/meminfo`; 0 where the kernel does not say.
 public struct MachineMemory: Hashable, Sendable {
     /// What the kernel has to give.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// What the kernel has done so far for want of memory, from `/proc/vmstat`: counters since the machine was started, of

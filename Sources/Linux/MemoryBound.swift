@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A cgroup around processes that leaves them less memory than the machine has: a container's, a slice's, a service's.
 public struct MemoryBound: Hashable, Sendable {
     /// The cgroup's folder.

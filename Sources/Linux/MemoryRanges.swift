@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension ProcFS {
     /// The pieces of a process's memory that are its own and only in memory: what is private and was written to, or could
     /// be, and nothing that is special. What is in a file of the disk is not among them: it can be dropped at any time.

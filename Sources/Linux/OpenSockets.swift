@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// A reading of a process's open sockets that goes on piece by piece: each descriptor takes the kernel microseconds, and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where the machine's power comes from, by `/sys/class/power_supply`.
 ///
 /// https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-power

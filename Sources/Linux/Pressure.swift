@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Pressure stall information: how much of the time work waited for a resource.
 ///
 /// https://docs.kernel.org/accounting/psi.html

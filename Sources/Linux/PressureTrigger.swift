@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Tells when work has waited for a resource for too long: a trigger of pressure stall information.
 ///
 /// Watch the descriptor for `.priority`: it comes at most once a window, within a fraction of it, and each wait

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What memory of the machine a process has, bytes.
 public struct ProcessMemory: Hashable, Sendable {
     /// In memory.

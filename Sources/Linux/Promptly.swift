@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CLinux
 
 /// Calls in which the kernel lets go of what somebody else has made, a socket above all.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A path in a folder in which there are many: the folder's own path is in memory once for all of them.
 public struct SharedPath: Sendable, Hashable {
     private let folder: String

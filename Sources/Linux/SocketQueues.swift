@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CLinux
 
 /// What waits at a socket, as the kernel's socket diagnostics tell it without touching the socket.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A stream of sound that runs, as ALSA has it (Documentation/sound/designs/procfile.rst of the kernel).
 public struct SoundStream: Hashable, Sendable {
     /// Where it is, as `/proc/asound` calls it: `card0/pcm0p/sub0`; `p` plays, `c` records.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CLinux
 
 /// Moving bytes between pipes and files without copying them through this process. None of these waits.

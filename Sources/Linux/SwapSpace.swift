@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where the kernel puts memory that it pages out, from `/proc/swaps`.
 public struct SwapSpace: Hashable, Sendable {
     /// One device or file; all counts in bytes.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// `Errno` is what every function of this module throws; re-exported so that its members need no second import.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// RFC 3339 time in UTC with milliseconds, as each line of a log begins: `2026-01-31T12:00:00.123Z`.

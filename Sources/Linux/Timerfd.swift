@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CLinux
 
 /// A timer that is a descriptor and can be shared with another process (timerfd_create(2), CLOCK_MONOTONIC).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Varlink
 
 /// What gpsd says in a line (gpsd_json(5)), as far as it matters here.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Whether the machine is within a region, and when that changed.
 ///
 /// Near the edge positions waver: a crossing counts when every position within ``Region/settle`` was on the other side, and

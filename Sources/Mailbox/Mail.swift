@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// How what is told of one topic becomes one thing to tell while it waits. The raw values are what configurations and

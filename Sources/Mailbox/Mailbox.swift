@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Varlink
 
 /// What waits for one app, in the order of its first arrival: bounded, and coalesced by topic. A value without I/O;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Linux
 
 /// The descriptors that an app has given into keeping (`FDSTORE=1`), given back at its next launch.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One assignment of a notification, as `sd_notify(3)` names them, and Torpor's own (docs/interfaces.md).
 public enum NotifyField: Hashable, Sendable {
     /// `READY=1`: start-up, or a reload, is complete.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// The parser of `sd_notify(3)` datagrams: `KEY=value` lines between newlines.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Linux
 
 /// A socket of an app could not be made; the description is a sentence that says what to do.

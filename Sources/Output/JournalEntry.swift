@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An entry of systemd's journal in its native protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL): one datagram, in
 /// which a field is `NAME=value` and a newline, or, for a value with newlines in it, the name, a newline, the value's
 /// size as 64 bits (little-endian), the value and a newline.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// A place in a log from which to go on: it stays valid when the file is rotated, and with another daemon.

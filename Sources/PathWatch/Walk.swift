@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// A walk to a place: it sees to it that everything on the way is watched that could change what is there, and finds

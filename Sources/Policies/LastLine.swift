@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The last line of what a policy's process writes to standard error, which says why it ended.
 public struct LastLine: Sendable {
     /// The most bytes of a line that are kept.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Linux
 
 /// A library that may be loaded: what was looked at is what is open here.

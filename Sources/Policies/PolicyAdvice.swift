@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A piece of advice as a policy gave it. Nothing of it is believed but the text: kind, app, value and time are what
 /// the policy wrote, whether they make sense or not.
 public struct PolicyAdvice: Hashable, Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a policy says about itself, and how it is kept from doing harm.
 public struct PolicyDescription: Hashable, Sendable {
     /// Its name, 63 bytes at most, never empty.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Linux
 
 /// Why a policy gave no answer, or none that counts. Each is a sentence for people.

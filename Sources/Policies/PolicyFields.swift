@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 internal import TorporPolicyABI
 
 /// A field of a view's record, under the name that `torpor_policy.h` gives it: what recordings are made of.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 internal import TorporPolicyABI
 
 /// One value of `[policies.NAME] options`. Tables and arrays are laid flat: `rules.0.when`, `rules.1.when`.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 internal import TorporPolicyABI
 
 /// What is other than it was in an app's record.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 internal import TorporPolicyABI
 
 /// The words for the numbers of `torpor_policy.h`, as recordings and the command line write them. A number that has no

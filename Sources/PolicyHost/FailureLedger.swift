@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// When a policy that failed is tried again.
 ///
 /// A few failures are followed by a short delay each. One more within the window, and the policy is quarantined: left out

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Keeps policies from sending an app to and fro: a few changes of its goal are free, further ones come one by one.
 public struct GoalDamping: Sendable {
     /// So many changes follow each other at will.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How long things took, counted in buckets of a sixteenth of a power of two: quantiles are right to about 6 %.
 public struct Latency: Sendable {
     /// Sixteen to each power of two; the last one has all from about 17 s on.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// Whether an answer that is due is still waited for: the time in which the machine keeps a policy's process from running

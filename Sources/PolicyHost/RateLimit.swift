@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// So many at will, further ones one by one; for each key by itself.
 public struct RateLimit<Key: Hashable & Sendable>: Sendable {
     private let free: Int

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// A cgroup in which a supervisor may make others, and how controllers are handed down from there.

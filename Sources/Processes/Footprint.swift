@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// What memory of the machine an app has, bytes: `memory.current` and `memory.swap.current` of its cgroup where the

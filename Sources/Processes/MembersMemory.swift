@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// The memory of an app's processes as they were listed: made on the loop, used by a thread that may wait.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Linux
 
 /// All processes at one moment, as one reading of /proc shows them (about 6 µs a process).

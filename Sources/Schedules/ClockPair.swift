@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A point in time by both clocks that timers go by.
 public struct ClockPair: Sendable, Hashable {
     /// Since the machine was booted, its sleep included (CLOCK_BOOTTIME): nobody sets this clock.

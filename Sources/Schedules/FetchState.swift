@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What an app found when it was told to look for new content.
 public enum FetchResult: String, Sendable, Hashable, CaseIterable {
     /// There was something new.

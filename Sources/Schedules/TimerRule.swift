@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import CalendarTime
 
 /// When a timer comes: whenever one of the times comes that it names.

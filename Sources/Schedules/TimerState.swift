@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import CalendarTime
 
 /// One timer: when it comes next, from what it says and what has become of it. A value without I/O and clocks.

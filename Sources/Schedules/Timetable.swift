@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// All timers of all apps, and when the next of them come: those that may come together do. A value without I/O and
 /// clocks.
 public struct Timetable<Key: Hashable & Sendable>: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// Files that cannot be used are kept beside the new one, for whoever wants to look.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Something that waits to be told to an app.
 public struct StoredMail: Sendable, Hashable {
     /// Its number, which no other mail has.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is kept of an app beyond a boot.
 public struct AppRow: Sendable, Hashable {
     /// The app's name.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The tables, and how each version of them becomes the next.
 ///
 /// | version | what it brought |

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// The writer's side: everything that touches the file, on a thread of its own.

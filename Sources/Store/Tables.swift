@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Rows in and out of the tables of the present version.
 extension Database {
     // MARK: meta

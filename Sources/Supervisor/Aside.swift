@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import EventLoop
 
 /// Something that is read beside the loop, since it may take a while: the questions of all who ask while it is being read

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// What one app has of connections, as its processes' descriptors said when they were last looked at.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// What the next torpord is to know, in memory that the keeper holds: as long as nothing was ever kept there is none.

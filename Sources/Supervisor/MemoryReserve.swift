@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// Memory that is there beforehand for what has to be allocated when there is none: blocks that are written to, given back

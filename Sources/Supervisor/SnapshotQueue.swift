@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import EventLoop
 
 /// Bounds how many snapshots are being taken at once: a locked session sends every app into the background in one moment,

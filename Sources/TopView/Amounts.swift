@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Amounts in few columns.
 public enum Amounts {
     /// `512B`, `9.8K`, `123M`, `1.5G`: at most five columns.

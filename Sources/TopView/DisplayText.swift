@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// Text as cells of a terminal: nothing in it moves the cursor, and its width is known.

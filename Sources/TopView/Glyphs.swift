@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The signs with which things are shown.
 public struct Glyphs: Hashable, Sendable {
     let active: String

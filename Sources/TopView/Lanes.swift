@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import TorporAPI
 
 /// An app came into another state, or failed.

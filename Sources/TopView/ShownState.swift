@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import TorporAPI
 
 /// The state of an app, as it is shown.

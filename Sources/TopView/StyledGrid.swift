@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a piece of text means; a screen chooses the colour for it.
 public enum Ink: UInt8, CaseIterable, Hashable, Sendable {
     case plain

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The keys, as help and `torpor top --help` tell them.
 public enum TopHelp {
     /// Keys and what they do.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import TorporAPI
 
 /// Turns what is known into a picture of the screen.

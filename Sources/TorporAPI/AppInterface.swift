@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The interface `io.torpor.App` in Varlink's own language: what an app and its supervisor say to each other on the
 /// app's own socket (`TORPOR_APP_SOCKET`).
 public enum AppInterface {

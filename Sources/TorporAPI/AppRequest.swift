@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// A call of `io.torpor.App` with its parameters read: what the daemon answers and apps ask.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension AppSummary {
     /// What the app is called in the first of these languages that it has a title in (RFC 4647, lookup), or for all others;
     /// nil where it has none but its name.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// What this machine and user offer a supervisor, whether one runs or not: the part of `torpor doctor` that needs none.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The interface `io.torpor.Manager` in Varlink's own language, as `GetInterfaceDescription` gives it.
 public enum ManagerInterface {
     /// The interface's name.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package import Linux
 
 /// What the machine offers when memory is short, and what stands in the way: a part of `torpor doctor`.

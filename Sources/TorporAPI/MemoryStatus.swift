@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// The reply of Memory: who has how much, and what would be done if it were short.

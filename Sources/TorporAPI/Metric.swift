@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A metric of `torpor metrics`: what there is, its kind and its unit. The raw value is the name of its family in
 /// OpenMetrics.
 public enum Metric: String, CaseIterable, Sendable {

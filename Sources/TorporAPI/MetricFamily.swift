@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// What a metric has to tell at one moment.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// A recording of what policies were asked and what became of their advice: lines of JSON, as RecordPolicies replies

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A number that one client gives one request, so that it can be asked again when the connection was lost before the
 /// reply, and is carried out once all the same.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// How long the parts of a launch took, each in milliseconds since it began; nil for what did not come to be.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// A timer of an app, or its fetch mode: when it comes, and when it came.

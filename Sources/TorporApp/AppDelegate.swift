@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What an app does when its state changes: the messages of the lifecycle as methods, each with a default that does
 /// nothing.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 // What LaunchOptions and OtherMessage have: so that its members need no second import.

@@ -1,2 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The header is all there is to this target; the compiler wants something to compile.
 #include "torpor_policy.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Takes what a policy advises. Each piece can have a reason in words for people, which `torpor events` shows: one line
 /// of at most 200 bytes; more is cut off.
 public struct Advice {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An app as it is: a window onto the supervisor's memory, good until the question is answered. What lasts is its
 /// ``place``.
 public struct App {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a policy is told or asked. What a later supervisor adds is ``unknown(_:)``.
 public enum Event {
     /// The policy was loaded: it should look at everything.

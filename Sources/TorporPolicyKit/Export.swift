@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Policy {
     /// The policy as supervisors know it, for `torpor_policy_entry`; nil if it needs a later one than that.
     public static func exported(to abi: UInt32) -> UnsafePointer<torpor_policy>? {

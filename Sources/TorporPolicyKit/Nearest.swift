@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Names that were meant.
 public enum Nearest {
     /// The closest of the names, where one is close.

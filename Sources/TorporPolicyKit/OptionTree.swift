@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A value of the options, or a table or list of them.
 ///
 /// The supervisor lays tables and lists flat, `rules.0.when`; here they are put together again.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The options of a policy, or one of the tables among them. What is wrong is said in a sentence that begins with the
 /// option.
 public struct Options {

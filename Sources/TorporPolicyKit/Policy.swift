@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Whoever writes a policy needs the header's types for the line that exports it, and no import of its own.
 @_exported public import TorporPolicyABI
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Durations, sizes and shares as the configuration writes them.
 public enum Quantity {
     /// The longest duration that is accepted, 100 years.

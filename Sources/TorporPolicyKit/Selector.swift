@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Which apps are meant: a name, a name with `*` and `?`, or `tag:NAME`, which may have them too.
 public struct Selector: Sendable, Hashable, CustomStringConvertible {
     /// As it was written.

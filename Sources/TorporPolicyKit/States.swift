@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The states of an app (docs/lifecycle.md).
 public enum State: UInt32, Sendable, Hashable, CaseIterable {
     /// It has no processes.

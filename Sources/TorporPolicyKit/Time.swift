@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A moment, in microseconds of CLOCK_MONOTONIC.
 ///
 /// What is too far away for the clock ends at its end: nothing here overflows, whatever a view says.

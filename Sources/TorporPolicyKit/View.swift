@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// All apps and the machine, as they are. A window onto the supervisor's own memory: nothing of it is copied, and it is
 /// good until the question is answered.
 public struct View {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A member of an object is missing or is of the wrong kind.
 public struct FieldError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The member's name, with the path to it where it stands deeper.

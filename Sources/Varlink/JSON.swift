@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// A JSON value as RFC 8259 has it; integers that fit stay integers, objects keep the order of their members.

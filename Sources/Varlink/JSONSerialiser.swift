@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension JSON {
     /// The value as compact JSON text in UTF-8. Numbers that JSON cannot write (NaN, infinity) become `null`.
     public func serialised() -> [UInt8] {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A call as Varlink has it (https://varlink.org/Method-Call): one JSON object, ended by a NUL byte.
 public struct VarlinkCall: Hashable, Sendable {
     /// The bytes that interface and method may have.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// A blocking client of a service that may be replaced by another instance at any time, on the same socket.

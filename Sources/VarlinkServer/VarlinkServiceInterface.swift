@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Varlink
 
 /// `org.varlink.service`, which every Varlink service offers (https://varlink.org/Service).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// The apps as they were listed last, and what another list changes of it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// The last events, so that a browser that was away a moment gets what it missed.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Which names a request may be for. A page of somebody else whose name suddenly means 127.0.0.1 (DNS rebinding) still
 /// names itself in `Host`, and is turned away by that.
 public struct HostRule: Sendable {

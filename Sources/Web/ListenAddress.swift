@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where the dashboard listens.
 public enum ListenAddress: Hashable, Sendable, CustomStringConvertible {
     /// A numeric address and a port.

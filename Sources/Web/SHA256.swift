@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// SHA-256 (FIPS 180-4) and HMAC with it (RFC 2104): for what a cookie is made of and what assets are known by.
 public enum SHA256 {
     private static let constants: [UInt32] = [

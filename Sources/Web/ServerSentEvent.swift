@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Varlink
 
 /// A message of a stream for browsers (https://html.spec.whatwg.org/multipage/server-sent-events.html).

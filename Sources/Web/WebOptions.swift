@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What torpor-web is started with.
 public struct WebOptions: Hashable, Sendable {
     /// The socket of torpord; nil for the one that is found.

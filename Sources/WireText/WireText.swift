@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Text that comes from outside: from clients, apps, files that others write, the network, the kernel's names of things.
 ///
 /// Swift compares and hashes a `String` by canonical equivalence, which takes time quadratic in a run of combining marks,

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 #ifndef TORPOR_KEEPER_HOLD_H
 #define TORPOR_KEEPER_HOLD_H
 

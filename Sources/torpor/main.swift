@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 let arguments = CommandLineArguments.parsable(Array(CommandLine.arguments.dropFirst()))

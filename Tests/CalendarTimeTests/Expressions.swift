@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is compared with systemd-analyze: one a line, spaces at the ends included; those of the last part are wrong.
 let expressions: [String] = """
     minutely

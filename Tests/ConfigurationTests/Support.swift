@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import Configuration
 
 /// A machine with the given files, of which the folder `/etc/torpor` is the working directory.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import TorporPolicyKit
 
 /// A view as a supervisor makes one, of an earlier or later version if the sizes say so.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Writes rows and events for ever, and says on standard output what the store says is written: to be killed.
 import EventLoop
 import Linux

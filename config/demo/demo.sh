@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Walks the apps of config/demo.toml through their states, and shows beside Torpor's word what the kernel says.
 # Everything is in a folder of its own, which goes with the demo. Usage: demo.sh [FOLDER OF THE PROGRAMS] [--stay]
 # --stay leaves it running until Ctrl-C.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A service that speaks sd_notify with nothing but a socket: ready, status, heartbeat, stopping."""
 
 import os

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Writes the shell completions anew: packaging/completions/generate.sh [PATH-OF-TORPOR]
 set -eu
 torpor=${1:-.build/release/torpor}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034,SC2154
 # What the scripts that make packages have in common: packaging/deb/build* read it with `.`, after `package=NAME`.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of the forty apps, and numbers of many requests."""
 import math
 

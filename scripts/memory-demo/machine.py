@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A machine made small, and a booted systemd in it: what make bench-density measures in."""
 import ctypes
 import os

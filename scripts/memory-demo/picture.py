@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws both sides beside each other in a terminal of 100 columns and 30 rows."""
 import math
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One side of the demonstration: forty apps in a container, what they are asked, and what comes of it."""
 import collections
 import concurrent.futures

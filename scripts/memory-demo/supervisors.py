@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two sides: who looks after the apps there, and how their states are seen."""
 import collections
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run as an app: attacks its own two sockets, when and with the seed that scripts/fuzz-sockets says."""
 
 import contextlib

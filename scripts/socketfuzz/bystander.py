@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run as an app that nothing may touch: writes down each signal that it gets."""
 
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drives one Varlink socket with many clients at a time, and counts the reply that each call is due."""
 
 import array

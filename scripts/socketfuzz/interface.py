@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads what a Varlink service says of its interfaces (https://varlink.org/Interface-Definition)."""
 
 import dataclasses

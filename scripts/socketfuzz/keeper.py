@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays torpord to a real keeper: its messages in any order, valid and not, with torpords that die in between.
 
 The messages are those of Sources/CKeeperProtocol/include/torpor_keeper_protocol.h.

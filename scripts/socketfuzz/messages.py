@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes Varlink calls: valid ones by the types of an interface, and what becomes of them when they are mutated."""
 
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends datagrams to the notify socket of the app that it runs in: each key, wrong values, descriptors of all kinds."""
 
 import array

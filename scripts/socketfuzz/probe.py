@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Asks two supervisors for GetInfo on fresh connections again and again, and says how long each took to answer.
 
     probe SOCKET PID SOCKET PID

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run by torpor-keeper in torpord's place: gives its end of the socket to scripts/fuzz-sockets, and ends as it is told.
 
     stand_in SOCKET [TORPORD'S ARGUMENTS]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A torpord of its own in a folder of its own, and what has to be so of it at any time."""
 
 import contextlib

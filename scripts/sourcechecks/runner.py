@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks, what they say, and how they are run."""
 
 import argparse

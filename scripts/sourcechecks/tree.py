@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sources as git has them, and programs that look at them."""
 
 import functools

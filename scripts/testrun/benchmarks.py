@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether the benchmarks still compile against the modules: without building them, which takes minutes."""
 
 import glob

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests there are, and how they are cut into shards."""
 
 import dataclasses

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Stands in for a bundle of tests: each does what its name says. For test_runner.py."""
 
 import json

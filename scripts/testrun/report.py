@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a run comes to, for whoever reads it: a person at a terminal, or CI."""
 
 import re

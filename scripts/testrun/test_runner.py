@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """scripts/run-tests judged by itself: each way in which a test can go wrong makes it red, or FLAKY.
 
     python3 -m unittest discover -s scripts -p 'test_*.py'

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One process of tests: started, listened to, and ended when it hangs."""
 
 import json

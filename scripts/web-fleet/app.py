@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """An app of the fleet: has so much memory, says what it does, and answers as apps do. For pictures and for trying out.
 
 app.py --memory MIB [--busy PART] [--say FILE-OF-LINES] [--every S] [--children N] [--fail AFTER] [--status TEXT]

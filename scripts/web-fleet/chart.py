@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the app reports shows, as a PNG on standard output: the orders of a month. With the standard library alone."""
 import struct
 import sys

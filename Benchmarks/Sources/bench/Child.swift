@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A process that the harness started, in a process group of its own: Ctrl-C reaches the harness alone, which ends the

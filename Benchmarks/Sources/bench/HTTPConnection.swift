@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// As much of HTTP/1.1 on a Unix socket as supervisord's XML-RPC needs. Kept open for as long as the server keeps it.

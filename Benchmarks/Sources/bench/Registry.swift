@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Everything that a run can choose from, in the order of the tables.
 enum Registry {
     static func peers(_ bench: Bench) -> [any Peer] {

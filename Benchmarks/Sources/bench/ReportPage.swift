@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// The page on which workers say that they run (Programs/report.h), shared by all through a file.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// Why something could not be measured: a sentence that says what to do, where something can be done.

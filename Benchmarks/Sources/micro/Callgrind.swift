@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// Instructions by `valgrind --tool=callgrind`: exact, and the same on a busy machine.

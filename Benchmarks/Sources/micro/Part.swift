@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One inner part: what it is called, and how to make something that does it `count` times.
 ///
 /// Only what `count` repeats is compared, as the difference of two runs with different counts: whatever making it costs

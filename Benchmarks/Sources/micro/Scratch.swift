@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// The folder of this run, on a tmpfs; it goes with the process that made it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A launch as torpord and its keeper really do it: torpord below callgrind, and then the keeper by single steps

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 // Counts the instructions of Torpor's inner parts, so that a regression shows whatever the machine's noise.

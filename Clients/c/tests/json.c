@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Reads JSON from standard input, texts with their length on a line before each: prints each on a line, "invalid" for what
  * is none. With --random SEED COUNT: changes texts at random and reads them, for a build with sanitizers. As a target of
  * libFuzzer with -DFUZZER. */

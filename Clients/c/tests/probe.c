@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* An app for tests: does what lines of its standard input say, and writes what it hears on its standard output.
  *
  * probe [--thread] [--worker]. Lines: "later NAME", "fails NAME", "declines NAME BITS" say how messages are answered from

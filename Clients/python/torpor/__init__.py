@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """For programs that know their lifecycle under Torpor.
 
 An app has a delegate, whose methods are called with the messages of the lifecycle, one at a time, in order, each once,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What an app overrides."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a supervisor can say instead of a reply, as exceptions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages, and what else a supervisor says of an app."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What of the protocol is the same with threads and with asyncio: what is said and what is remembered."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An app on asyncio: the delegate's methods may be coroutines, and a background task is an asynchronous context.
 
 ::

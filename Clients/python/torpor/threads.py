@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An app with threads: one that listens to the supervisor, and one that calls the delegate."""
 
 from __future__ import annotations

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 #ifndef TORPOR_CLINUX_H
 #define TORPOR_CLINUX_H
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 #ifndef TORPOR_POLICY_WIRE_H
 #define TORPOR_POLICY_WIRE_H
 

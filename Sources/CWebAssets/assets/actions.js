@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Buttons that do something to an app, the question before what cannot be undone, and what is said of it.
 import { h, setText } from "./dom.js";
 import { appPath, post, store } from "./store.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The frame: which page is shown, whether torpord is there, dark or light.
 import { toast } from "./actions.js";
 import { appPage } from "./apppage.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // One app: everything about it, as it changes.
 import { Actions } from "./actions.js";
 import { card, h, setText, table } from "./dom.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Curves and areas over time, with marks of what was evicted and gaps where nobody looked.
 import { h, s, showTip } from "./dom.js";
 import { bytes, time } from "./format.js";

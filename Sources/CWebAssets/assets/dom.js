@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Elements without markup: what comes from outside is text, and stays text.
 
 const SVG = "http://www.w3.org/2000/svg";

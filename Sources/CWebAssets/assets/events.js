@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What happened, and why.
 import { h } from "./dom.js";
 import { time } from "./format.js";

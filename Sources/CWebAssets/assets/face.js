@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How people know an app: what they call it, and its picture.
 import { h, setText } from "./dom.js";
 import { appPath } from "./store.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How numbers and times are written.
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What requires what, in layers: what stands left is there first.
 import { h, s } from "./dom.js";
 import { WORDS, shown, symbol } from "./states.js";

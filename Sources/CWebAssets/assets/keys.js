@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What keys do.
 import { ask, closeMenus } from "./actions.js";
 import { h } from "./dom.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The output of an app, as it comes.
 import { h, setText } from "./dom.js";
 import { time } from "./format.js";

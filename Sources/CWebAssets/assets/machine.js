@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the machine offers, and who goes next when memory is short.
 import { card, h, s } from "./dom.js";
 import { bytes, percent } from "./format.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Memory and pressure over time, and who has how much.
 import { h, table } from "./dom.js";
 import { bytes, percent } from "./format.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // All apps: how they are, and what can be done with them.
 import { Actions, announce } from "./actions.js";
 import { h, s, setAttribute, setText } from "./dom.js";

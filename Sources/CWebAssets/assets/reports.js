@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Why apps ended when nobody had asked for it.
 import { h } from "./dom.js";
 import { bytes, duration, time } from "./format.js";

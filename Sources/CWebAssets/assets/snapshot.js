@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What an app showed when it was in the background last.
 import { card, h, setText } from "./dom.js";
 import { ago, bytes, time } from "./format.js";

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What states look like: each has a colour, a symbol and a word, and what can be asked of an app in it.
 import { h, s } from "./dom.js";
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What is known: told by the server's stream, and kept as it changes. Pages listen, and ask for more.
 
 const target = new EventTarget();

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The states of apps over time, one lane each: the higher, the more an app may do.
 import { setAttribute, setText, showTip, h, s } from "./dom.js";
 import { duration, time } from "./format.js";

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 #ifndef TORPOR_WEB_ASSETS_H
 #define TORPOR_WEB_ASSETS_H
 

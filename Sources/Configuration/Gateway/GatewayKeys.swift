@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Every key of `[gateway]` and its tables.
 enum GatewayKeys {
     static let all: [Key<GatewaySpecification>] = [

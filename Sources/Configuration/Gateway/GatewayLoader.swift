@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Reads torpor-gateway's configuration.
 public enum GatewayLoader {
     /// Where it is unless somebody says so.

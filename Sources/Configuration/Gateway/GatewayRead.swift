@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Readers of the values of torpor-gateway's keys.
 enum GatewayRead {
     static func payload(_ context: Context, _ node: Node) -> Int? {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Everything that torpor-gateway's configuration says, with every default filled in.
 public struct GatewaySpecification: Sendable, Hashable {
     /// The supervisor's control socket; absolute.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import WireText
 
 /// A subject of NATS, or a topic filter of MQTT, with wildcards.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Policies
 
 /// Finds for each decision of a simulation what was decided in the recording.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import TorporAPI
 
 /// Which apps need which, as a tree for people and as DOT for graphviz.

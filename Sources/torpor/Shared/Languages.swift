@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// The languages that the person at the terminal wants to read, the best one first, as gettext finds them.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// Lines that are not wider than a terminal. Where there is none (`columns` is nil) they stay whole.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The options that every verb has, as values.
 struct PlainOptions {
     var socket: String?

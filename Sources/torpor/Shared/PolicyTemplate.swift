@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The files of a package with a policy: one that does something, builds, and has what most policies need.
 struct PolicyTemplate {
     let names: PolicyNames

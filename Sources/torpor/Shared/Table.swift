@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Columns as wide as needed, two spaces between them.
 struct Table {
     struct Cell {

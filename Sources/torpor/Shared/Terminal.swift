@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// Colours, only on a terminal and never with NO_COLOR (https://no-color.org).

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is said of a configuration that a verb has written.
 enum WrittenFile {
     /// That it is there, and what to do next. `origin`: what it was made of, if that is to be said.

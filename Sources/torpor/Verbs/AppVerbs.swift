@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import ArgumentParser
 
 /// What processes of an app call, over `TORPOR_APP_SOCKET`.

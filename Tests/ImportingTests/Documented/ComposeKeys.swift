@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The keys that the compose specification has, each with a value that means something.
 enum ComposeKeys {
     /// Of a service, as lines of YAML; the key is what stands before the first colon.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The keys that PM2's documentation of an ecosystem file has, each with a value that means something.
 enum PM2Keys {
     static let app: [(key: String, value: String, beside: String)] = [

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The keys that supervisord's documentation of its configuration file has, each with a value that means something.
 enum SupervisordKeys {
     static let sections: [(section: String, keys: String)] = [

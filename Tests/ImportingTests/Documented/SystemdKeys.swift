@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The keys that the manual pages of systemd have for services, each with a value that means something: systemd.unit(5),
 /// systemd.service(5), systemd.exec(5), systemd.kill(5) and systemd.resource-control(5).
 enum SystemdKeys {

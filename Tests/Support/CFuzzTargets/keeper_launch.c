@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How the keeper reads a launch: read_plan() is static.
 #include "../../../Sources/torpor-keeper/launch.c"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How the keeper serves torpord's messages: `received` and serve_message() are static.
 #include "../../../Sources/torpor-keeper/serve.c"
 

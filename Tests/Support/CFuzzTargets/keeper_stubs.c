@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the keeper's parsers call that is none of them: nothing here has an effect, and no process comes to be.
 #include "../../../Sources/torpor-keeper/hold.h"
 

@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 #ifndef KEEPER_STUBS_H
 #define KEEPER_STUBS_H
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // The keeper's tables. close_promptly() must not set the timer: its signal would end whoever runs this.
 #define _GNU_SOURCE
 #include <sys/time.h>

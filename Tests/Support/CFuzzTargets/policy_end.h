@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 #ifndef POLICY_END_H
 #define POLICY_END_H
 

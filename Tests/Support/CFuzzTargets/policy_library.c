@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a policy's process reads of a library: from a descriptor of any number here.
 #include "../../../Sources/torpor-policy-host/host.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What a policy's process reads before anything of the policy has run. Where the process would end, the call does.
 #include "include/CFuzzTargets.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Small programs that tests supervise.
 package enum Scripts {
     /// How Python is started: without site packages, which takes a third of the time.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Linux
 
 /// What one process of an app says that it did: a file that it maps, so that no death loses it.

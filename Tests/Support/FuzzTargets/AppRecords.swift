@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Lifecycle
 
 /// The record of an app's machine, as the last torpord left it.

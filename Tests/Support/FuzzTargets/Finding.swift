@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Something that must hold of a parser, and does not: a sentence.
 public struct Finding: Error, Hashable, Sendable, CustomStringConvertible {
     /// The sentence.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A parser as a function of bytes: it may refuse them, and does nothing else with them.
 protocol FuzzedParser {
     /// Parses the bytes, and throws what does not hold of the outcome. A trap is a finding too.

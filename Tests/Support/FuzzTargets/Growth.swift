@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Long inputs made of short ones, to see whether time grows faster than they do.
 enum Growth {
     /// Bytes of a long one, about: what takes quadratic time takes a second with it, what takes linear time milliseconds.

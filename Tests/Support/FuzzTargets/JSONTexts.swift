@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Varlink
 
 /// JSON as it comes over Varlink and HTTP.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Configuration
 
 /// The texts of the configuration in force, as the last torpord left them: all but their checksum, which is put behind.

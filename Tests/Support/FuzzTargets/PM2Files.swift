@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Importing
 
 /// An ecosystem file of PM2, in JSON or YAML.

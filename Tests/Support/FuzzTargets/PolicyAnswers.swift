@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Policies
 
 /// What a policy's process says: messages with two bytes of length before each. The first byte says how many events were

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Importing
 
 /// A service of systemd, and what stands beside it.

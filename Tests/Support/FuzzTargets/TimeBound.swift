@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// That a parser takes time linear in the size of its input: so much, and so much for each byte, of this thread's

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Varlink
 
 /// A stream of messages, in pieces: the first byte says how long they may be, the second how many bytes come at a time.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Attacks a supervisor as a user without rights: intruder SECONDS SOCKET [FOLDER]
 //
 // On SOCKET, the control socket: more connections than a user may have, half messages, names of combining marks,

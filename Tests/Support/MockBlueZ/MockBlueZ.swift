@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import MockLogind
 
 /// BlueZ as python-dbusmock plays it (its template bluez5), on a bus of its own, with characteristics of devices and what

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// Devices that are not there (umockdev): a program that is started with ``environment`` finds them in /sys and /dev, and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The other side of ``MockLogind``: a bus of its own, and python-dbusmock's logind on it, moved by what is read from
 /// standard input: each line is Python, and is answered by one line.
 enum Driver {

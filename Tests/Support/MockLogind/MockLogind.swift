@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A bus of its own with a logind that does what it is told (python-dbusmock). Both end with this object, or with the

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Advises what its options say: rules.N.on (number of an event), .kind, .app (a name; "" for the event's, a number for a
 // place), .value, .time, .reason, .times (how often, always if it is missing). The value -1 changes from active to
 // background and back each time.

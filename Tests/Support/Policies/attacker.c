@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tries to get out: once from a constructor, when its library is being opened, and again when it is asked. What it tried
 // and what came of it are its advice: kind is 1 for the constructor, 2 for the question, value the errno, 0 for success.
 // Should an attempt succeed, on a machine that cannot confine it or because of a mistake, it does no harm: signals are

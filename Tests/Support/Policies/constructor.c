@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Does harm when its library is opened: -DHARM=1 crashes, 2 exits with status 0, 3 never comes back, 4 writes garbage.
 
 #include "policy.h"

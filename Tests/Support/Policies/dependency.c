@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What dependent.c needs.
 
 const char *dependency_says(void);

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Needs another library, which lies in a folder that it names.
 
 #include "policy.h"

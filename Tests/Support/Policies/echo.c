@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Says what it was given: for each event a piece of advice, and at the first event of kind TIMER all of its options.
 
 #include "policy.h"

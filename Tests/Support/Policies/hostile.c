@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Does the harm that its option `does` names, when it is asked or, with the option `at` = "create", when it is made.
 
 #include "policy.h"

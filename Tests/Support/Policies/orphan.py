@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Starts a host for each library and ends without a word, while the first one loads for ever. Prints their numbers.
 
 import os, socket, struct, sys

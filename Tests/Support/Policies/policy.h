@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 // What the policies of the tests have in common.
 
 #define _GNU_SOURCE

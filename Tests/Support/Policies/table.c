@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Tables as other versions of the interface have them, and such as no version has: -DTABLE=n.
 
 #include "policy.h"

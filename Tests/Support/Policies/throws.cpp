@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Throws where nobody catches.
 
 #include "torpor_policy.h"

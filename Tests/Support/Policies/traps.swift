@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Calculates with more than an Int holds, which ends a Swift program.
 
 import TorporPolicyABI

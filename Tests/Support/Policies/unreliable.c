@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Does what a check of policies has to find, as its option `does` says; and `tick`, which a simulation has to bear.
 
 #include "policy.h"

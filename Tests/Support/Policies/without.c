@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Executes the program TORPOR_TEST_HOST as on a kernel without what TORPOR_TEST_WITHOUT names: landlock, seccomp.
 
 #define _GNU_SOURCE

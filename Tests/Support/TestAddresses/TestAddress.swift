@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Linux
 
 /// Addresses that belong to one process of tests, whatever runs beside it.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A container with a systemd that was really booted: scripts/systemd-container. It ends when nobody has it any more, at

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A machine in emulation with a kernel of its own: scripts/emulated-machine. It ends when nobody has it any more, at

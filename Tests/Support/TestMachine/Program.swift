@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A program of this machine, started with a pipe to its standard input; its output goes to a file without a name.

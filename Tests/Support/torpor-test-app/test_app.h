@@ -1,3 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
 #ifndef TORPOR_TEST_APP_H
 #define TORPOR_TEST_APP_H
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /*
  * A policy in C: on battery, apps with a tag wait.
  *

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// How many apps fit into little memory, and what becomes of those that are in use: everything always running beside

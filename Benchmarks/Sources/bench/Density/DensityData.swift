@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// The data set of the apps: records with names and texts of made-up words, always the same.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// The machine, made small: a balloon and a swap in zram (density/bound.c), for as long as this is there.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// Who keeps many apps in little memory: systemd, alone or with somebody who ends what is too much, and Torpor. All of

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is measured by `density`, and for how long.
 struct DensityPlan {
     /// How many apps are measured with every peer.

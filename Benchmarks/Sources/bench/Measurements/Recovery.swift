@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// Losing torpord, and replacing it, while apps run on. No peer has either: their apps end with them or are orphaned.

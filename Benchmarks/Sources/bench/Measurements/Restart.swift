@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// From the end of an app to its next start, where as little delay as possible is asked for.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// From nothing to so many apps and back: launch, memory at rest, descriptors, and the end of all.

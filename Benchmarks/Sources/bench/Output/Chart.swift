@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// The drawing: bars for each figure, in small multiples, and curves over the number of apps.

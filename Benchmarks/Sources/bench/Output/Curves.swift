@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// What grows with the number of apps, and how fast. The axes are logarithmic, equal steps are equal factors.

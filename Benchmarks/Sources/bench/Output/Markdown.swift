@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// The same tables for a page of the documentation: one line a peer and way, one column a figure would be too wide, so

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// The few elements of SVG that the drawing needs. Colours are of middle brightness, so that they can be read on light

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// What the kernel itself costs: Programs/floor.c, a bare posix_spawn loop and its like.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A program that does nothing but write a log, at the end of a pipe from the worker.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A connection to a systemd manager that stays open: as much of D-Bus as its methods with string arguments need

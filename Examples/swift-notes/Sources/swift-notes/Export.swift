@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Writes notes to a file, a line each, as slowly as if each came from far away.

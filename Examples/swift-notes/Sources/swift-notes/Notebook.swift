@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import TorporApp
 
 /// Keeps notes that come over TCP, in memory; as the app's state they outlive its eviction.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import DaemonHarness
 
 /// Pseudo-random choices that depend on their seed alone: SplitMix64 (Steele, Lea and Flood, 2014).

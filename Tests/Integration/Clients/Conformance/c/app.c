@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* The conformance scenario's app in C: README.md says what it does. Driven by the program's own poll loop. */
 #define _POSIX_C_SOURCE 200809L
 #include "torpor_app.h"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The conformance scenario's app in Python: README.md says what it does. With --asyncio on asyncio, else with threads."""
 
 import asyncio

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The conformance scenario's app for the shell: README.md says what it does. `torpor delegate` runs this for a message.
 record() { echo "$*" >>"$CONFORMANCE/rec.$TORPOR_APP"; }
 visits=$CONFORMANCE/visits.$TORPOR_APP

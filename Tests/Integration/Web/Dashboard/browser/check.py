@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Looks at the dashboard in a real Chromium: check.py URL TOKEN APP PID AXE, where APP is one that runs as PID, says
 `line N` all the time, and has others beside it. Each check says what it saw; the first that fails ends it with 1."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client of the WebDriver protocol (https://www.w3.org/TR/webdriver2/), in as much as the tests need: chromedriver drives
 Debian's Chromium, and nothing but Python's own library speaks to it."""
 import base64

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The line of each source that names its licence, as SPDX has it."""
+
+import os
+import re
+
+from .tree import ROOT, files, text
+
+LINE = "SPDX-License-Identifier: Apache-2.0"
+# How a comment of one line begins and ends, by the end of a file's name.
+COMMENTS = {
+    ".swift": ("// ", ""), ".c": ("// ", ""), ".cpp": ("// ", ""), ".cc": ("// ", ""), ".h": ("/* ", " */"),
+    ".js": ("// ", ""), ".css": ("/* ", " */"), ".py": ("# ", ""), ".sh": ("# ", ""),
+}  # fmt: skip
+# Inputs of tests, which are what they are, and what a program has written.
+EXCEPTED = ("Fuzz/Corpora/", "Fuzz/Regressions/", "packaging/completions/torpor.")
+
+
+def comment(name: str) -> tuple[str, str] | None:
+    """How a file that must have the line writes a comment; None where it need not have it."""
+    if name.startswith(EXCEPTED) or not (content := text(name)):
+        return None
+    if os.path.basename(name) == "Makefile" or re.match(r"#!.*\b(ba|da)?sh\b|#!.*\bpython", content):
+        return "# ", ""
+    return COMMENTS.get(os.path.splitext(name)[1])
+
+
+def lacking() -> list[str]:
+    return [name for name in files() if comment(name) and LINE not in "\n".join(text(name).splitlines()[:3])]
+
+
+def write(name: str) -> None:
+    """Puts the line first, but after what must be first: an interpreter, or the version of SwiftPM's manifests."""
+    begin, end = comment(name) or ("", "")
+    content = text(name)
+    first = re.match(r"(#!.*|// swift-tools-version.*)\n", content)
+    head, rest = (first[0], content[first.end() :]) if first else ("", content)
+    # A comment on what follows is not one on the licence.
+    gap = "" if begin == "# " or rest.startswith("\n") else "\n"
+    (ROOT / name).write_text(f"{head}{begin}{LINE}{end}\n{gap}{rest}")
