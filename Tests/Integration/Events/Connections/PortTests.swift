@@ -80,11 +80,12 @@ import TorporAPI
             expectHeld(port)
             #expect(try daemon.status("web").wokenBy == ["connections to 127.0.0.1:\(port)"])
             #expect(try daemon.summary("web").incarnation == 1, "nobody wanted anything of it")
-            let first = try Peer(port: port)
+            // It may be reset as soon as it is there, when the app is launched for it.
+            let first = try? Peer(port: port)
             try daemon.waitForEvent("web", "woken by a connection at 127.0.0.1:\(port)")
             #expect(try daemon.summary("web").incarnation == 2)
             try served(daemon, port)
-            first.close()
+            first?.close()
             #expect(try daemon.summary("web").incarnation == 2)
         }
     }
