@@ -38,7 +38,9 @@ extension Emulation {
             var group = ""
             var pids: [Int] = []
             for (step, (verb, shown)) in Self.walk.enumerated() {
-                try machine.done("torpor \(verb) \(app)")
+                // An app that is interrupted gets only as far as that: the verb says so, and fails.
+                let isRefused = verb == "foreground" && shown.state == Shown.inactive.state
+                try machine.done(isRefused ? "! torpor \(verb) \(app)" : "torpor \(verb) \(app)")
                 if group.isEmpty {
                     group = try cgroup(machine, app)
                     try machine.eventually("the whole family is there") {
