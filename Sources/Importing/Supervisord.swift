@@ -172,7 +172,7 @@ struct SupervisordIncludes {
         for (pattern, _) in patterns.members.prefix(Self.mostPatterns) {
             let found = files(SourceTree.join(folder, pattern)).filter { tree.read($0) != nil }
             if found.isEmpty {
-                result.doubt("there is no file \(quoted(pattern)), which [include] names", at: place)
+                result.doubt("there is no file \(quoted(pattern)), which files of [include] names", at: place)
             }
             for path in found where seen.insert(WireText(path)).inserted { take(path, &ini) }
         }

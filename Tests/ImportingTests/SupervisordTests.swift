@@ -190,7 +190,7 @@ struct SupervisordTests {
         #expect(found.result.remarks.contains { $0.text.contains("no.conf") })
         #expect(
             refusal("supervisord.conf", "[include]\nfiles = none/*.conf\n")
-                == "/srv/app/supervisord.conf names no program: there is no file \"none/*.conf\", which [include] names"
+                == "/srv/app/supervisord.conf names no program: there is no file \"none/*.conf\", which files of [include] names"
         )
     }
 
