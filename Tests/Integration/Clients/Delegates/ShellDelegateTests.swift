@@ -181,7 +181,8 @@ struct ShellDelegateTests {
             try daemon.eventually("its program runs again") {
                 daemon.records("web").filter { $0 == "program" }.count == 2
             }
-            #expect(daemon.records("web") == ["program", "restored", "program"])
+            // torpord may have seen the end of the first one, and told the other, before that was killed too.
+            #expect(daemon.records("web").filter { $0 != "TERM" } == ["program", "restored", "program"])
             #expect(try File.readString(daemon.directory + "/restored") == "kept\n")
         }
     }
