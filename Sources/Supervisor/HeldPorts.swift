@@ -19,6 +19,9 @@ final class HeldPorts {
     /// A connection was to launch the app, and may later.
     private var heldBack: WakeEvent?
 
+    /// So many are kept of one app: what is gone takes no more of the descriptors that torpord and the keeper may have.
+    private static let most = 32
+
     private final class Port {
         let copy: SocketCopy
         var source: IOSource?
@@ -29,7 +32,8 @@ final class HeldPorts {
     init(_ app: AppRuntime, _ copies: [SocketCopy], _ owner: ConnectionWatch) {
         self.app = app
         self.owner = owner
-        ports = copies.map { Port($0) }
+        ports = copies.prefix(Self.most).map { Port($0) }
+        for copy in copies.dropFirst(Self.most) { copy.descriptor.close() }
     }
 
     /// Nothing listens any more.

@@ -90,6 +90,24 @@ import TorporAPI
         }
     }
 
+    @Test("Of one that listens at very many ports some are kept, so that it takes few descriptors when it is gone")
+    func many() throws {
+        let program = """
+            import socket, time, tp
+            held = [socket.create_server(("127.0.0.1", 0)) for _ in range(300)]
+            tp.record("up")
+            while True: time.sleep(1000)
+            """
+        try withDaemon(Self.toml(0), files: ["web.py": program]) { daemon in
+            try daemon.waitForRecord("web", "up")
+            try killAsleep(daemon)
+            let torpord = try daemon.livingTorpord()
+            let listening = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(torpord)/fd").count
+            #expect(listening < 150, "\(listening) descriptors")
+            #expect(try daemon.status("web").wokenBy.first?.hasPrefix("connections to 127.0.0.1:") == true)
+        }
+    }
+
     @Test("What a person stops then has its port no more")
     func stopped() throws {
         let port = try TestAddress.port()
