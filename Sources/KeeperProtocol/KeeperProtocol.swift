@@ -38,7 +38,7 @@ public enum KeeperRequest: Hashable, Sendable {
     case take(name: String, offset: UInt32)
     case list(cursor: UInt32)
     case manager(text: String)
-    case bye(keepingParked: Bool)
+    case bye(status: UInt8?, keepingParked: Bool)
     case adopt(app: String, incarnation: UInt32, pid: Int32, startTime: UInt64)
     case takeAll(name: UInt32, offset: UInt32)
     case handOver(replacingKeeper: Bool)
@@ -59,7 +59,11 @@ public enum KeeperRequest: Hashable, Sendable {
         case .take(let name, let offset): head(TORPOR_KEEPER_TAKE, id) + bytes(offset) + name.utf8 + [0]
         case .list(let cursor): head(TORPOR_KEEPER_LIST, id) + bytes(cursor)
         case .manager(let text): head(TORPOR_KEEPER_MANAGER, id) + text.utf8
-        case .bye(let keeping): head(TORPOR_KEEPER_BYE, id) + bytes(keeping ? TORPOR_BYE_KEEP_PARKED.rawValue : 0)
+        case .bye(let status, let keeping):
+            head(TORPOR_KEEPER_BYE, id)
+                + bytes(
+                    (keeping ? TORPOR_BYE_KEEP_PARKED.rawValue : 0) | (status != nil ? TORPOR_BYE_STATUS.rawValue : 0)
+                ) + bytes(UInt32(status ?? 0))
         case .handOver(let keeperToo):
             head(TORPOR_KEEPER_HANDOVER, id) + bytes(keeperToo ? TORPOR_HANDOVER_KEEPER.rawValue : 0)
         case .settled: head(TORPOR_KEEPER_SETTLED, id)

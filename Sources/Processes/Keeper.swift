@@ -275,12 +275,12 @@ public final class Keeper {
         try? channel.send(KeeperRequest.manager(text: state).encoded(id: 0))
     }
 
-    /// Says that the exit that follows is meant: the keeper then exits with the same status. Nothing else is sent after
-    /// it.
+    /// Says that the end that follows is meant. The keeper then exits with `status`, even if this process is killed on
+    /// its way out; without one, with the status of the exit. Nothing else is sent after it.
     /// With `keepingParked`, what the service manager keeps for the keeper stays there for the next start.
-    public func sayBye(keepingParked: Bool = false) {
+    public func sayBye(status: UInt8? = nil, keepingParked: Bool = false) {
         guard !isLost else { return }
-        try? channel.send(KeeperRequest.bye(keepingParked: keepingParked).encoded(id: 0))
+        try? channel.send(KeeperRequest.bye(status: status, keepingParked: keepingParked).encoded(id: 0))
     }
 
     /// Says that this torpord has recovered and listens to signals. The keeper keeps its program from now on, and

@@ -336,7 +336,7 @@ public final class Supervisor {
         governance?.close()
         closeStore(quickly: handsOver != nil)
         let status = isFinished ? exitStatus : 0
-        cleanUp()
+        cleanUp(status: status)
         return status
     }
 
@@ -590,7 +590,7 @@ public final class Supervisor {
         keeper.sayBye()
     }
 
-    private func cleanUp() {
+    private func cleanUp(status: Int32) {
         if let handsOver {
             server?.close(leavingSocket: true)
             keeper.handOver(replacingKeeper: handsOver == .withKeeper)
@@ -598,7 +598,7 @@ public final class Supervisor {
         }
         if isLeaving {
             for app in apps { app.capture?.close() }
-            keeper.sayBye(keepingParked: true)
+            keeper.sayBye(status: 0, keepingParked: true)
             keeper.finishSending()
         }
         guard isFinished else { return }
@@ -611,8 +611,9 @@ public final class Supervisor {
         sockets.closeAll()
         cgroups?.removeAll()
         scope?.release()
+        // Before the recovery file goes: without it, and without a good-bye, the next torpord would begin anew.
+        keeper.sayBye(status: UInt8(truncatingIfNeeded: status))
         runtime.remove(apps: apps.map(runtime.directory))
-        keeper.sayBye()
     }
 }
 

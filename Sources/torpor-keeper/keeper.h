@@ -74,7 +74,7 @@ extern char **torpord_arguments;
 bool torpord_setup(char **arguments);
 void torpord_start(void);
 void torpord_said_hello(void);
-void torpord_said_bye(bool keep_parked);
+void torpord_said_bye(bool keep_parked, int status);  // -1: that of its exit
 void torpord_said_settled(void);
 void torpord_said_handover(bool keeper_too);
 bool torpord_takes_signals(int signo);

@@ -153,6 +153,13 @@ static void serve_list(size_t size)
     wire_answer(reply, sizeof head + used, NULL, 0);
 }
 
+static void serve_bye(size_t size)
+{
+    uint32_t flags = size >= sizeof received.number ? received.number.value : 0;
+    bool has_status = size >= sizeof received.pair && (flags & TORPOR_BYE_STATUS);
+    torpord_said_bye(flags & TORPOR_BYE_KEEP_PARKED, has_status ? (int)(received.pair.second & 0xff) : -1);
+}
+
 static void serve_message(size_t size, bool truncated)
 {
     if (size < sizeof received.header)
@@ -163,7 +170,7 @@ static void serve_message(size_t size, bool truncated)
         serve_hello(size);
         return;
     case TORPOR_KEEPER_BYE:
-        torpord_said_bye(size >= sizeof received.number && (received.number.value & TORPOR_BYE_KEEP_PARKED));
+        serve_bye(size);
         return;
     case TORPOR_KEEPER_LAUNCH:
         if (torpord_pid == 0 || !torpord_greeted) {

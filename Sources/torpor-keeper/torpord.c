@@ -15,7 +15,7 @@
 #include <fcntl.h>
 
 // torpord may die or be replaced at any instant. What its end means:
-//   it said BYE                             the end was meant: the keeper exits with its status
+//   it said BYE                             the end was meant: the keeper exits with the status that it said
 //   no torpord has ever said HELLO          it could not start (configuration): the keeper exits with its status
 //   it said HANDOVER, after SETTLED         the next one is started at once; the keeper executes itself before, if asked
 //   else                                    it is started again: at once, then after 100 ms, doubling up to 10 s
@@ -35,6 +35,7 @@ static char *environment[ENVIRONMENT_LIMIT + 4];
 static char fd_variable[48];
 static char pid_variable[48];
 static bool greeted_ever, said_bye, stuck, settled;
+static int bye_status = -1;  // -1: that of its exit
 static bool handing_over, replacing_keeper, keep_parked;
 static uint64_t started_at;
 static uint64_t next_delay;  // 0: the next restart is immediate
@@ -157,10 +158,11 @@ void torpord_said_hello(void)
     greeted_ever = true;
 }
 
-void torpord_said_bye(bool keep)
+void torpord_said_bye(bool keep, int status)
 {
     said_bye = true;
     keep_parked = keep;
+    bye_status = status;
 }
 
 void torpord_said_settled(void)
@@ -256,6 +258,8 @@ void torpord_ended(int code, int status)
     bool refuses = !settled && !asked && image_has_other();
     if (!greeted_ever || (said_bye && !refuses)) {
         park_leave(keep_parked || !greeted_ever);
+        if (said_bye && bye_status >= 0)
+            keeper_exit(bye_status);
         keeper_exit(code == CLD_EXITED ? status : 128 + status);
     }
     forward_torpord_ended();

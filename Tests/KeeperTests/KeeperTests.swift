@@ -179,6 +179,17 @@ struct KeeperTests {
         }
     }
 
+    @Test("an end that was meant ends the keeper with the status that was told, even if torpord is killed on the way")
+    func byeAndKilled() throws {
+        for status in [UInt8(8), 0, 255] {
+            try withBench { bench in
+                bench.keeper.sayBye(status: status)
+                try bench.killTorpord()
+                #expect(try bench.status() == Int32(status))
+            }
+        }
+    }
+
     @Test("a torpord that cannot start is not started again")
     func firstStart() throws {
         try withBench(greet: false) { bench in

@@ -16,7 +16,7 @@
 //   2  ADOPT, TAKE_ALL, HANDOVER, SETTLED; flags in HOLD and BYE; LAUNCHED with id 0 for a launch of an earlier
 //      torpord; in WELCOME whether torpord was started from a kept image, and the version of the resume state.
 //      Later: REST, which a keeper that does not know it refuses without harm; files by path in LAUNCH, for which
-//      WELCOME says whether the keeper has them
+//      WELCOME says whether the keeper has them; the status in BYE, which an older keeper does not read
 
 #define TORPOR_KEEPER_PROTOCOL_VERSION 2u
 
@@ -47,8 +47,8 @@ enum torpor_keeper_type {
     TORPOR_KEEPER_TAKE = 7,         // torpor_keeper_number (offset), name, NUL; answered by TAKEN
     TORPOR_KEEPER_LIST = 8,         // torpor_keeper_number (cursor, 0 first); answered by NAMES
     TORPOR_KEEPER_MANAGER = 9,      // text for NOTIFY_SOCKET; no answer
-    TORPOR_KEEPER_BYE = 10,         // torpor_keeper_number (bye flags); the exit that follows is meant: the keeper
-                                    // exits with its status; no answer
+    TORPOR_KEEPER_BYE = 10,         // torpor_keeper_pair (bye flags, status): the end that follows is meant: the keeper
+                                    // exits with the status, also when torpord is killed on the way; no answer
     TORPOR_KEEPER_ADOPT = 11,       // torpor_keeper_adopt, app, NUL; pidfd; answered by DONE
     TORPOR_KEEPER_TAKE_ALL = 12,    // torpor_keeper_pair (cursor, 0 and 0 first); answered by HELD
     TORPOR_KEEPER_HANDOVER = 13,    // torpor_keeper_number (hand-over flags); the exit that follows makes room for the
@@ -79,6 +79,7 @@ enum torpor_keeper_hold_flags {
 
 enum torpor_keeper_bye_flags {
     TORPOR_BYE_KEEP_PARKED = 1 << 0,  // what the service manager keeps for the keeper stays there for the next start
+    TORPOR_BYE_STATUS = 1 << 1,       // a status follows; else it is that of the exit
 };
 
 enum torpor_keeper_handover_flags {

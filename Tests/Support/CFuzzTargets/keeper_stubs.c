@@ -51,9 +51,9 @@ void keeper_keep_from_children(void *memory, size_t size)
 void torpord_said_hello(void) {}
 void torpord_said_settled(void) {}
 
-void torpord_said_bye(bool keep_parked)
+void torpord_said_bye(bool keep_parked, int status)
 {
-    (void)keep_parked;
+    (void)keep_parked, (void)status;
 }
 
 void torpord_said_handover(bool keeper_too)

@@ -22,7 +22,7 @@ package final class Daemon {
     private let command: [String]
     private let environment: [String: String]
     private var earlier: [Int32] = []
-    package private(set) var exit: ExitStatus?
+    private var exit: ExitStatus?
 
     /// How a process of ours ended.
     package enum ExitStatus: Hashable {
