@@ -49,11 +49,21 @@ extension MembersMemory {
     func pageOut(while goesOn: () -> Bool, _ give: Give) -> PageOutResult {
         var result = PageOutResult(before: footprint(), failure: nil)
         advise(give, Self.pageOutStep, goesOn, &result)
+        if result.failure == nil, !result.isCancelled, leavesMuch(result) {
+            advise(give, Self.pageOutStep, goesOn, &result)
+        }
         if let failure = result.failure, failure.isRefusal || failure == .noFunction, !result.isCancelled {
             reclaim(goesOn, &result)
         }
         result.after = footprint()
         return result
+    }
+
+    /// Whether more stayed than should have, though some went. The kernel passes over what it cannot take hold of at that
+    /// moment, huge pages above all: the second time it seldom is the same.
+    private func leavesMuch(_ result: PageOutResult) -> Bool {
+        let now = footprint()
+        return now.swapped > result.before.swapped && now.resident > result.before.resident / 4
     }
 
     /// Marks what they have as unused, so that it is the first to go when memory is needed.

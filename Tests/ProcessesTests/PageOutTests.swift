@@ -69,6 +69,25 @@ private let holder = """
         withExtendedLifetime(swap) {}
     }
 
+    @Test("what the kernel passes over the first time is asked for once more, and no more often")
+    func passedOver() throws {
+        guard let swap = swap() else { return }
+        let app = try stoppedHolder()
+        var asked: [MemoryAdvice.Range: Int] = [:]
+        let result = app.tree.pinned().pageOut(while: { true }) { pidfd, ranges throws(Errno) in
+            let first = ranges.first.map { asked[$0, default: 0] == 0 } ?? false
+            for range in ranges { asked[range, default: 0] += 1 }
+            // Of what is large every second step is said to be done, and is not.
+            if first, asked.count.isMultiple(of: 2) { return ranges.reduce(0) { $0 + $1.count } }
+            return try MemoryAdvice.pageOut.give(to: pidfd, ranges)
+        }
+        #expect(result.failure == nil && result.freed > 40 << 20, "\(result)")
+        // A smaller one may stand beside what is locked, and is asked for again since that is refused.
+        let large = asked.filter { $0.key.count > 6 << 20 }.values
+        #expect(large.count >= 4 && large.allSatisfy { $0 == 2 }, "\(asked)")
+        withExtendedLifetime(swap) {}
+    }
+
     @Test("it ends within a step when the app is to go on")
     func cancel() throws {
         guard let swap = swap() else { return }
