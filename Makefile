@@ -13,6 +13,7 @@ WRITE ?=
 MINUTES ?= 3
 TARGET ?=
 KEY ?=
+BASE ?=
 SECONDS ?= 60
 PACKAGES := libsystemd-dev libtomlplusplus-dev libsqlite3-dev pkg-config python3 python3-venv curl systemd tzdata elfutils \
 	dbus python3-dbusmock umockdev gir1.2-umockdev-1.0 gcc mypy python3-prometheus-client python3-jsonschema libmicrohttpd-dev libmosquitto-dev libnats-dev libyaml-dev libncurses-dev tmux
@@ -41,7 +42,7 @@ DENSITY := gcc mmdebstrap systemd-container
 # What makes machines and boots them.
 MACHINES := dpkg-dev binutils chrpath mmdebstrap systemd-container
 
-.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos fuzz-sockets deb apt-repo dist test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
+.PHONY: help build release check test test-stress test-sanitize fuzz test-parts test-systemd test-vm recordings chaos fuzz-sockets deb apt-repo dist image test-image test-deb test-reproducible test-demonstrations demo demo-memory recordings-demonstrations bench bench-density bench-micro format lint deps screenshots-web clean
 
 help: ## List the targets
 	@grep -E '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## /  make \1|/' | column -t -s '|'
@@ -116,6 +117,14 @@ apt-repo: deb ## Make a signed apt repository of them in .build/apt (KEY=… is 
 
 dist: deb ## Make the archive of the sources, packages, wheel and lists of what is in them, with checksums, in .build/dist
 	@packaging/dist
+
+image: deb ## Make an OCI image with Torpor in it, localhost/torpor and a file in .build/dist (BASE=… instead of debian:bookworm-slim)
+	@scripts/install-packages buildah crun
+	@packaging/image/build $(BASE)
+
+test-image: release ## Make the image on a Debian made here, and do in a container what docs/containers.md says (root)
+	@scripts/install-packages $(DEB) mmdebstrap buildah crun podman curl
+	@packaging/image/test
 
 test-deb: deb ## Install, upgrade, remove and purge the packages of make deb on a bare Debian 12
 	@scripts/install-packages $(DEB) mmdebstrap gpg
