@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 // Names in a hash of static entries; the descriptors of a name form a list in the order in which they came. Where there
@@ -32,6 +31,11 @@ void hold_setup(void)
     keeper_keep_from_children(hold_entries, sizeof hold_entries);
     keeper_keep_from_children(long_texts, sizeof long_texts);
     keeper_keep_from_children(buckets, sizeof buckets);
+}
+
+bool hold_is_foreign(const char *name)
+{
+    return strncmp(name, TORPOR_KEEPER_FOREIGN, sizeof TORPOR_KEEPER_FOREIGN - 1) == 0;
 }
 
 static uint32_t *bucket(const char *name)
@@ -121,28 +125,21 @@ static uint32_t room(void)
     return freed + (TORPOR_KEEPER_HELD_COUNT - entries_used);
 }
 
-// A TCP socket that lingers waits when it is closed, as long as its maker said. A signal ends that.
-static void close_promptly(bool begin)
-{
-    struct itimerval often = {0};
-    if (begin)
-        often.it_interval.tv_usec = often.it_value.tv_usec = 5000;
-    setitimer(ITIMER_REAL, &often, NULL);
-}
-
-// Closes what is held under the name; what the manager has of it is to be removed.
+// Lets go of what is held under the name; what the manager has of it is to be removed.
 static void empty(struct hold_name *name)
 {
-    close_promptly(true);
+    bool is_foreign = hold_is_foreign(name->text);
     for (uint32_t link = name->first; link != 0;) {
         struct hold_entry *entry = &hold_entries[link - 1];
         uint32_t next = entry->next;
-        close(entry->fd);
+        if (is_foreign)
+            closer_take(entry->fd);
+        else
+            close(entry->fd);
         entry->next = entries_free;
         entries_free = link;
         link = next;
     }
-    close_promptly(false);
     name->first = name->last = name->count = name->unparked = 0;
     if (name->remove < name->parked)
         name->remove = name->parked;

@@ -34,6 +34,7 @@ extern uint32_t hold_names_used;  // entries below this index were used at least
 struct hold_name *hold_find(const char *name);
 struct hold_name *hold_name_for(const char *name);  // a new one if need be; NULL: there is no room
 void hold_free_name(struct hold_name *name);
+bool hold_is_foreign(const char *name);                // an app has made it
 
 // park.c
 void park(struct hold_name *name);                       // something about it is to be told to the manager

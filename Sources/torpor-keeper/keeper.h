@@ -24,6 +24,7 @@
 //   hold.c     descriptors by name
 //   held.c     reads them; what the service manager kept
 //   park.c     gives the service manager a copy
+//   closer.c   processes of their own that close what apps have stored
 //   receive.c  a process of its own that opens what apps send
 //   manager.c  NOTIFY_SOCKET and the service manager's watchdog
 //   rest.c     gives memory back, and keeps what is left in memory
@@ -268,6 +269,12 @@ void manager_watchdog(void);
 uint32_t manager_text_count(void);
 const char *manager_text(uint32_t index, uint32_t *size);
 
+// closer.c
+void closer_take(int fd);         // is closed by a process of its own, once this turn of the loop is over
+bool closer_flush(void);          // false: the manager is to be told of something before
+bool closer_ended(pid_t pid);     // a child was reaped; false: it was none of these
+void closer_leave(void);          // before the keeper ends
+
 // receive.c
 int receive(void);
 
@@ -277,6 +284,8 @@ void rest(void);
 // park.c
 void park_setup(void);
 bool park_flush(void);
+uint32_t park_ticket(void);              // of all that is to be told by now
+bool park_has_told(uint32_t ticket);
 void park_leave(bool keep);  // the last thing before a meant end; waits for the manager for a bounded time
 
 #endif

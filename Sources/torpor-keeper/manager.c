@@ -142,7 +142,8 @@ static bool flush_texts(void)
 
 bool manager_flush(void)
 {
-    return manager_fd < 0 || (flush_texts() && park_flush());
+    bool told = manager_fd < 0 || (flush_texts() && park_flush());
+    return closer_flush() && told;
 }
 
 void manager_work(void)

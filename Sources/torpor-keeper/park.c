@@ -14,10 +14,14 @@
 // would refuse is not parked.
 
 enum { MESSAGES_A_TURN = 256, LIMIT_MARGIN = 32 };
+// Each message keeps the manager busy for some time, and an app may store and remove without end. So in the long run no
+// more are sent than these a second; names take turns.
+enum { MESSAGES_AT_ONCE = 4096, MESSAGES_A_SECOND = 500 };
 enum { LAST_PATIENCE = 2000, LAST_PAUSE = 2 };  // milliseconds
 
 static KEEPER_TABLE uint32_t queue[TORPOR_KEEPER_NAME_COUNT];
 static uint32_t queue_first, queue_count;
+static uint32_t queue_over;  // how many names were told of
 static uint32_t total;       // descriptors that the manager has
 static uint32_t limit = UINT32_MAX;  // FileDescriptorStoreMax=, where it is known
 static bool said_limit;
@@ -49,6 +53,11 @@ void park(struct hold_name *name)
         name->unparked = name->remove = 0;
         if (name->count == 0)
             hold_free_name(name);
+        return;
+    }
+    // What was let go of before the manager heard of it need not be told.
+    if (name->count == 0 && name->remove == 0) {
+        hold_free_name(name);
         return;
     }
     if (name->queued)
@@ -139,18 +148,48 @@ static bool tell(struct hold_name *name, unsigned *messages)
     return true;
 }
 
+static unsigned allowed = MESSAGES_AT_ONCE;
+static uint64_t allowed_at;
+static bool is_leaving;
+
+static unsigned allowance(void)
+{
+    uint64_t now = keeper_now_milliseconds(), more = (now - allowed_at) * MESSAGES_A_SECOND / 1000;
+    if (more > 0) {
+        allowed = more > MESSAGES_AT_ONCE - allowed ? MESSAGES_AT_ONCE : allowed + (unsigned)more;
+        allowed_at = now;
+    }
+    return is_leaving || allowed > MESSAGES_A_TURN ? MESSAGES_A_TURN : allowed;
+}
+
 bool park_flush(void)
 {
-    unsigned messages = MESSAGES_A_TURN;
+    if (queue_count == 0)
+        return true;
+    unsigned messages = allowance(), before = messages;
     while (queue_count > 0) {
         struct hold_name *name = &hold_names[queue[queue_first]];
-        if (!tell(name, &messages))
+        bool is_told = tell(name, &messages);
+        allowed -= before - messages < allowed ? before - messages : allowed;
+        before = messages;
+        if (!is_told)
             return false;
         name->queued = false;
         queue_first = (queue_first + 1) % TORPOR_KEEPER_NAME_COUNT;
         queue_count--;
+        queue_over++;
     }
     return true;
+}
+
+uint32_t park_ticket(void)
+{
+    return queue_over + queue_count;
+}
+
+bool park_has_told(uint32_t ticket)
+{
+    return (int32_t)(queue_over - ticket) >= 0;
 }
 
 static void remove_all(struct hold_name *name)
@@ -163,13 +202,25 @@ static void remove_all(struct hold_name *name)
         park(name);
 }
 
+// The end of the keeper must not wait for them, nor make the manager the last one to have them.
+static void let_go(struct hold_name *name)
+{
+    if (!hold_is_foreign(name->text))
+        return;
+    for (uint32_t link = name->first; link != 0; link = hold_entries[link - 1].next)
+        closer_take(hold_entries[link - 1].fd);
+}
+
 void park_leave(bool keep)
 {
+    is_leaving = true;
     if (!keep)
         hold_each_name(remove_all);
+    hold_each_name(let_go);
     uint64_t end = keeper_now_milliseconds() + LAST_PATIENCE;
     while (!manager_flush() && keeper_now_milliseconds() < end) {
         struct timespec pause = {0, LAST_PAUSE * 1000000};
         nanosleep(&pause, NULL);
     }
+    closer_leave();
 }

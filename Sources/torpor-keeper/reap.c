@@ -138,7 +138,10 @@ static bool reap(idtype_t kind, pid_t pid)
     int slot = table_find_pid(info.si_pid);
     if (slot < 0 && (slot = adopt_find_zombie(info.si_pid)) >= 0)
         adopt_unwatch((uint32_t)slot);
-    if (info.si_pid == torpord_pid) {
+    if (closer_ended(info.si_pid)) {
+        siginfo_t ended;
+        waitid(P_PID, (id_t)info.si_pid, &ended, WEXITED | WNOHANG);
+    } else if (info.si_pid == torpord_pid) {
         siginfo_t ended;
         waitid(P_PID, (id_t)info.si_pid, &ended, WEXITED | WNOHANG);
         torpord_ended(info.si_code, info.si_status);

@@ -28,8 +28,13 @@ static unsigned received_count;
 
 static void close_received(void)
 {
+    // Refused: whose they are, nobody can tell here.
+    bool is_foreign = received.header.type == TORPOR_KEEPER_HOLD;
     for (unsigned i = 0; i < received_count; i++)
-        close(received_fds[i]);
+        if (is_foreign)
+            closer_take(received_fds[i]);
+        else
+            close(received_fds[i]);
     received_count = 0;
 }
 

@@ -13,6 +13,9 @@ private final class Manager {
     private(set) var texts: [String] = []
     /// Inodes by name, as after what was told so far.
     private(set) var store: [String: UInt64] = [:]
+    private var kept: [String: Descriptor] = [:]
+    /// What came with BARRIER=1, open until it is let go of.
+    var barriers: [Descriptor] = []
 
     init() throws { socket = try Sockets.bindDatagram(path: path) }
 
@@ -32,14 +35,17 @@ private final class Manager {
                 },
                 uniquingKeysWith: { $1 }
             )
+            if fields == ["BARRIER": "1"] { barriers += message.descriptors }
             guard let name = fields["FDNAME"] else { continue }
             if fields["FDSTOREREMOVE"] == "1" {
+                kept[name] = nil
                 #expect(store.removeValue(forKey: name) != nil, "removes what was never given: \(name)")
             } else {
                 #expect(fields["FDSTORE"] == "1" && fields["FDPOLL"] == "0" && message.descriptors.count == 1)
                 #expect(store[name] == nil, "given twice without being removed: \(name)")
                 guard let descriptor = message.descriptors.first else { continue }
                 store[name] = try File.status(descriptor: descriptor.raw).inode
+                kept[name] = descriptor
             }
         }
     }
@@ -149,6 +155,105 @@ struct ParkingTests {
                 }
             )
             #expect(!bench.log.contains("Sanitizer") && !bench.log.contains("runtime error"), "\(bench.log)")
+        }
+    }
+
+    /// One end of a connection that has unsent data and would wait for an hour to send it; and the other end.
+    private func lingering() throws -> [Descriptor] {
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let one = try Sockets.connectTCP(address: "127.0.0.1", port: Sockets.port(listener.raw))
+        #expect(try Descriptor.wait(listener.raw, timeout: .seconds(10)))
+        let other = try #require(try Sockets.accept(listener.raw))
+        var value = linger(l_onoff: 1, l_linger: 3600)
+        setsockopt(one.raw, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
+        let much = [UInt8](repeating: 0, count: 1 << 16)
+        while send(one.raw, much, much.count, Int32(MSG_DONTWAIT)) > 0 {}
+        return [one, other]
+    }
+
+    /// Processes of the keeper's that close something.
+    private func closers(_ bench: Bench) -> [Int32] {
+        let keeper = bench.process.processIdentifier
+        let children = (try? File.readString("/proc/\(keeper)/task/\(keeper)/children")) ?? ""
+        return children.split(separator: " ").compactMap { Int32($0) }
+            .filter { (try? ProcFS.stat($0).comm) == "torpor-closer" }
+    }
+
+    @Test(
+        "of what an app has stored neither the keeper nor the manager is the last to close it, since that may take for ever",
+        arguments: programs
+    )
+    func lastClose(program: String) throws {
+        let manager = try Manager()
+        try withBench(program: program, environment: manager.environment) { bench in
+            var pairs = try (0..<2).map { _ in try lingering() }
+            let name = "store/web/000000nx"
+            try hold(bench, name, [pairs[0][0], pairs[1][0]][...])
+            let inodes = try pairs.map { try File.status(descriptor: $0[0].raw).inode }
+            pairs = pairs.map { [$0[1]] }
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    return manager.store.count == 2
+                }
+            )
+            try release(bench, name)
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    return manager.store.isEmpty && manager.barriers.count == 1
+                }
+            )
+            // The manager has closed its own, and not said so yet.
+            let wanted = Set(inodes.map { "socket:[\($0)]" })
+            #expect(
+                try bench.turn {
+                    guard let pid = closers(bench).first else { return false }
+                    let open = ((try? File.list("/proc/\(pid)/fd")) ?? [])
+                        .compactMap { try? File.readLink("/proc/\(pid)/fd/\($0)") }
+                    return wanted.isSubset(of: open) && open.count == 3
+                }
+            )
+            let mine = try File.list("/proc/\(bench.process.processIdentifier)/fd").compactMap {
+                try? File.readLink("/proc/\(bench.process.processIdentifier)/fd/\($0)")
+            }
+            #expect(wanted.isDisjoint(with: mine))
+            manager.barriers = []
+            #expect(try bench.turn { closers(bench).isEmpty })
+
+            // Nor is it when all ends.
+            let last = try lingering()
+            try hold(bench, name, last[0..<1])
+            #expect(!bench.log.contains("Sanitizer") && !bench.log.contains("runtime error"), "\(bench.log)")
+            bench.keeper.sayBye()
+            try bench.tellStandIn("0")
+            #expect(try bench.status() == 0)
+            withExtendedLifetime(pairs) {}
+        }
+    }
+
+    @Test("an app that stores and removes without end keeps the manager no busier than it may")
+    func churn() throws {
+        let manager = try Manager()
+        try withBench(environment: manager.environment) { bench in
+            let (open, _) = try files(1, bench)
+            // The manager does not read: what is let go of before it heard of it need not be told.
+            for index in 0..<50_000 {
+                let name = "store/web/\(index)n"
+                bench.keeper.hold(name, [open[0].raw])
+                bench.keeper.release(name)
+                if index.isMultiple(of: 500) { _ = try bench.keeper.held() }
+            }
+            try hold(bench, "lock", open[...])
+            #expect(try bench.keeper.held() == ["lock"], "there is room for what others hold")
+            #expect(
+                try bench.turn {
+                    try? manager.read()
+                    manager.barriers = []
+                    return manager.store["lock#0"] != nil
+                }
+            )
+            #expect(manager.texts.count < 10_000, "\(manager.texts.count)")
         }
     }
 

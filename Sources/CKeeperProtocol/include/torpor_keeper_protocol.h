@@ -32,6 +32,7 @@
 #define TORPOR_KEEPER_REPLY_LIMIT (32u * 1024u)
 #define TORPOR_KEEPER_APP_BYTES 64u         // with the NUL
 #define TORPOR_KEEPER_NAME_BYTES 384u       // with the NUL; FDNAME= allows 255, and the app stands before it
+#define TORPOR_KEEPER_FOREIGN "store/"     // what is held under names that begin so was made by apps
 #define TORPOR_KEEPER_GROUP_LIMIT 1024u
 #define TORPOR_KEEPER_LIMIT_LIMIT 32u
 #define TORPOR_KEEPER_MAGIC 0x70726f54u     // "Torp"

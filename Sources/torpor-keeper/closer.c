@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#define _GNU_SOURCE
+#include "keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+// Whoever is the last to close what an app has stored may wait for it: a TCP socket that lingers, a file that was the last
+// of a file system of the app's, and a Unix socket that has such things under way. So neither the keeper nor the service
+// manager is the last. A process is forked, which has a copy of all that is let go of in a turn of the loop; it closes
+// when the keeper has closed, and the manager has done what it was told of them: the gate, a pipe, is closed then. A
+// manager closes the descriptor of a message that it stores none of (BARRIER=1 of sd_notify(3)), once it has come to it.
+
+enum { CLOSERS = 64, OFTEN = 5000 };  // at a time; microseconds
+
+static KEEPER_TABLE int graves[TORPOR_KEEPER_HELD_COUNT];
+static uint32_t grave_count;
+
+static struct closer {
+    pid_t pid;        // 0: free
+    int gate;         // the end that is to be closed; -1: it was
+    uint32_t ticket;  // of what the manager is to be told before
+} closers[CLOSERS];
+
+void closer_take(int fd)
+{
+    if (grave_count < TORPOR_KEEPER_HELD_COUNT)
+        graves[grave_count++] = fd;
+    else
+        close(fd);
+}
+
+// A TCP socket lingers as long as its maker said; a signal ends that.
+static void close_graves(bool promptly)
+{
+    struct itimerval often = {{0, OFTEN}, {0, OFTEN}}, never = {{0, 0}, {0, 0}};
+    if (promptly)
+        setitimer(ITIMER_REAL, &often, NULL);
+    for (uint32_t i = 0; i < grave_count; i++)
+        close(graves[i]);
+    if (promptly)
+        setitimer(ITIMER_REAL, &never, NULL);
+    grave_count = 0;
+}
+
+static int by_value(const void *one, const void *other)
+{
+    int a = *(const int *)one, b = *(const int *)other;
+    return a < b ? -1 : a > b;
+}
+
+static _Noreturn void run(int gate)
+{
+    char none;
+    prctl(PR_SET_NAME, "torpor-closer");
+    setsid();
+    // Of all else it must not be the last, whatever becomes of it here.
+    qsort(graves, grave_count, sizeof *graves, by_value);
+    unsigned next = 0;
+    bool is_past_gate = false;
+    for (uint32_t i = 0; i <= grave_count; i++) {
+        bool is_gate = !is_past_gate && (i == grave_count || graves[i] > gate);
+        unsigned keep = (unsigned)(is_gate ? gate : i < grave_count ? graves[i] : gate);
+        if (keep > next)
+            syscall(SYS_close_range, next, keep - 1, 0);
+        if (keep >= next)
+            next = keep + 1;
+        if (is_gate) {
+            is_past_gate = true;
+            if (i < grave_count)
+                i--;
+        }
+    }
+    syscall(SYS_close_range, next, ~0u, 0);
+    while (read(gate, &none, 1) < 0 && errno == EINTR)
+        continue;
+    close_graves(true);
+    _exit(0);
+}
+
+static void start(void)
+{
+    struct closer *closer = closers;
+    int gate[2];
+    while (closer < closers + CLOSERS && closer->pid != 0)
+        closer++;
+    if (closer == closers + CLOSERS || pipe2(gate, O_CLOEXEC) < 0)
+        return;  // when one of them has ended
+    pid_t pid = fork();
+    if (pid == 0)
+        run(gate[0]);
+    close(gate[0]);
+    if (pid < 0) {
+        close(gate[1]);
+        return;
+    }
+    *closer = (struct closer){pid, gate[1], park_ticket()};
+    close_graves(false);
+}
+
+bool closer_flush(void)
+{
+    bool all = true;
+    if (grave_count > 0)
+        start();
+    for (struct closer *closer = closers; closer < closers + CLOSERS; closer++) {
+        if (closer->pid == 0 || closer->gate < 0)
+            continue;
+        if (manager_present && (!park_has_told(closer->ticket) || !manager_send("BARRIER=1", 9, closer->gate))) {
+            all = false;
+            continue;
+        }
+        close(closer->gate);
+        closer->gate = -1;
+    }
+    return all;
+}
+
+bool closer_ended(pid_t pid)
+{
+    for (struct closer *closer = closers; closer < closers + CLOSERS; closer++)
+        if (closer->pid == pid) {
+            if (closer->gate >= 0)
+                close(closer->gate);
+            closer->pid = 0;
+            return true;
+        }
+    return false;
+}
+
+void closer_leave(void)
+{
+    // Without a process for it: nobody waits for the keeper any more.
+    if (grave_count > 0)
+        start();
+    close_graves(true);
+}
