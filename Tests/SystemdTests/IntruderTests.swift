@@ -57,10 +57,14 @@ extension Booted {
                     // It may fail: its files are what the intruder has made of them.
                     try machine.run("torpor restart evil --timeout 5s")
                     try machine.done("torpor list")
+                    // The manager of the machine is not held up either: it has copies of what the intruder stores.
+                    try machine.done("timeout 20 systemctl is-active torpord")
                 }
                 try machine.eventually("the intruder has ended", within: 60) {
                     try !machine.run("grep -l '[/]usr/local/bin/intruder.20' /proc/[0-9]*/cmdline").ok
                 }
+                try machine.done("torpor logs evil -n 100000 | grep -q 'has stored what lingers'")
+                try machine.done("timeout 20 systemctl is-active torpord")
                 try machine.done("torpor kill evil")
             }
             #expect(try machine.mainPid("torpord") == keeper)
