@@ -84,7 +84,7 @@ struct Resolver {
                     )
                 }
             } else {
-                draft.error("user", "there is no user \(quoted(user)) on this machine")
+                draft.warning("user", MissingAccount.sentence(user: user, "the app is not launched"))
             }
         }
         if let group = app.group { checkGroup(draft, "group", group) }
@@ -106,7 +106,7 @@ struct Resolver {
 
     private func checkGroup(_ draft: AppDraft, _ key: String, _ group: String) {
         guard let number = system.groupID(group) else {
-            draft.error(key, "there is no group \(quoted(group)) on this machine")
+            draft.warning(key, MissingAccount.sentence(group: group, "the app is not launched"))
             return
         }
         if userID != 0, number != system.effectiveGroupID {
@@ -130,6 +130,22 @@ struct Resolver {
             let names = (cycle + [cycle[0]]).joined(separator: " → ")
             draft.error(isRequired ? "requires" : "after", "the apps wait for each other: \(names)")
         }
+    }
+}
+
+/// What is said of a user or a group that is not to be found. It is a warning, never an error: an account that somebody has
+/// removed, or that a directory on the network has not told yet, is the affair of one app, and keeps no other from being
+/// launched at the next boot. It is looked up again at each launch.
+enum MissingAccount {
+    static let noUser = "there is no user "
+    static let noGroup = "there is no group "
+
+    static func sentence(user: String, _ effect: String) -> String {
+        "\(noUser)\(quoted(user)) on this machine: \(effect) before there is one"
+    }
+
+    static func sentence(group: String, _ effect: String) -> String {
+        "\(noGroup)\(quoted(group)) on this machine: \(effect) before there is one"
     }
 }
 

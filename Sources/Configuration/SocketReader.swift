@@ -241,7 +241,7 @@ enum SocketConflicts {
             if let owner = socket.owner {
                 let number = resolver.system.userID(owner)
                 if number == nil {
-                    draft.error("sockets", "there is no user \(quoted(owner)) on this machine")
+                    draft.warning("sockets", MissingAccount.sentence(user: owner, "the socket is not bound"))
                 } else if resolver.userID != 0, number != resolver.userID {
                     draft.error(
                         "sockets",
@@ -250,7 +250,7 @@ enum SocketConflicts {
                 }
             }
             if let group = socket.group, resolver.system.groupID(group) == nil {
-                draft.error("sockets", "there is no group \(quoted(group)) on this machine")
+                draft.warning("sockets", MissingAccount.sentence(group: group, "the socket is not bound"))
             }
         }
         if app.rules.exitsOnSuspend, app.sockets.contains(where: { $0.wake == .background }) {

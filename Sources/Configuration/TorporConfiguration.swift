@@ -48,6 +48,11 @@ public struct Diagnostic: Error, Sendable, Hashable, CustomStringConvertible {
         return text + message
     }
 
+    /// Whether it says that a user or a group is not to be found.
+    public var isAboutMissingAccount: Bool {
+        message.hasPrefix(MissingAccount.noUser) || message.hasPrefix(MissingAccount.noGroup)
+    }
+
     var order: (String, Int, Int, String, String) { (file, line, column, path, message) }
 }
 

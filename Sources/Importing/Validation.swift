@@ -44,8 +44,8 @@ extension ImportedConfiguration {
         var system = system
         system.read = { _ in .success(text) }
         switch ConfigurationLoader.load(path: path, environment: environment, system: system) {
-        case .success: return []
-        case .failure(let list): return list.diagnostics.filter { $0.severity == .error }
+        case .success(let configuration): return configuration.warnings.filter(\.isAboutMissingAccount)
+        case .failure(let list): return list.diagnostics.filter { $0.severity == .error || $0.isAboutMissingAccount }
         }
     }
 

@@ -9,6 +9,8 @@ import Linux
 struct LaunchFacts: Sendable {
     /// Whom it runs as.
     var account: Account?
+    /// Whom its sockets are to belong to; nil where that was known before.
+    var named: NamedAccounts?
     /// Those of its files.
     var variables: [String: String] = [:]
     /// The path of its program.

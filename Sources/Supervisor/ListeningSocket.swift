@@ -90,6 +90,9 @@ final class ListeningSocket {
         }
         guard case .path(let path) = new.plan.address else { return warnings }
         if new.mode != old.mode || new.owner != old.owner || new.group != old.group {
+            if let missing = accounts.missing(new) {
+                return warnings + ["owner and mode of \(path) cannot be changed: \(missing)"]
+            }
             let wanted = accounts.node(new)
             do throws(Errno) {
                 // Its folder may be the app's, which may have put anything into its place.

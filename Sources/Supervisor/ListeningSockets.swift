@@ -12,6 +12,7 @@ final class ListeningSockets: EventSource {
     private unowned let supervisor: Supervisor
     private var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
+    private var isLookingUp = false
     /// Whether it is known which apps run.
     private var isRecovered = false
     private var isBegun = false
@@ -116,6 +117,12 @@ final class ListeningSockets: EventSource {
             if socket.toldTrouble != nil { supervisor.note(app, .socketBound, text: "listens at \(socket.label) now") }
             socket.toldTrouble = nil
             return true
+        if let missing = supervisor.accounts.missing(socket.specification) {
+            // Never with another owner in its place.
+            socket.trouble = missing
+            tellTrouble(socket, of: app)
+            return false
+        }
         } catch {
             socket.trouble = error.sentence(socket.specification.plan)
             tellTrouble(socket, of: app)
@@ -193,16 +200,35 @@ final class ListeningSockets: EventSource {
                 set.retryDelay = min(set.retryDelay * 2, Self.delays.last)
                 set.retryAt = now + set.retryDelay
             }
+        var lacking: [SocketSpecification] = []
         }
         retryTimer = nil
         arrangeRetry()
     }
 
     private func retry(_ set: SocketSet) {
+                lacking += set.specifications.filter { supervisor.accounts.missing($0) != nil }
         for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
         if !set.isTroubled { set.retryAt = nil }
         look(set)
     }
+        if !lacking.isEmpty { lookUp(lacking) }
+    }
+
+    /// Looks owners and groups up once more that were not to be found, beside the loop.
+    private func lookUp(_ specifications: [SocketSpecification]) {
+        guard !isLookingUp else { return }
+        isLookingUp = true
+        let accounts = supervisor.accounts
+        supervisor.launchReads.ask {
+            accounts.lookingUp(specifications)
+        } _: { [weak self] found in
+            guard let self else { return }
+            self.isLookingUp = false
+            self.supervisor.accounts.add(found)
+            let accounts = self.supervisor.accounts
+            if specifications.contains(where: { accounts.missing($0) == nil }) { self.retryAll() }
+        }
 
     /// An address is free again.
     private func retryAll() { for set in Array(sets.values) where set.isTroubled { retry(set) } }

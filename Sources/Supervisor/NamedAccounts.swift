@@ -14,13 +14,42 @@ struct NamedAccounts: Sendable {
     /// Looks up every name, once.
     init(_ configuration: TorporConfiguration) {
         authority = Authority(configuration.supervisor)
-        for socket in configuration.apps.lazy.flatMap(\.sockets) {
+        for app in configuration.apps { lookUp(app.sockets) }
+    }
+
+    /// Looks up those names of these sockets that were not found yet.
+    private mutating func lookUp(_ sockets: [SocketSpecification]) {
+        for socket in sockets {
             if let name = socket.owner, owners[name] == nil {
                 let user = Users.lookup(name)
                 if let uid = user?.uid ?? UInt32(name) { owners[name] = (uid, user?.gid) }
             }
             if let name = socket.group, groups[name] == nil { groups[name] = Users.group(name) }
         }
+    }
+
+    /// With those names of these sockets that were not found yet looked up once more.
+    func lookingUp(_ sockets: [SocketSpecification]) -> NamedAccounts {
+        var accounts = self
+        accounts.lookUp(sockets)
+        return accounts
+    }
+
+    /// Takes over what another look has found.
+    mutating func add(_ other: NamedAccounts) {
+        owners.merge(other.owners) { $1 }
+        groups.merge(other.groups) { $1 }
+    }
+
+    /// Whom a socket is to belong to and cannot, in a sentence; nil where everybody was found.
+    func missing(_ specification: SocketSpecification) -> String? {
+        if let name = specification.owner, owners[name] == nil {
+            return "there is no user \(name), or it cannot be looked up now"
+        }
+        if let name = specification.group, groups[name] == nil {
+            return "there is no group \(name), or it cannot be looked up now"
+        }
+        return nil
     }
 
     /// What the node of a socket is to be: mode, owner and group.

@@ -55,14 +55,24 @@ extension Supervisor {
             switch result {
             case .success(let facts):
                 if let names, let account = facts.account { app.account = (names, account) }
+                if let named = facts.named { self.accounts.add(named) }
                 self.launch(app, order, facts)
             case .failure(let trouble):
                 app.launchFailure = trouble.failure
                 self.launchRefused(app, trouble.description)
             }
         }
-        guard names == nil, specification.environmentFiles.isEmpty else {
-            return read(for: app, { () throws(LaunchTrouble) in try LaunchFacts.find(specification) }, finish)
+        let known = specification.sockets.contains { accounts.missing($0) != nil } ? accounts : nil
+        guard names == nil, specification.environmentFiles.isEmpty, known == nil else {
+            return read(
+                for: app,
+                { () throws(LaunchTrouble) -> LaunchFacts in
+                    var facts = try LaunchFacts.find(specification)
+                    facts.named = known?.lookingUp(specification.sockets)
+                    return facts
+                },
+                finish
+            )
         }
         // Nothing that could keep anybody waiting, and nobody else's.
         do throws(LaunchTrouble) {

@@ -226,11 +226,20 @@ struct DiagnosticTests {
                 "18: apps.web.ready.http: \"http://a b\" is no address: write \"http://127.0.0.1:8000/health\""
             ),
             // Accounts
-            ("user = \"nobdy\"", "8: apps.web.user: there is no user \"nobdy\" on this machine"),
-            ("group = \"nobdy\"", "9: apps.web.group: there is no group \"nobdy\" on this machine"),
+            (
+                "user = \"nobdy\"",
+                "8: warning: apps.web.user: there is no user \"nobdy\" on this machine: the app is not launched before "
+                    + "there is one"
+            ),
+            (
+                "group = \"nobdy\"",
+                "9: warning: apps.web.group: there is no group \"nobdy\" on this machine: the app is not launched before "
+                    + "there is one"
+            ),
             (
                 "supplementary_groups = [\"nobdy\"]",
-                "24: apps.web.supplementary_groups: there is no group \"nobdy\" on this machine"
+                "24: warning: apps.web.supplementary_groups: there is no group \"nobdy\" on this machine: the app is not "
+                    + "launched before there is one"
             ),
             // Keys that do not go together
             (

@@ -43,6 +43,47 @@ struct AccountTests {
         }
     }
 
+    @Test(
+        "One account that is not there fails the launch of one app at the start; the others are launched",
+        arguments: [
+            "user = \"nobdy\"", "group = \"nobdy\"", "supplementary_groups = [\"nobdy\"]",
+            "sockets = [{ stream = \"@D/web.sock\", owner = \"nobdy\" }]",
+            "sockets = [{ stream = \"@D/web.sock\", group = \"nobdy\" }]",
+        ]
+    )
+    func missing(keys: String) throws {
+        let toml = Self.toml(keys + "\n").replacingOccurrences(of: "launch = \"on-demand\"", with: "")
+        try withDaemon(toml) { daemon in
+            try daemon.waitFor("other", "active")
+            let what = keys.contains("group") ? "group" : "user"
+            try daemon.waitForEvent("web", "there is no \(what) nobdy, or it cannot be looked up now")
+            try daemon.waitFor("web", "not-running")
+            #expect(!File.exists(daemon.directory + "/web.sock"))
+            // Whatever else changes is applied, and the name is told.
+            let reply = try ApplyReply(json: daemon.call(.apply(ApplyRequest())))
+            #expect(reply.warnings.contains { $0.message.hasPrefix("there is no \(what) \"nobdy\" on this machine") })
+        }
+    }
+
+    @Test(
+        "An account that comes later is found at the next launch, also as the owner of a socket",
+        .enabled(if: Namespaces.areAllowed),
+        arguments: ["user = \"late\"\n", ""]
+    )
+    func late(user: String) throws {
+        try withDatabase(user + "sockets = [{ stream = \"@D/web.sock\", owner = \"late\" }]\n") { daemon, torpord in
+            let result = try daemon.verb(.start, "web")
+            #expect(!result.ok && result.message?.contains("there is no user late") == true, "\(result)")
+            let text = "root:x:0:0:root:/root:/bin/sh\nlate:x:4242421:4242422::/:/bin/sh\n"
+            try File.write(daemon.directory + "/passwd", text)
+            try mount(["/bin/mount", "--bind", daemon.directory + "/passwd", "/etc/passwd"], torpord)
+            try daemon.done(.start, "web")
+            #expect(try File.status(daemon.directory + "/web.sock").uid == 4_242_421)
+            let main = try #require(try daemon.summary("web").pid)
+            #expect(try ProcFS.statusField(main, "Uid")?.hasPrefix(user.isEmpty ? "0\t" : "4242421\t") == true)
+        }
+    }
+
     /// A daemon that sees a user database of its own, which the test can take away.
     private func withDatabase(_ keys: String, _ body: (Daemon, Int32) throws -> Void) throws {
         let wrapper = ["/usr/bin/unshare", "--mount", "--propagation", "private"]
