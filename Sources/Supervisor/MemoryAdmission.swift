@@ -101,6 +101,15 @@ extension MemoryWatch {
         return memory.available > taken ? memory.available - taken : 0
     }
 
+    /// `8414 MiB are free: of 21.0 GiB that are available 1204 MiB are kept free (critical_available) and 12.0 GiB were
+    /// promised to other apps`.
+    private func freeText(_ memory: MachineMemory) -> String {
+        let promised = admission.promised.values.reduce(0) { $0 &+ $1.bytes }
+        let others = promised == 0 ? "" : " and \(MemoryReading.size(promised)) were promised to other apps"
+        return "\(MemoryReading.size(free(memory))) are free: of \(MemoryReading.size(memory.available)) that are available "
+            + "\(MemoryReading.size(kept(of: memory))) are kept free (critical_available)\(others)"
+    }
+
     /// What is left to the machine whatever is launched.
     private func kept(of memory: MachineMemory) -> UInt64 { UInt64(Double(memory.total) * rules.criticalAvailable) }
 
@@ -140,7 +149,7 @@ extension MemoryWatch {
         guard let memory = memory(), let needed = app.specification.memoryNeeded else { return }
         let size = MemoryReading.size(needed)
         if app.heldBack == nil {
-            let why = "it needs \(size) (memory_needed), and \(MemoryReading.size(free(memory))) are free"
+            let why = "it needs \(size) (memory_needed), and \(freeText(memory))"
             app.heldBack = why
             supervisor.note(app, .waitsForMemory, text: "waits to be launched: \(why)")
             supervisor.checkWaiters([app.id])

@@ -192,6 +192,8 @@ extension MemoryWatch {
     /// An app has ended, for whatever reason.
     func ended(_ app: AppRuntime) {
         footprints[app.id] = nil
+        // What was promised was its run's.
+        admission.promised[app.id] = nil
         pageOuts.forget(app.id)
         if let tree = app.tree { worker.cancel(tree) }
         app.isPagedOut = nil

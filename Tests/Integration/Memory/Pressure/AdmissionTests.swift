@@ -24,6 +24,7 @@ import TorporAPI
             try launch(daemon, "big")
             let event = try daemon.waitForEvent("big", "waits to be launched")
             #expect(event.text.contains("it needs 2048 MiB (memory_needed), and 614 MiB are free"), "\(event.text)")
+            #expect(event.text.contains("of 1024 MiB that are available 409 MiB are kept free"), "\(event.text)")
             #expect(event.kind == "memory")
             #expect(try daemon.status("big").heldBack?.contains("memory_needed") == true)
             // Others are not held up.
@@ -47,6 +48,25 @@ import TorporAPI
             #expect(kernel.available == 3 * Self.gibibyte)
             try daemon.done(.stop, "one")
             try daemon.waitFor("two", "active")
+        }
+    }
+
+    @Test("A promise ends with its run: who is stopped and started, or crashes, does not wait for its own memory")
+    func endedRun() throws {
+        let room: (KernelFiles) -> Void = { $0.available = 3 * Self.gibibyte }
+        let keys = "restart_backoff = { initial = \"1ms\" }\n"
+        try ShortMemory.with(Self.big("one", keys) + ShortMemory.app("old", 32), machine: room) { daemon, _ throws in
+            try daemon.bring(["old": "suspended", "one": "active"])
+            try daemon.done(.stop, "one")
+            try daemon.done(.start, "one")
+            let pid = try #require(try daemon.summary("one").pid)
+            kill(pid, SIGKILL)
+            try daemon.eventually("it runs again") {
+                let now = try daemon.summary("one")
+                return now.state == "active" && now.pid != nil && now.pid != pid
+            }
+            #expect(try !daemon.events("one").contains { $0.text.contains("waits to be launched") })
+            #expect(try daemon.summary("old").state == "suspended")
         }
     }
 
