@@ -134,6 +134,8 @@ struct AppDraft {
 
     private func finish(_ app: inout AppSpecification) {
         if answers { app.rules.answeredMessages = Set(app.signals.keys) }
+        // Its launch is its work, however long that is.
+        if app.rules.isOneshot, origins["launch_deadline"] == nil { app.rules.launchDeadline = nil }
         if let sockets {
             let node = app.instance.map { sockets.node.replacing(String($0)) } ?? sockets.node
             app.sockets = SocketReader.sockets(sockets.context, node) ?? []

@@ -560,5 +560,21 @@ struct LoaderTests {
         #expect(try schedule("restart_backoff.limit = 0") == RestartSchedule(delays: [], givesUp: true))
         let endless = try schedule("restart_backoff = { initial = \"1s\", cap = \"4s\", window = \"5s\" }")
         #expect(endless == RestartSchedule(delays: [.seconds(1), .seconds(2), .seconds(4)], givesUp: false))
+        // The first of them is 12 s ago when it ends for the fifth time.
+        let constant = "restart_backoff = { initial = \"3s\", factor = 1, limit = 4, window = "
+        #expect(try !schedule(constant + "\"10s\" }").givesUp)
+        #expect(try schedule(constant + "\"13s\" }").givesUp)
+    }
+
+    @Test("A oneshot has all the time it needs for its work, unless the configuration says otherwise")
+    func oneshotDeadline() throws {
+        func deadline(_ keys: String, _ defaults: String = "") throws -> Duration? {
+            let text = defaults + "[apps.a]\nexec = [\"a\"]\n" + keys
+            return try #require(try load(text).get().apps.first).rules.launchDeadline
+        }
+        #expect(try deadline("") == .seconds(5))
+        #expect(try deadline("type = \"oneshot\"") == nil)
+        #expect(try deadline("type = \"oneshot\"\nlaunch_deadline = \"7s\"") == .seconds(7))
+        #expect(try deadline("type = \"oneshot\"", "[defaults]\nlaunch_deadline = \"8s\"\n") == .seconds(8))
     }
 }
