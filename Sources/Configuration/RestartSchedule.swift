@@ -16,14 +16,14 @@ public struct RestartSchedule: Sendable, Hashable {
 extension ConfigurationLoader {
     /// The delays of an app that ends at once whenever it is started, for `torpor check`.
     ///
-    /// Delays never shrink, so that the first `limit` restarts are the closest to each other that there will be: if
-    /// they do not fill a window, nothing does.
+    /// Delays never shrink, so that the first `limit` restarts are the closest to each other that there will be: if the
+    /// first of them is out of the window when the app ends once more, nothing ever fills it.
     public static func restartSchedule(for app: AppSpecification) -> RestartSchedule {
         let backoff = app.rules.backoff
         guard app.rules.restart != .never, backoff.limit > 0 else { return RestartSchedule(delays: [], givesUp: true) }
         let delays = (0..<backoff.limit).map { backoff.delay(attempt: $0) }
-        let betweenFirstAndLast = delays.dropFirst().reduce(Duration.zero, +)
-        if betweenFirstAndLast < backoff.window { return RestartSchedule(delays: delays, givesUp: true) }
+        let schedule = RestartSchedule(delays: delays, givesUp: true)
+        if schedule.total < backoff.window { return schedule }
         let last = delays.firstIndex { $0 >= delays[delays.count - 1] } ?? 0
         return RestartSchedule(delays: Array(delays[...last]), givesUp: false)
     }

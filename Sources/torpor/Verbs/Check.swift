@@ -87,6 +87,11 @@ struct Check: ParsableCommand {
 
     private static func sentence(_ schedule: RestartSchedule) -> String {
         guard !schedule.delays.isEmpty else { return "never restarted" }
+        if schedule.total == .zero {
+            let count = schedule.delays.count
+            return "if it ends at once, restarted at once"
+                + (schedule.givesUp ? ", \(count == 1 ? "once" : "\(count) times"), then it is failed" : ", always")
+        }
         var delays = schedule.delays.map { Times.duration(milliseconds: milliseconds($0)) }
         if delays.count > 12 { delays = Array(delays.prefix(6)) + ["…"] + delays.suffix(2) }
         let end =
