@@ -128,7 +128,7 @@ extension Governance: PolicyChainDelegate {
             return .told
         }
         let now = supervisor.loop.now
-        if case .grant = advice, isRepetitive(counsel) { return .damped }
+        if case .grant = advice, isRepetitive(counsel, app) { return .damped }
         do throws(RequestError) {
             let actions = try supervisor.coordinator.advise(advice, of: app.id, now: now)
             supervisor.note(app, .advised, text: "\(what): \(Self.because(counsel))", reason: counsel.policy)
@@ -140,11 +140,15 @@ extension Governance: PolicyChainDelegate {
         return .taken
     }
 
-    /// Whether advice of this kind about the app came too often already; counts it.
-    private func isRepetitive(_ counsel: Counsel) -> Bool {
+    /// Whether advice of this kind about the app came too often already: then the policy is asked again when it may come
+    /// once more. Counts it else.
+    private func isRepetitive(_ counsel: Counsel, _ app: AppRuntime) -> Bool {
         let now = supervisor.loop.now
         let key = UInt64(counsel.advice.app) << 32 | UInt64(counsel.advice.kind)
-        guard repetition.heldUntil(key, now: now) == nil else { return true }
+        if let time = repetition.heldUntil(key, now: now) {
+            askAgain(counsel.event, app, at: time)
+            return true
+        }
         repetition.count(key, now: now)
         return false
     }
@@ -194,7 +198,7 @@ extension Governance: PolicyChainDelegate {
             tell(counsel, app, "would say that \(app.name) \(what)\(Self.reason(counsel)) (mode = \"advise\")")
             return .told
         }
-        if isRepetitive(counsel) { return .damped }
+        if isRepetitive(counsel, app) { return .damped }
         // As its state's share, but another one as long as it is in that state.
         app.advisedProfile = (machine.state, state)
         let report = supervisor.give(app, state)
