@@ -20,6 +20,11 @@ public struct WakeLedger: Sendable, Hashable {
     private var times: [Duration] = []
     /// Until when no event wakes it.
     public private(set) var heldUntil: Duration?
+    /// How often in a row a policy undid what an event had done, and when last.
+    private var undoneCount = 0
+    private var undoneAt = Duration.zero
+    /// Whether it is held back for that.
+    public private(set) var isHeldForPolicy = false
 
     /// What follows from one more event.
     public enum Verdict: Sendable, Hashable {
@@ -39,7 +44,8 @@ public struct WakeLedger: Sendable, Hashable {
         if let heldUntil {
             if now < heldUntil { return .heldBack(until: heldUntil) }
             self.heldUntil = nil
-            times = []
+            if !isHeldForPolicy { times = [] }
+            isHeldForPolicy = false
         }
         guard rules.limit > 0 else { return .allowed }
         times.removeAll { $0 + rules.window <= now }
@@ -51,6 +57,26 @@ public struct WakeLedger: Sendable, Hashable {
         times.append(now)
         return .allowed
     }
+
+    /// A policy ended the app right after an event had launched it, or did not let the event launch it: what the event was
+    /// about still waits, and would launch it again at once. Events wait for a second, twice as long each time after that,
+    /// up to `hold`. Returns until when.
+    public mutating func undone(_ rules: WakeStormRules, now: Duration) -> Duration {
+        let longest = max(rules.hold, Self.firstPause)
+        // One that was left alone for so long begins anew.
+        if now - undoneAt > longest * 2 { undoneCount = 0 }
+        let pause = min(Self.firstPause * (1 << min(undoneCount, 20)), longest)
+        undoneCount += 1
+        undoneAt = now
+        let until = now + pause
+        if heldUntil.map({ $0 < until }) ?? true {
+            heldUntil = until
+            isHeldForPolicy = true
+        }
+        return until
+    }
+
+    private static let firstPause = Duration.seconds(1)
 
     /// A person started the app: what was is forgotten.
     public mutating func forget() { self = WakeLedger() }

@@ -45,6 +45,9 @@ extension Governance: PolicyChainDelegate {
             let outcome = follow(.refuse, app, counsel, "is not launched")
             // Else it would be told of another ending.
             if case .refused = outcome { app.refusal = before }
+            if outcome == .taken, counsel.event.reason == LaunchReason.event.policyCode {
+                supervisor.wakes.refusedByPolicy(app)
+            }
             return outcome
         case TORPOR_ADVISE_PROFILE.rawValue:
             guard let state = Goal(policyCode: advice.value) else {

@@ -133,6 +133,9 @@ extension Supervisor {
             app.wasKilledAsleep = !isAsked && ending.state == .suspended ? true : nil
             connectionWatch.keepPorts(of: app)
         }
+        if app.isEndedByPolicy == true {
+            wakes.endedByPolicy(app, launchedFor: coordinator.machine(app.id).launchOrder.reason)
+        }
         app.counters.ended(ending.reason)
         let text = EndingText.describe(
             ending,

@@ -200,17 +200,37 @@ final class Wakes {
         switch verdict {
         case .allowed: return nil
         case .heldBack(let until):
-            return .heldBack("was woken too often", until: until)
+            return .heldBack(ledger.isHeldForPolicy ? "is kept down by a policy" : "was woken too often", until: until)
         case .storm(let count, let until):
-            let held = (until - supervisor.loop.now).inSeconds
             let text =
-                "was woken \(count) times in \(rules.window.inSeconds) s, the last time by \(event.text): events wait for "
-                + "\(held) s (wake_storm, 0xbad22222)"
+                "was woken \(count) times in \(Quantity.text(rules.window)), the last time by \(event.text): events wait "
+                + "for \(Quantity.text(rules.hold)) (wake_storm, 0xbad22222)"
             supervisor.note(app, .wakeStorm, text: text, reason: event.source.rawValue)
             retry(app, at: until)
             if rules.ends { try? supervisor.request(.stop(.wakeStorm), of: app.id) }
             return .heldBack("was woken too often", until: until)
         }
+    }
+
+    /// A policy ended the app; where an event had launched it just before, what it was about waits still, and nothing
+    /// launches it again at once.
+    func endedByPolicy(_ app: AppRuntime, launchedFor reason: LaunchReason) {
+        guard reason == .event, let launched = app.launchedAt,
+            supervisor.loop.now - launched < app.specification.rules.backoff.stableAfter
+        else { return }
+        undone(app, "was ended by a policy right after an event had launched it")
+    }
+
+    /// A policy did not let an event launch the app.
+    func refusedByPolicy(_ app: AppRuntime) { undone(app, "was not launched for an event, since a policy forbids it") }
+
+    private func undone(_ app: AppRuntime, _ what: String) {
+        let now = supervisor.loop.now
+        var ledger = app.wakes ?? WakeLedger()
+        let until = ledger.undone(app.specification.wakeStorm, now: now)
+        app.wakes = ledger
+        supervisor.note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
+        retry(app, at: until)
     }
 
     /// Whether what came to that is to be remembered and tried again when sources are told that the app was touched: it was

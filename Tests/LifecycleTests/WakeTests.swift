@@ -90,6 +90,26 @@ struct WakeTests {
         #expect(!machine.sleepsAgain && machine.wokenFor == nil && !machine.settlesIn)
     }
 
+    @Test("What a policy undoes again and again is done more and more seldom, and at will again after a while")
+    func undone() {
+        let rules = WakeStormRules()
+        var ledger = WakeLedger()
+        var now = Duration.seconds(100)
+        for pause in [1, 2, 4, 8, 16, 32, 60, 60] {
+            #expect(ledger.wake(rules, now: now) == .allowed)
+            let until = ledger.undone(rules, now: now)
+            #expect(until == now + .seconds(pause))
+            #expect(ledger.wake(rules, now: until - .milliseconds(1)) == .heldBack(until: until))
+            #expect(ledger.isHeldForPolicy)
+            now = until
+        }
+        now += .seconds(121)
+        #expect(ledger.wake(rules, now: now) == .allowed)
+        #expect(ledger.undone(rules, now: now) == now + .seconds(1))
+        ledger.forget()
+        #expect(ledger.wake(rules, now: now) == .allowed)
+    }
+
     @Test("Too many wakes within the window are a storm, and hold the app back for a while")
     func storm() {
         var rules = WakeStormRules()

@@ -4,6 +4,7 @@ import DaemonHarness
 import Foundation
 import Linux
 import PolicyLibraries
+import TestAddresses
 import Testing
 import TorporAPI
 import Varlink
@@ -11,8 +12,8 @@ import Varlink
 @Suite("What policies advise, and what becomes of it") struct AdviceTakenTests {
     /// Numbers of torpor_policy.h.
     private enum Number {
-        static let started = 0, state = 2, launch = 5, ended = 6, timer = 7
-        static let goal = 1, delay = 5, refuse = 6, restart = 7, giveUp = 8, profile = 9, askAgain = 10
+        static let started = 0, state = 2, timeUsed = 4, launch = 5, ended = 6, timer = 7
+        static let goal = 1, grant = 2, delay = 5, refuse = 6, restart = 7, giveUp = 8, profile = 9, askAgain = 10
         static let notRunning = 0, inactive = 1, background = 3, suspended = 4
     }
 
@@ -176,6 +177,40 @@ import Varlink
             let changes = try daemon.policyEvents("a").filter { $0.contains("is sent to") }
             #expect(changes.count <= 5, "\(changes)")
             try daemon.done(.start, "a")
+        }
+    }
+
+    @Test("A policy that gives more time too often is asked again when it may give some once more")
+    func grants() throws {
+        let rules = [rule(on: Number.timeUsed, Number.grant, app: "a", time: 100_000, reason: "a little longer")]
+        let apps = Governed.sleeper("a", "background_time = \"100ms\"\nlaunch = \"background\"")
+        try advised(rules, apps: apps) { daemon throws in
+            try daemon.waitForPolicy("adviser", "is damped, and then followed once more") {
+                $0.damped >= 1 && $0.taken >= 9
+            }
+        }
+    }
+
+    @Test(
+        "What a policy undoes is not done again at once by the same connection, and is done when it lets it",
+        arguments: [true, false]
+    )
+    func undone(ends: Bool) throws {
+        let port = try TestAddress.port()
+        let rules =
+            ends
+            ? [rule(on: Number.state, Number.goal, app: "a", value: Number.notRunning, reason: "not now")]
+            : [rule(on: Number.launch, Number.refuse, app: "a", reason: "not now")]
+        let lines = "launch = \"on-demand\"\nsockets = [{ stream = \"127.0.0.1:\(port)\" }]"
+        try advised(rules, apps: Governed.sleeper("a", lines)) { daemon throws in
+            let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+            try daemon.waitForEvent("a", "events wait for 1s")
+            try daemon.waitForEvent("a", "events wait for 2s")
+            let launches = try daemon.events("a").count { $0.text.hasPrefix("launched as process") }
+            #expect(launches == (ends ? 2 : 0))
+            try daemon.apply(Governed.toml([], apps: Governed.sleeper("a", lines)))
+            try daemon.waitFor("a", "background")
+            client.close()
         }
     }
 
