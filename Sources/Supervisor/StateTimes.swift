@@ -8,7 +8,8 @@ import Linux
 struct StateTimes: Sendable {
     /// Microseconds; `never` before the first time.
     private(set) var since: (Int64, Int64, Int64, Int64, Int64) = (never, never, never, never, never)
-    /// When it was last in the foreground; the present while it is, then `isInUse`.
+    /// When it was last in the foreground, or launched or woken by a connection; the present while it is in the
+    /// foreground, then `isInUse`.
     private(set) var lastUse = never
     /// Whether it is in the foreground.
     private(set) var isInUse = false
@@ -28,6 +29,9 @@ struct StateTimes: Sendable {
         case .suspended: since.4 = now
         }
     }
+
+    /// A client came to it, wherever it is.
+    mutating func use(at time: Duration) { lastUse = max(lastUse, time.microseconds) }
 
     /// Every state that it has been in, and since when, or when last.
     var all: [(state: AppState, time: Duration)] {

@@ -277,6 +277,12 @@ final class Wakes {
             machine.transition != .terminating
         else { return }
         app.pendingWake = nil
+        switch pending.event.source {
+        case .socket, .connection: app.times.use(at: supervisor.loop.now)
+        case .timer, .fetch, .path, .settings, .device, .accessory, .audio, .location, .bluetooth, .message,
+            .notification:
+            break
+        }
         let time = supervisor.loop.now - pending.event.at
         app.counters.wakes &+= 1
         supervisor.counters.woken(by: pending.event.source, after: time)

@@ -134,7 +134,7 @@ typedef struct torpor_policy_app {
     uint32_t last_reason; /* enum torpor_policy_reason: how the run before this one ended */
     uint32_t processes;   /* how many it has */
     int64_t state_since[TORPOR_STATE_COUNT]; /* when it last came into each state */
-    int64_t last_use;     /* when it was last in the foreground: the present while it is */
+    int64_t last_use;     /* when it was last in the foreground (the present while it is), or a connection woke it */
     int64_t launched_at;  /* when this run began */
     int64_t grant_ends;   /* when its time in the background is used up */
     int64_t next_restart; /* when it will be started again */

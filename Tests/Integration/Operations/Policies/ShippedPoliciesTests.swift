@@ -7,6 +7,7 @@ import PolicyLibraries
 import TestAddresses
 import Testing
 import TorporAPI
+import Varlink
 
 @Suite("The policies that ship, in the daemon") struct ShippedPoliciesTests {
     /// A configuration that uses one of them, from a folder that nobody else can write to.
@@ -124,6 +125,24 @@ import TorporAPI
             try request(port)
             try daemon.waitFor("web", "active")
             try daemon.waitFor("web", "suspended")
+        }
+    }
+
+    @Test("Jetsam knows that an app is used by the connections that launch or wake it in the background")
+    func usedByConnections() throws {
+        let port = try TestAddress.port()
+        let lines = "launch = \"on-demand\"\nsockets = [{ stream = \"127.0.0.1:\(port)\" }]"
+        let apps = Governed.sleeper("visited", lines) + Governed.sleeper("other", "launch = \"background\"")
+        try withDaemon(toml("jetsam", "", apps: apps)) { daemon throws in
+            try daemon.waitForPolicy("jetsam", "is there") { $0.state == "ready" }
+            try daemon.waitFor("other", "background")
+            let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+            try daemon.waitForEvent("visited", "woken by a connection")
+            try daemon.waitFor("visited", "background")
+            let order = try (daemon.call(.evictionOrder)["apps"]?.arrayValue ?? []).map { try EvictionCandidate(json: $0) }
+            #expect(order.map(\.app) == ["other", "visited"])
+            #expect(order.last?.reason.contains("last used") == true, "\(order)")
+            client.close()
         }
     }
 
