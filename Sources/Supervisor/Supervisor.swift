@@ -382,8 +382,10 @@ public final class Supervisor {
     /// Asks the core for something on behalf of a person or a policy.
     func request(_ request: Request, of app: AppID) throws(RequestError) {
         perform(try coordinator.request(request, of: app, now: loop.now))
-        // A failure that somebody has seen is in the history, and no longer how the app is.
-        if request == .reset, let reason = apps[app].lastExit.flatMap({ TerminationReason(rawValue: $0.reason) }),
+        // A failure that somebody has seen is in the history, and no longer how the app is: it was reset, or stopped while
+        // it waited to be restarted.
+        let isSeen = request == .reset || request == .stop(.stopped) && !coordinator.machine(app).isAlive
+        if isSeen, let reason = apps[app].lastExit.flatMap({ TerminationReason(rawValue: $0.reason) }),
             !reason.wasAskedFor
         {
             apps[app].lastExit = nil
