@@ -51,6 +51,18 @@ public enum ConfigurationLoader {
             }
     }
 
+    /// Where the configuration says that state is kept, as far as it can be read, whatever else is wrong with it.
+    public static func stateDirectory(
+        path: String,
+        environment: [String: String],
+        system: ConfigurationSystem = .live
+    ) -> String {
+        let specification = SupervisorSpecification(environment: environment, userID: system.effectiveUserID)
+        var reader = FileReader(system: system, sink: DiagnosticSink(), supervisor: specification)
+        reader.read(path)
+        return reader.supervisor.stateDirectory
+    }
+
     private static func load(
         _ path: String,
         environment: [String: String],

@@ -164,6 +164,8 @@ final class ServiceReport {
         }
         if isStopping { return "stopping: " + text }
         if !isReady { return "starting: " + text }
+        // An earlier torpord may have read it.
+        let trouble = trouble ?? (supervisor.recovery.isDiskInvalid ? Supervisor.diskIsInvalid : nil)
         return trouble.map { text + "; " + $0 } ?? text
     }
 }

@@ -54,6 +54,16 @@ public struct Startup {
         return ConfigurationLoader.load(path: path, environment: environment)
     }
 
+    /// The configuration that was in force last, where the one on disk is not valid: apps as they were are better than none.
+    ///
+    /// - Returns: nil where none is kept that was read from the same file.
+    public func lastValidConfiguration(path: String?, environment: [String: String]) -> TorporConfiguration? {
+        let path =
+            path ?? DefaultPaths(environment: environment, userID: Users.effectiveUID).configuration
+        let state = ConfigurationLoader.stateDirectory(path: path, environment: environment)
+        return LastValid.read(in: state, path: path, environment: environment)
+    }
+
     /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.
     public func giveUp() {
         if keeper.leftOver.isEmpty { keeper.sayBye() }
@@ -165,7 +175,53 @@ enum InForce {
     }
 }
 
+/// The configuration in force, kept in the state directory for the next boot, where the one on disk may have become invalid.
+enum LastValid {
+    static func path(in state: String) -> String { state + "/configuration" }
+
+    static func read(in state: String, path: String, environment: [String: String]) -> TorporConfiguration? {
+        let file = Self.path(in: state)
+        // It is torpord's own: another's would have it launch anything.
+        guard let status = try? File.status(file, followLinks: false), status.kind == .regular,
+            status.uid == Users.effectiveUID, let held = try? File.open(file, [.read, .noFollow]),
+            let found = try? InForce.read(held.raw, environment: environment)
+        else { return nil }
+        let working = (try? File.realPath(".")) ?? "/"
+        guard Self.absolute(found.sources.path, found.sources.workingDirectory) == Self.absolute(path, working) else {
+            return nil
+        }
+        return found
+    }
+
+    private static func absolute(_ path: String, _ directory: String) -> String {
+        path.hasPrefix("/") ? path : directory + "/" + path
+    }
+
+    /// Writes it, which waits for the disk; a sentence where that is not possible.
+    static func write(_ sources: ConfigurationSources, in state: String) -> String? {
+        let file = path(in: state)
+        do throws(Errno) {
+            try File.makeDirectories(state)
+            try File.replace(file, sources.encoded(), mode: 0o600, sync: true)
+            return nil
+        } catch {
+            return "cannot write \(file) (\(error)): should the configuration on disk be invalid at the next boot, nothing is "
+                + "started then"
+        }
+    }
+}
+
 extension Supervisor {
+    /// Keeps the configuration in force for the next boot, beside the loop.
+    func keepForNextBoot() {
+        let (sources, state) = (configuration.sources, runtime.state)
+        configurationWrites.ask {
+            LastValid.write(sources, in: state)
+        } _: { [weak self] trouble in
+            if let trouble { self?.log.warning(trouble) }
+        }
+    }
+
     /// Writes the texts of the configuration in force where the next torpord reads them.
     func keepConfiguration() {
         do throws(Errno) {

@@ -78,7 +78,8 @@ extension Supervisor {
         switch result {
         case .failure(let list):
             refuse(list, by: name, reply)
-            return "the configuration on disk is not valid, the one before stays in force"
+            if !request.diff { recovery.isDiskInvalid = true }
+            return Self.diskIsInvalid
         case .success(let new):
             do throws(Selection.Unknown) {
                 let outdated = Set(apps.filter(\.isOutdatedSinceRecovery).map(\.name))
@@ -87,6 +88,7 @@ extension Supervisor {
                 if request.diff {
                     reply?.send(applied.preview(chosen).json)
                 } else {
+                    recovery.isDiskInvalid = false
                     goBy(applied, chosen, new.accounts, by: name, reply)
                 }
             } catch {
@@ -114,6 +116,21 @@ extension Supervisor {
         var running = configuration
         running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map(\.specification)
         return running
+    }
+
+    /// In half a sentence.
+    static let diskIsInvalid = "the configuration on disk is not valid, the one before stays in force"
+
+    /// The supervisor begins with the configuration that was in force last, since the one on disk is not valid.
+    func tellInvalid(_ list: DiagnosticList) {
+        recovery.isDiskInvalid = true
+        note(
+            .configurationInvalid,
+            text: "the configuration on disk is not valid: the apps are launched as the last valid one says, until ‘torpor "
+                + "apply’ finds one that is",
+            reason: "the start"
+        )
+        for diagnostic in list.diagnostics { log.error(diagnostic.description) }
     }
 
     private func refuse(_ list: DiagnosticList, by name: String, _ reply: Reply?) {
@@ -240,6 +257,7 @@ extension Supervisor {
     /// launches what has no record yet and ends what its configuration does not name.
     func configurationChanged(_ sources: ConfigurationSources) {
         keepConfiguration()
+        keepForNextBoot()
     }
 
     // MARK: Telling and waiting

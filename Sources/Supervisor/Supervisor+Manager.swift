@@ -157,7 +157,8 @@ extension Supervisor {
             apps: Int64(apps.count),
             phase: isEnding ? "ending" : service.isReady ? "running" : "starting",
             upgradeFailure: keeper.isFallback
-                ? "the torpord on disk did not come up, so the one from before the upgrade goes on: see its log" : nil
+                ? "the torpord on disk did not come up, so the one from before the upgrade goes on: see its log" : nil,
+            configurationFailure: recovery.isDiskInvalid ? Self.diskIsInvalid : nil
         )
     }
 

@@ -383,6 +383,12 @@ extension RecoveryFile {
         set { flags = newValue ? flags | 8 : flags & ~8 }
     }
 
+    /// Whether the configuration on disk was not valid when it was read last.
+    var isDiskInvalid: Bool {
+        get { flags & 32 != 0 }
+        set { flags = newValue ? flags | 32 : flags & ~32 }
+    }
+
     /// Whether the session was unlocked in this boot.
     var wasUnlocked: Bool {
         get { flags & 16 != 0 }

@@ -97,6 +97,8 @@ public final class Supervisor {
         joining: { (question: inout ConfigurationPlace, _: ConfigurationPlace) in },
         { $0.read() }
     )
+    /// Writes the configuration in force down for the next boot.
+    private(set) lazy var configurationWrites = SideWork(loop, named: "configuration")
     /// Reads icons for clients, wherever they are.
     private(set) lazy var iconReads = SideWork(loop, named: "icons", isInOrder: false)
     /// Reads files of variables for launches, and looks for those that say that an app is ready: for one app as well as
@@ -142,6 +144,8 @@ public final class Supervisor {
     private var isLeaving = false
     /// Every app is gone and the loop stops.
     var isFinished = false
+    /// What was wrong with the configuration on disk at the start.
+    private let invalid: DiagnosticList?
     /// Nothing is carried out any more: all that is left is to end every process.
     var isKeeperLost = false
     /// What waits until the start is over: requests to go by another configuration.
@@ -173,9 +177,15 @@ public final class Supervisor {
 
     /// Takes the directory, and nothing else yet.
     ///
+    /// - Parameter invalid: what is wrong with the configuration on disk, in whose place this one is in force.
     /// - Throws: ``StartError`` with a sentence.
-    public init(_ configuration: TorporConfiguration, _ startup: Startup) throws(StartError) {
+    public init(
+        _ configuration: TorporConfiguration,
+        _ startup: Startup,
+        insteadOf invalid: DiagnosticList? = nil
+    ) throws(StartError) {
         self.configuration = configuration
+        self.invalid = invalid
         accounts = NamedAccounts(configuration)
         loop = startup.loop
         keeper = startup.keeper
@@ -301,7 +311,13 @@ public final class Supervisor {
         isRecovered = true
         for app in apps { record(app) }
         forgetDirectories()
-        if configurationFile == nil { keepConfiguration() }
+        if configurationFile == nil {
+            // It was read from the disk.
+            recovery.isDiskInvalid = invalid != nil
+            keepConfiguration()
+        }
+        keepForNextBoot()
+        if let invalid { tellInvalid(invalid) }
         repairRuntimeDirectory()
         watchRuntimeDirectory()
         keeper.settled()

@@ -513,14 +513,16 @@ public enum ManagerInterface {
         method Metrics() -> (metrics: []Metric)
 
         # Which torpord answers: its version, and how many its keeper has started, this one included; phase
-        # is starting until what is launched at the start was launched, then running, in the end ending.
+        # is starting until what is launched at the start was launched, then running, in the end ending;
+        # configuration_failure is there while the configuration on disk was not valid when it was read last.
         method Describe() -> (
           version: string,
           instance: int,
           pid: int,
           apps: int,
           phase: ?string,
-          upgrade_failure: ?string
+          upgrade_failure: ?string,
+          configuration_failure: ?string
         )
 
         # Puts the programs on disk in charge, without touching any app. Answers before this torpord makes way; then

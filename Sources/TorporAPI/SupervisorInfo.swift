@@ -17,6 +17,8 @@ public struct SupervisorInfo: Hashable, Sendable {
     public var phase: String?
     /// Why the last upgrade came to nothing, in a sentence; nil when there was none or it succeeded.
     public var upgradeFailure: String?
+    /// Why the configuration on disk is not the one in force, in a sentence; nil when it was valid when it was read last.
+    public var configurationFailure: String?
 
     /// Makes one from its parts.
     public init(
@@ -25,7 +27,8 @@ public struct SupervisorInfo: Hashable, Sendable {
         pid: Int32,
         apps: Int64,
         phase: String? = nil,
-        upgradeFailure: String? = nil
+        upgradeFailure: String? = nil,
+        configurationFailure: String? = nil
     ) {
         self.version = version
         self.instance = instance
@@ -33,6 +36,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         self.apps = apps
         self.phase = phase
         self.upgradeFailure = upgradeFailure
+        self.configurationFailure = configurationFailure
     }
 
     /// Reads it from its object.
@@ -44,6 +48,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         apps = try fields.int("apps")
         phase = try fields.optionalString("phase")
         upgradeFailure = try fields.optionalString("upgrade_failure")
+        configurationFailure = try fields.optionalString("configuration_failure")
     }
 
     /// It as an object.
@@ -51,6 +56,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         [
             "version": .string(version), "instance": .int(instance), "pid": .int(Int64(pid)), "apps": .int(apps),
             "phase": .optional(phase), "upgrade_failure": .optional(upgradeFailure),
+            "configuration_failure": .optional(configurationFailure),
         ]
     }
 

@@ -75,16 +75,21 @@ let keeper = ThisProcess.parent
 do throws(StartError) {
     let startup = try Startup(arguments: CommandLine.arguments)
     let configuration: TorporConfiguration
+    var invalid: DiagnosticList?
     switch startup.configuration(path: file, environment: environment) {
     case .success(let loaded): configuration = loaded
     case .failure(let diagnostics):
-        StartLog.tell("", diagnostics.description)
-        startup.giveUp()
-        fail(isInvalid, 2)
+        guard let last = startup.lastValidConfiguration(path: file, environment: environment) else {
+            StartLog.tell("", diagnostics.description)
+            startup.giveUp()
+            fail(isInvalid, 2)
+        }
+        configuration = last
+        invalid = diagnostics
     }
     let supervisor: Supervisor
     do throws(StartError) {
-        supervisor = try Supervisor(configuration, startup)
+        supervisor = try Supervisor(configuration, startup, insteadOf: invalid)
     } catch {
         startup.giveUp()
         throw error

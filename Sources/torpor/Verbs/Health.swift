@@ -86,6 +86,9 @@ struct PlainHealth {
             try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
         }
         var problems = problem(supervisor).map { [$0] } ?? []
+        if apps.isEmpty, let failure = supervisor.configurationFailure {
+            problems.append(Problem(sentence: "\(failure): ‘torpor check’ says what is wrong with it"))
+        }
         for app in summaries {
             if let sentence = apps.isEmpty ? Self.problemOfAny(app) : Self.problem(app, state) {
                 problems.append(Problem(app: app.name, sentence: sentence))
