@@ -64,6 +64,13 @@ final class ListeningSockets: EventSource {
         )
     }
 
+    /// Why a socket of an app is not bound, in a sentence without its subject; nil where all are, or the app has failed.
+    func trouble(of app: AppRuntime) -> String? {
+        guard isBegun, let set = sets[app.id], set.isTroubled else { return nil }
+        let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil }
+        return socket.map { "cannot listen at \($0.label): \($0.trouble ?? "")" }
+    }
+
     private func lookAtAll() { for set in Array(sets.values) { look(set) } }
 
     /// What an app has, and gets with its next launch.
@@ -110,6 +117,12 @@ final class ListeningSockets: EventSource {
         guard isRecovered || isForLaunch else { return false }
         // After a loss of the keeper too, those that run still have what they were given.
         if !isBegun, takeBack(socket, from: app) { return true }
+        if let missing = supervisor.accounts.missing(socket.specification) {
+            // Never with another owner in its place.
+            socket.trouble = missing
+            tellTrouble(socket, of: app)
+            return false
+        }
         do throws(BindFailure) {
             let warnings = try socket.bind(supervisor.accounts)
             if let descriptor = socket.descriptor { supervisor.hold(socket.heldName, descriptor.raw) }
@@ -117,12 +130,6 @@ final class ListeningSockets: EventSource {
             if socket.toldTrouble != nil { supervisor.note(app, .socketBound, text: "listens at \(socket.label) now") }
             socket.toldTrouble = nil
             return true
-        if let missing = supervisor.accounts.missing(socket.specification) {
-            // Never with another owner in its place.
-            socket.trouble = missing
-            tellTrouble(socket, of: app)
-            return false
-        }
         } catch {
             socket.trouble = error.sentence(socket.specification.plan)
             tellTrouble(socket, of: app)
@@ -193,25 +200,18 @@ final class ListeningSockets: EventSource {
 
     private func retryDue() {
         let now = supervisor.loop.now
+        var lacking: [SocketSpecification] = []
         for set in Array(sets.values) {
             guard let at = set.retryAt, at <= now else { continue }
             retry(set)
             if set.isTroubled {
                 set.retryDelay = min(set.retryDelay * 2, Self.delays.last)
                 set.retryAt = now + set.retryDelay
+                lacking += set.specifications.filter { supervisor.accounts.missing($0) != nil }
             }
-        var lacking: [SocketSpecification] = []
         }
         retryTimer = nil
         arrangeRetry()
-    }
-
-    private func retry(_ set: SocketSet) {
-                lacking += set.specifications.filter { supervisor.accounts.missing($0) != nil }
-        for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
-        if !set.isTroubled { set.retryAt = nil }
-        look(set)
-    }
         if !lacking.isEmpty { lookUp(lacking) }
     }
 
@@ -229,6 +229,13 @@ final class ListeningSockets: EventSource {
             let accounts = self.supervisor.accounts
             if specifications.contains(where: { accounts.missing($0) == nil }) { self.retryAll() }
         }
+    }
+
+    private func retry(_ set: SocketSet) {
+        for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
+        if !set.isTroubled { set.retryAt = nil }
+        look(set)
+    }
 
     /// An address is free again.
     private func retryAll() { for set in Array(sets.values) where set.isTroubled { retry(set) } }

@@ -205,6 +205,8 @@ extension Supervisor {
         (summary.title, summary.titles) = (presentation.title, presentation.titles)
         summary.icon = presentation.icon
         summary.stranded = isStranded(app)
+        summary.done = machine.isDone
+        summary.socketTrouble = sockets.trouble(of: app)
         return summary
     }
 

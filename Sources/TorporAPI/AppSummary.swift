@@ -77,6 +77,10 @@ public struct AppSummary: Hashable, Sendable {
     public var nextRestartMilliseconds: Int64?
     /// It is to run always, was evicted, and nothing launches it again.
     public var stranded = false
+    /// A oneshot that has done its work since it was last started.
+    public var done = false
+    /// Why one of its sockets is not bound, in a sentence without its subject; nil when all are.
+    public var socketTrouble: String?
     /// What people call it, in all languages that are not in ``titles``.
     public var title: String?
     /// What people call it, by language tag in lower case.
@@ -141,6 +145,8 @@ public struct AppSummary: Hashable, Sendable {
         holds = try fields.strings("holds")
         nextRestartMilliseconds = try fields.optionalInt("next_restart_ms")
         stranded = try fields.optionalBool("stranded") ?? false
+        done = try fields.optionalBool("done") ?? false
+        socketTrouble = try fields.optionalString("socket_trouble")
         title = try fields.optionalString("title")
         titles = try fields.strings(byName: "titles")
         icon = try fields.optionalString("icon")
@@ -167,6 +173,8 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "holds", value: .strings(holds)),
             .init(name: "next_restart_ms", value: .optional(nextRestartMilliseconds)),
             .init(name: "stranded", value: .bool(stranded)),
+            .init(name: "done", value: .bool(done)),
+            .init(name: "socket_trouble", value: .optional(socketTrouble)),
             .init(name: "title", value: .optional(title)),
             .init(name: "titles", value: .strings(titles)),
             .init(name: "icon", value: .optional(icon)),

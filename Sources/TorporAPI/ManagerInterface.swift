@@ -17,8 +17,9 @@ public enum ManagerInterface {
         type LastExit (reason: string, code: ?int, signal: ?string, at: ?int)
 
         # One app, as "torpor list" shows it. One that is stranded is to run always, was evicted, and nothing launches it
-        # again. title is what people call it, titles the same by language (BCP 47, in lower
-        # case), icon the file of its picture.
+        # again; one that is done is a oneshot that has done its work. socket_trouble says why a socket of it is not bound.
+        # title is what people call it, titles the same by language (BCP 47, in lower case), icon the file of its
+        # picture.
         type App (
           name: string,
           state: string,
@@ -36,6 +37,8 @@ public enum ManagerInterface {
           holds: []string,
           next_restart_ms: ?int,
           stranded: ?bool,
+          done: ?bool,
+          socket_trouble: ?string,
           title: ?string,
           titles: [string]string,
           icon: ?string
@@ -159,6 +162,8 @@ public enum ManagerInterface {
           holds: []string,
           next_restart_ms: ?int,
           stranded: ?bool,
+          done: ?bool,
+          socket_trouble: ?string,
           title: ?string,
           titles: [string]string,
           icon: ?string,

@@ -10,11 +10,11 @@ struct Health: ParsableCommand {
         commandName: "health",
         abstract: "Says whether all is well, for probes; 1 if it is not.",
         discussion: """
-            All is well when the supervisor answers, its start is over, every app that should be up is up, and every policy \
-            is in use: none has failed, none waits to be launched or loaded again, and no app that restart = "always" \
-            keeps up was evicted without anything that launches it again. With APP, when each of these is up and ready; \
-            a suspended app \
-            is, since it is resumed when it is needed.
+            All is well when the supervisor answers, its start is over, the configuration on disk was valid when it was \
+            read last, every app that should be up is up, every socket is bound, and every policy is in use: none has \
+            failed, none waits to be launched or loaded again, and no app that restart = "always" keeps up was evicted \
+            without anything that launches it again. With APP, when each of these is up and ready; a suspended app is, \
+            since it is resumed when it is needed, and a oneshot that has done its work.
 
             What is not well is told on standard error, a sentence for each. Exit status: 0 all is well; 1 something is \
             not; 4 no supervisor answers in time, or there is no such app.
@@ -148,12 +148,15 @@ struct PlainHealth {
     private static func problemOfAny(_ app: AppSummary) -> String? {
         if app.failed { return failure(app) }
         if app.stranded { return stranding(app) }
-        if app.goal == "not-running" || isUp(app) { return hasFailed(app) ? failure(app) : nil }
+        if app.goal == "not-running" || isUp(app) {
+            return hasFailed(app) ? failure(app) : app.socketTrouble.map { "\(app.name) \($0)" }
+        }
         return absence(app)
     }
 
     private static func problem(_ app: AppSummary, _ state: String?) -> String? {
         if app.failed { return failure(app) }
+        if app.done, state == nil { return nil }
         guard isUp(app) else { return absence(app) }
         guard let state, app.state != state else { return nil }
         return "\(app.name) is \(app.state), and not \(state)"

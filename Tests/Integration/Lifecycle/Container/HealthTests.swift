@@ -59,6 +59,36 @@ import Varlink
         }
     }
 
+    @Test("An app that a person stops while it waits to be restarted is down on purpose, in the next boot too")
+    func stoppedInBackOff() throws {
+        let toml =
+            "[apps.cr]\nexec = [\"/bin/sh\", \"-c\", \"exit 5\"]\nrestart_backoff = { initial = \"10min\", cap = \"10min\" }\n"
+        let daemon = try Daemon(toml)
+        try daemon.waitUntilItAnswers()
+        try daemon.eventually("it waits to be restarted") { try daemon.summary("cr").nextRestartMilliseconds != nil }
+        #expect(try self.health(daemon).output.contains("cr ended (exit-failure 5)"))
+        try daemon.done(.stop, "cr")
+        try daemon.eventually("all is well") { try self.health(daemon).code == 0 }
+        try daemon.stop()
+        try daemon.startAgain()
+        try daemon.waitUntilItAnswers()
+        try daemon.eventually("all is well still") { try self.health(daemon).code == 0 }
+        try daemon.stop()
+    }
+
+    @Test("A oneshot that has done its work is well, also by its name; one that has not is not")
+    func oneshot() throws {
+        let toml =
+            "[apps.job]\nexec = [\"/bin/true\"]\ntype = \"oneshot\"\n"
+            + "[apps.later]\nexec = [\"/bin/true\"]\ntype = \"oneshot\"\nlaunch = \"on-demand\"\n"
+        try withDaemon(toml) { daemon throws in
+            try daemon.waitForEvent("job", "exit-success")
+            try daemon.eventually("it is done") { try self.health(daemon, "job").code == 0 }
+            #expect(try self.health(daemon, "job", "--state", "active").code == 1)
+            #expect(try self.health(daemon, "later") == (1, "torpor: later is not running\n"))
+        }
+    }
+
     @Test("Every app that should be up and is not has a sentence, and a place in the document")
     func ill() throws {
         try withDaemon(Self.toml) { daemon throws in
