@@ -28,7 +28,7 @@ struct CalendarParser {
         do throws(CalendarError) {
             try parser.read()
         } catch {
-            throw unknownZone(text, zones) ?? error
+            throw cron(text) ?? unknownZone(text, zones) ?? error
         }
         return parser
     }
@@ -67,6 +67,15 @@ struct CalendarParser {
             return nil
         }
         return String(wire: text.utf8.dropLast(end.utf8.count))
+    }
+
+    /// The error if it is what crontab(5) has.
+    private static func cron(_ text: String) -> CalendarError? {
+        guard let times = CronTimes.calendar(text) else { return nil }
+        let list = times.map { "\"\($0)\"" }.joined(separator: ", ")
+        return CalendarError(
+            description: "this is how cron writes a time: write \(times.count > 1 ? "[\(list)]" : list)"
+        )
     }
 
     /// The error if all but the last word is an expression, and that should be a zone.
