@@ -19,10 +19,7 @@ public enum Importer {
         }
         let name = SourceTree.lastPart(path)
         if name.hasSuffix(".js") || name.hasSuffix(".cjs") || name.hasSuffix(".mjs") || name.hasSuffix(".ts") {
-            throw ImportError(
-                "\(path) is a program, and is not run: write what it makes as JSON, as in "
-                    + "‘node -p \"JSON.stringify(require('./\(name)'))\" >ecosystem.json’, and import that"
-            )
+            throw program(path)
         }
         guard let kind = kind ?? SourceKind.ofFile(path, text) else {
             throw ImportError(
@@ -31,6 +28,17 @@ public enum Importer {
             )
         }
         return try read(path, text, kind, tree)
+    }
+
+    /// A configuration that only node can tell.
+    static func program(_ path: String) -> ImportError {
+        let name = SourceTree.lastPart(path)
+        // By another name node takes it for what it is not.
+        let module = name.hasSuffix("js") || name.hasSuffix(".ts") ? name : "ecosystem.config.js"
+        return ImportError(
+            "\(path) is a program, and is not run: write what it makes as JSON, as in "
+                + "‘node -p \"JSON.stringify(require('./\(module)'))\" >ecosystem.json’, and import that"
+        )
     }
 
     private static func read(
@@ -42,7 +50,7 @@ public enum Importer {
         var result = ImportedConfiguration(kind: kind, source: path)
         switch kind {
         case .procfile: try Procfile.read(text, tree, into: &result)
-        case .supervisord: try Supervisord.read(text, tree, into: &result)
+        case .supervisord: try Supervisord.read(text, in: SourceTree.folder(path), tree, into: &result)
         case .compose: try Compose.read(text, tree, into: &result)
         case .pm2: try PM2.read(text, tree, into: &result)
         case .systemd: try Systemd.read([path], tree, into: &result)
@@ -69,17 +77,26 @@ public enum Importer {
                 let units = (tree.names(path) ?? []).filter { name in
                     SourceKind.unitSuffixes.contains { name.hasSuffix($0) }
                 }
+                let others = (tree.names(path) ?? []).filter { name in
+                    SourceKind.otherUnitSuffixes.contains { name.hasSuffix($0) }
+                }
+                if !others.isEmpty {
+                    let verb = others.count > 1 ? "are" : "is"
+                    result.remark("\(LeftOutKeys.list(others)) \(verb) left out: Torpor has apps alone.")
+                }
                 try Systemd.read(units.map { path + "/" + $0 }, tree, into: &result)
                 return try finished(result)
             case .procfile, .supervisord, .compose, .pm2:
                 let files = files(in: path, tree).filter { $0.kind == kind }
                 guard let file = files.first else {
+                    if kind == .supervisord, let files = try supervisordFiles(path, tree) { return files }
                     throw ImportError("\(path) is a folder: name the file in it that is \(kind.title)")
                 }
                 return try read(file.path, as: kind, in: tree)
             }
         }
         guard let file = found.first else {
+            if let files = try supervisordFiles(path, tree) { return files }
             throw ImportError(
                 "there is nothing in \(path) that can be imported: name a file, or say what it is with --from"
             )
@@ -89,6 +106,24 @@ public enum Importer {
             throw ImportError("\(path) has \(names): name one of them")
         }
         return try read(file.path, as: file.kind, in: tree)
+    }
+
+    /// A folder of files that a supervisord.conf elsewhere includes, such as /etc/supervisor/conf.d; nil where it is none.
+    private static func supervisordFiles(
+        _ path: String,
+        _ tree: SourceTree
+    ) throws(ImportError) -> ImportedConfiguration? {
+        let patterns = [".conf", ".ini"].filter { suffix in
+            (tree.names(path) ?? []).contains { name in
+                name.hasSuffix(suffix)
+                    && tree.text(path + "/" + name).flatMap { SourceKind.ofFile(name, $0) } == .supervisord
+            }
+        }
+        guard !patterns.isEmpty else { return nil }
+        var result = ImportedConfiguration(kind: .supervisord, source: path)
+        let include = "[include]\nfiles = " + patterns.map { "*" + $0 }.joined(separator: " ")
+        try Supervisord.read(include, in: path, tree, into: &result)
+        return try finished(result)
     }
 
     /// What a folder has that can be imported, by the usual names.

@@ -49,7 +49,9 @@ extension SourceKind {
         return ofText(text, isJSON: isJSON)
     }
 
-    static let unitSuffixes = [".service", ".socket", ".timer"]
+    static let unitSuffixes = [".service", ".socket", ".timer", ".path"]
+    /// Units that start nothing.
+    static let otherUnitSuffixes = [".target", ".mount", ".automount", ".swap", ".slice", ".scope", ".device"]
 
     /// A Procfile is known by its name alone: `NAME: TEXT` is what lines of many other files are, as those of /etc/passwd.
     private static func ofText(_ text: String, isJSON: Bool) -> SourceKind? {

@@ -12,21 +12,52 @@ public struct SourceTree {
     public var variables: [String: String]
     /// How many processors the machine has.
     public var processors: Int
+    /// What the machine is called.
+    public var hostName: String
+    /// How many files a program that is started here may open.
+    public var openFiles: Bound
+    /// How many processes its user may have.
+    public var processes: Bound
     /// PM2: the name of `--env`.
     public var environmentName: String?
 
-    /// Everything that an importer may read.
+    /// A limit of setrlimit(2); `UInt64.max` for none.
+    public struct Bound: Sendable, Hashable {
+        /// What holds.
+        public var soft: UInt64
+        /// How far a program may raise it.
+        public var hard: UInt64
+
+        /// The two of getrlimit(2).
+        public init(soft: UInt64, hard: UInt64) {
+            self.soft = soft
+            self.hard = hard
+        }
+
+        /// Raised to what something needs, as a limit of an app.
+        func raised(to least: UInt64) -> String {
+            [soft, hard].map { $0 == .max ? "unlimited" : "\(max(least, $0))" }.joined(separator: ":")
+        }
+    }
+
+    /// Everything that an importer may read. Without more, limits are those of a service of systemd.
     public init(
         read: @escaping (String) -> [UInt8]?,
         names: @escaping (String) -> [String]?,
         variables: [String: String] = [:],
         processors: Int = 1,
+        hostName: String = "localhost",
+        openFiles: Bound = Bound(soft: 1024, hard: 524_288),
+        processes: Bound = Bound(soft: .max, hard: .max),
         environmentName: String? = nil
     ) {
         self.read = read
         self.names = names
         self.variables = variables
         self.processors = processors
+        self.hostName = hostName
+        self.openFiles = openFiles
+        self.processes = processes
         self.environmentName = environmentName
     }
 

@@ -4,12 +4,18 @@ import WireText
 
 /// The configuration of supervisord.
 enum Supervisord {
-    static func read(_ text: String, _ tree: SourceTree, into result: inout ImportedConfiguration) throws(ImportError) {
+    /// - Parameter folder: where the paths of the text begin.
+    static func read(
+        _ text: String,
+        in folder: String,
+        _ tree: SourceTree,
+        into result: inout ImportedConfiguration
+    ) throws(ImportError) {
         var ini = INI(text)
         for place in ini.strays {
             result.doubt("line \(place.number) is neither a section nor KEY = VALUE, and is left out", at: place)
         }
-        var included = SupervisordIncludes(folder: SourceTree.folder(result.source), tree: tree)
+        var included = SupervisordIncludes(folder: folder, tree: tree)
         included.read(into: &ini, &result)
         let defaults = SupervisordDefaults(ini["supervisord"], folder: included.folder, tree, &result)
         var groups = SupervisordGroups()
@@ -33,7 +39,9 @@ enum Supervisord {
                 program.cannot(
                     kind == "eventlistener"
                         ? "it is an event listener, which speaks supervisord's own protocol (‘torpor events -f --json’ tells what happens)"
-                        : "it is an fcgi-program, whose socket supervisord opens: write it with [[apps.NAME.sockets]]",
+                        : "it is an fcgi-program, whose socket supervisord opens and gives it as standard input: with [[apps.NAME.sockets]] "
+                            + "Torpor opens it, and the program finds it at descriptor 3 (‘sh -c 'exec PROGRAM <&3 3<&-'’); of "
+                            + "instances only those at a TCP port can share it (reuse_port)",
                     at: section.line
                 )
                 try result.append(program)
@@ -41,8 +49,9 @@ enum Supervisord {
             default: SupervisordSections.other(section, &result)
             }
         }
+        groups.tellMissing(&result)
         order(&result)
-        unplaced(&result)
+        general(&result)
     }
 
     /// As many of a level are named by each of the next one: all of both would be the square of what there is.
@@ -69,12 +78,31 @@ enum Supervisord {
         }
     }
 
-    private static func unplaced(_ result: inout ImportedConfiguration) {
-        guard result.programs.contains(where: { $0.isTranslated && $0["directory"] == nil }) else { return }
+    /// What is another here for every program.
+    private static func general(_ result: inout ImportedConfiguration) {
+        let programs = result.programs.filter(\.isTranslated)
+        guard !programs.isEmpty else { return }
+        if programs.contains(where: { $0["directory"] == nil }) {
+            result.remark(
+                "Programs without a directory ran where supervisord had been started; here they run in the home of their user, "
+                    + "else in /."
+            )
+        }
         result.remark(
-            "Programs without a directory ran where supervisord had been started; here they run in the home of their user, "
-                + "else in /."
+            "Programs read from /dev/null, where supervisord gave them a pipe that stays open: one that ends at the end of its "
+                + "input, such as cat, needs ‘bash -c 'exec PROGRAM < <(sleep infinity)'’, or a path in stdin."
         )
+        result.remark(
+            "SUPERVISOR_ENABLED, SUPERVISOR_PROCESS_NAME and SUPERVISOR_GROUP_NAME are not set: TORPOR_APP is the name of the "
+                + "app."
+        )
+        if programs.contains(where: { $0["restart"] != .string("never") }) {
+            result.remark(
+                "No program is given up, as startretries does where one ends within startsecs so many times in a row: it is "
+                    + "restarted after longer and longer delays, each minute at last. limit and window of restart_backoff give "
+                    + "one up, and count long runs too."
+            )
+        }
     }
 }
 
@@ -99,9 +127,23 @@ struct SupervisordGroups {
     }
 
     private var groups: [WireText: Group] = [:]
+    /// The programs that they name, and where.
+    private var members: [(program: String, group: String, place: SourceLine?)] = []
 
     /// The group of a program.
     subscript(program: String) -> Group? { groups[WireText(program)] }
+
+    /// Tells which of the programs that groups name are not there.
+    func tellMissing(_ result: inout ImportedConfiguration) {
+        let names = Set(result.programs.map { WireText($0.name) })
+        for (program, group, place) in members where !names.contains(WireText(program)) {
+            result.remark(
+                "There is no program \(quoted(program)), which the group \(quoted(group)) names: supervisord does not start "
+                    + "with it.",
+                at: place
+            )
+        }
+    }
 
     mutating func read(_ section: INI.Section, _ result: inout ImportedConfiguration) {
         let name = String(section.name.dropFirst("group:".count)).trimmed
@@ -118,6 +160,7 @@ struct SupervisordGroups {
         }
         for program in (section["programs"] ?? "").split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
             groups[WireText(program.trimmed)] = Group(name: name, priority: priority)
+            members.append((program.trimmed, name, section.line(of: "programs")))
         }
         for entry in section.entries where entry.key != "programs" && entry.key != "priority" {
             result.remark("\(entry.key) of the group \(quoted(name)) is not translated.", at: entry.line)

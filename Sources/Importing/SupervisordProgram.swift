@@ -13,7 +13,7 @@ struct SupervisordProgram {
     /// Keys with a reader of their own.
     private static let known: Set = [
         "command", "process_name", "numprocs", "numprocs_start", "priority", "autostart", "autorestart", "startsecs",
-        "startretries", "exitcodes", "stopsignal", "stopwaitsecs", "stopasgroup", "killasgroup", "user", "directory",
+        "exitcodes", "stopsignal", "stopwaitsecs", "stopasgroup", "killasgroup", "user", "directory",
         "umask", "environment", "redirect_stderr", "stdout_logfile", "stdout_logfile_maxbytes",
         "stdout_logfile_backups", "stderr_logfile", "stderr_logfile_maxbytes", "stderr_logfile_backups",
     ]
@@ -21,6 +21,7 @@ struct SupervisordProgram {
     private static let events = "‘torpor logs -f’ has the output of an app as it comes"
     /// Keys that mean something only within supervisord.
     private static let idle: [String: String] = [
+        "startretries": "no program is given up, and one that ends soon is restarted after longer and longer delays",
         "stdout_capture_maxbytes": events, "stderr_capture_maxbytes": events, "stdout_events_enabled": events,
         "stderr_events_enabled": events, "serverurl": "an app has the control socket in TORPOR_MANAGER_SOCKET",
         "stdout_syslog": syslog, "stderr_syslog": syslog,
@@ -50,7 +51,7 @@ struct SupervisordProgram {
         let expansion = SupervisordExpansion(
             values: [
                 "here": folder, "program_name": name, "process_num": number, "numprocs": "\(count)",
-                "group_name": group?.name ?? name, "host_node_name": SupervisordExpansion.host(tree),
+                "group_name": group?.name ?? name, "host_node_name": tree.hostName,
             ],
             variables: tree.variables
         )
@@ -140,7 +141,7 @@ struct SupervisordProgram {
             if parts.count > 1 { program["group"] = .string(parts[1]) }
         }
         program["umask"] = (value("umask", expansion, &program) ?? defaults.umask).map(TOMLValue.string)
-        if let least = defaults.openFiles { program.set(inTable: "limits", "nofile", .integer(least)) }
+        for (name, bounds) in defaults.limits { program.set(inTable: "limits", name, .string(bounds)) }
     }
 
     // MARK: Start and end
@@ -159,17 +160,17 @@ struct SupervisordProgram {
             program["restart"] = .string(flag ? "always" : "never")
         }
         let seconds = number("startsecs", 1, in: 0...1_000_000, &program)
-        let retries = number("startretries", 3, in: 0...10_000, &program)
+        if seconds > 0 {
+            // Until then it is launching, and a launch that ends before has failed. No deadline ends what is up.
+            program["ready"] = .table([
+                ("command", .strings(["/bin/sleep", "\(seconds)"])), ("timeout", .string("\(seconds + 10)s")),
+            ])
+            program["launch_deadline"] = .string("none")
+        }
         if program["restart"] != .string("never") {
+            // It gives up those alone that end within startsecs, so many times in a row. A limit here counts every end.
             program["stable_after"] = .string("\(seconds)s")
-            // It tries again after 1 s, then 2 s and so on; within the window they are failures one after the other.
-            let window = retries * seconds + retries * (retries + 1) / 2 + 1
-            program["restart_backoff"] =
-                seconds == 0
-                ? .table([("initial", .string("100ms")), ("factor", .integer(1)), ("limit", .integer(10_000))])
-                : .table([
-                    ("initial", .string("1s")), ("limit", .integer(Int64(retries))), ("window", .string("\(window)s")),
-                ])
+            program["restart_backoff"] = .table([("limit", .integer(10_000))])
         }
         if let codes = section["exitcodes"] {
             let numbers = codes.split { $0 == "," || $0 == " " }.compactMap { Int64($0) }
@@ -206,9 +207,10 @@ struct SupervisordProgram {
         switch standard {
         case .inherit: program["log"] = .string("inherit")
         case .null: program["log"] = .string("null")
-        case .file(let path):
+        case .file:
             program.remark(
-                "its output is in the log directory, and not in \(path), which stdout_logfile says: ‘torpor logs’ shows it",
+                "its output is in the log directory, and not in \(section["stdout_logfile"] ?? ""), which stdout_logfile says: "
+                    + "‘torpor logs’ shows it",
                 at: section.line(of: "stdout_logfile")
             )
         case nil: break
@@ -216,12 +218,14 @@ struct SupervisordProgram {
         if let error, error != standard {
             let place =
                 switch error {
-                case .file(let path): "to \(path), which stderr_logfile says"
-                case .inherit: "to supervisord's own, as stderr_logfile says"
-                case .null: "to nowhere, as stderr_logfile says"
+                case .file:
+                    "in \(section["stderr_logfile"] ?? ""), which stderr_logfile says: stderr = \"PATH\" puts it there, where "
+                        + "nothing rotates it"
+                case .inherit: "in supervisord's own, as stderr_logfile says"
+                case .null: "nowhere, as stderr_logfile says"
                 }
             program.remark(
-                "standard error goes where its output goes, and not \(place)",
+                "standard error is where its output is, and not \(place)",
                 at: section.line(of: "stderr_logfile")
             )
         }
@@ -240,8 +244,13 @@ struct SupervisordProgram {
             let keys = ["stdout_logfile_" + end, "stderr_logfile_" + end].filter { section[$0] != nil }
             guard let key = keys.first, let text = section[key] else { continue }
             if program["log"] != nil {
-                program.remark("\(LeftOutKeys.list(keys)) says nothing: there is no file", at: section.line(of: key))
-            } else if end == "maxbytes", let bytes = Amounts.bytes(text) {
+                program.remark(
+                    "\(LeftOutKeys.list(keys)) \(keys.count > 1 ? "say" : "says") nothing: there is no file",
+                    at: section.line(of: key)
+                )
+                continue
+            }
+            if end == "maxbytes", let bytes = Amounts.bytes(text) {
                 program["log_max_size"] = .string(bytes == 0 ? "none" : Amounts.size(bytes))
             } else if end == "backups", let count = Int64(text) {
                 program["log_max_files"] = .integer(count)

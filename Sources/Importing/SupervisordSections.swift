@@ -5,17 +5,16 @@ enum SupervisordSections {
     private static let log = "torpord's own messages go to its standard error, or to the journal of its service"
     private static let daemon = "torpord stays in the foreground, and [supervisor] says where its files are"
 
-    /// Keys of `[supervisord]` that are no program's. `environment`, `user`, `umask`, `directory` and `minfds` are.
+    /// Keys of `[supervisord]` that are no program's.
     private static let settings: [String: String] = [
         "logfile": log, "logfile_maxbytes": log, "logfile_backups": log, "loglevel": log, "silent": log,
         "pidfile": daemon, "nodaemon": daemon, "identifier": daemon,
         "nocleanup": "old logs are removed as log_max_files and log_max_age say",
         "childlogdir": "log_directory of [supervisor] is where the output of all programs goes",
         "strip_ansi": "output is logged as it comes, with its colors",
-        "minprocs": "an app may start as many processes as its user, or as limits.nproc and limits.tasks say",
     ]
     /// Keys of `[supervisord]` that programs have.
-    private static let ofPrograms: Set = ["environment", "user", "umask", "directory", "minfds"]
+    private static let ofPrograms: Set = ["environment", "user", "umask", "directory", "minfds", "minprocs"]
 
     private static let socket =
         "Torpor has a control socket of its own, and readers and operators of [supervisor] say who may use it"
@@ -60,14 +59,14 @@ struct SupervisordDefaults {
     private(set) var directory: String?
     private(set) var user: String?
     private(set) var umask: String?
-    /// How many files each may open.
-    private(set) var openFiles: Int64?
+    /// How many files each may open, and how many processes its user may have, as soft and hard limits.
+    private(set) var limits = OrderedTable<String>()
 
     init(_ section: INI.Section?, folder: String, _ tree: SourceTree, _ result: inout ImportedConfiguration) {
         guard let section else { return }
         SupervisordSections.settings(section, &result)
         let expansion = SupervisordExpansion(
-            values: ["here": folder, "host_node_name": SupervisordExpansion.host(tree)],
+            values: ["here": folder, "host_node_name": tree.hostName],
             variables: tree.variables
         )
         func read<Value>(
@@ -100,10 +99,16 @@ struct SupervisordDefaults {
         user = read("user", expansion.now, "")
         // What supervisord runs as need not be written for its programs.
         if let name = user, ["root", "0"].contains(name) { user = nil }
-        openFiles = read(
+        // Both are minima, to which supervisord raises its own limits; apps of the service begin with 1024 files.
+        limits["nofile"] = read(
             "minfds",
-            { Int64($0).flatMap { $0 > 1024 ? $0 : nil } },
+            { UInt64($0).flatMap { $0 > 1024 ? tree.openFiles.raised(to: $0) : nil } },
             "an app may open 1024 files without it"
+        )
+        limits["nproc"] = read(
+            "minprocs",
+            { UInt64($0).flatMap { $0 > tree.processes.soft ? tree.processes.raised(to: $0) : nil } },
+            "its user may have as many processes without it"
         )
         let isDaemon = !(SupervisordValues.flag(section["nodaemon"] ?? "false") ?? false)
         let foreground = "it counts only for a daemon, which nodaemon = true forbids"

@@ -11,11 +11,8 @@ struct SupervisordExpansion {
         var message: String
     }
 
-    /// The machine's name, `%(host_node_name)s`.
-    static func host(_ tree: SourceTree) -> String { tree.variables["HOSTNAME"] ?? "localhost" }
-
     static func remark(onHost tree: SourceTree) -> String {
-        "%(host_node_name)s is \(quoted(host(tree))) from now on, the name that this machine has at the import"
+        "%(host_node_name)s is \(quoted(tree.hostName)) from now on, the name that this machine has at the import"
     }
 
     /// The text expanded; variables are left to be looked up when it runs (``Late``).

@@ -12,12 +12,62 @@ struct SupervisordTests {
         return try Imported("supervisord.conf", text, variables: variables)["web"]
     }
 
-    @Test("without more it restarts on failure, as often and as long as supervisord, and ends after ten seconds")
+    @Test("without more it restarts on failure, is up after a second, and ends after ten seconds")
     func usual() throws {
         let app = try app("")
         #expect(app.exec == ["/bin/web"] && app.rules.restart == .onFailure && app.rules.grace == .seconds(10))
-        #expect(app.rules.backoff.limit == 3 && app.rules.backoff.stableAfter == .seconds(1) && app.killMode == .main)
-        #expect(app.launch == .foreground)
+        #expect(app.rules.backoff.stableAfter == .seconds(1) && app.killMode == .main && app.launch == .foreground)
+        guard case .probe(let probe) = app.ready else { return #expect(Bool(false), "\(app.ready)") }
+        #expect(probe.kind == .command(["/bin/sleep", "1"]) && app.rules.launchDeadline == nil)
+    }
+
+    @Test(
+        "what ends by itself is restarted for ever, as soon as it was up for startsecs",
+        arguments: ["", "startsecs=30\n"]
+    )
+    func forEver(keys: String) throws {
+        let text = "[program:web]\ncommand=w\nautorestart=true\nstartretries=2\n" + keys
+        let found = try Imported("supervisord.conf", text)
+        #expect(!ConfigurationLoader.restartSchedule(for: try found["web"]).givesUp)
+        #expect(found.remarks("web").contains { $0.hasPrefix("startretries is left out") })
+        #expect(found.result.remarks.contains { $0.text.hasPrefix("No program is given up") })
+    }
+
+    @Test("what is up as soon as it runs has no readiness of its own")
+    func atOnce() throws {
+        let app = try app("startsecs=0\n")
+        #expect(app.ready == .exec && app.rules.backoff.stableAfter == .zero)
+    }
+
+    @Test("what is another for every program is said once")
+    func general() throws {
+        let found = try Imported("supervisord.conf", "[program:a]\ncommand=cat\n[program:b]\ncommand=b\n")
+        for start in ["Programs read from /dev/null", "SUPERVISOR_ENABLED", "No program is given up"] {
+            #expect(found.result.remarks.count { $0.text.hasPrefix(start) } == 1, "\(found.result.remarks)")
+        }
+        #expect(found.remarks("a").isEmpty)
+    }
+
+    @Test("limits are raised to what is asked for, and never lowered")
+    func limits() throws {
+        func limits(_ keys: String, files: SourceTree.Bound, processes: SourceTree.Bound) throws -> [String] {
+            let text = "[supervisord]\n" + keys + "[program:w]\ncommand=w\n"
+            var source = tree(["supervisord.conf": text])
+            source.openFiles = files
+            source.processes = processes
+            let app = try Imported("supervisord.conf", in: source)["w"]
+            return app.limits.map { "\($0.name) \($0.soft):\($0.hard)" }
+        }
+        typealias Bound = SourceTree.Bound
+        let (few, many) = (Bound(soft: 1024, hard: 4096), Bound(soft: 20_000, hard: 20_000))
+        #expect(try limits("minfds=2048\n", files: few, processes: many) == ["nofile 2048:4096"])
+        #expect(
+            try limits("minfds=5000\nminprocs=30000\n", files: few, processes: many) == [
+                "nofile 5000:5000", "nproc 30000:30000",
+            ]
+        )
+        #expect(try limits("minfds=4096\nminprocs=200\n", files: many, processes: many) == ["nofile 20000:20000"])
+        #expect(try limits("minfds=1024\n", files: many, processes: many).isEmpty)
     }
 
     @Test("its keys are Torpor's")
@@ -42,7 +92,7 @@ struct SupervisordTests {
             """
         )
         #expect(app.launch == .onDemand && app.rules.restart == .always && app.rules.backoff.stableAfter == .seconds(7))
-        #expect(app.rules.backoff.limit == 5 && app.rules.successExitCodes == [2] && app.stopSignal == 3)
+        #expect(app.rules.successExitCodes == [2] && app.stopSignal == 3)
         #expect(app.rules.grace == .seconds(30) && app.killMode == .all && app.user == "www-data")
         #expect(app.directory == "/srv/web" && app.umask == 0o27 && app.log == .inherit)
     }
@@ -108,7 +158,7 @@ struct SupervisordTests {
         )
         let app = try found["w"]
         #expect(app.standardError == .log && app.log == .file && app.logMaxSize == 5 << 20 && app.logMaxFiles == 3)
-        #expect(found.remarks("w").contains { $0.contains("/var/log/none/w.err") })
+        #expect(found.remarks("w").contains { $0.contains("/var/log/none/w.err") && $0.contains("nothing rotates it") })
     }
 
     @Test("what supervisord says for all programs is theirs: its user, its folder, how many files they may open")
@@ -116,7 +166,7 @@ struct SupervisordTests {
         let head = "[supervisord]\nuser=www-data\ndirectory=/srv\numask=027\nminfds=4096\nenvironment=A=\"1\",B=\"2\"\n"
         let app = try app("environment=B=\"3\"\n", head: head)
         #expect(app.user == "www-data" && app.directory == "/srv" && app.umask == 0o27)
-        #expect(app.limits.map(\.name) == ["nofile"] && app.limits[0].soft == 4096)
+        #expect(app.limits.map(\.name) == ["nofile"] && app.limits[0].soft == 4096 && app.limits[0].hard == 524_288)
         #expect(app.environment == ["A": "1", "B": "3"])
         #expect(try self.app("user=nobody\n", head: "[supervisord]\nuser=root\n").user == "nobody")
         #expect(try self.app("", head: "[supervisord]\nuser=root\n").user == nil)
@@ -124,13 +174,41 @@ struct SupervisordTests {
 
     @Test("the machine's name is put in at the import, which is told")
     func host() throws {
-        let found = try Imported(
-            "supervisord.conf",
-            "[program:w]\ncommand=w %(host_node_name)s\n",
-            variables: ["HOSTNAME": "box"]
+        let found = try Imported("supervisord.conf", "[program:w]\ncommand=w %(host_node_name)s\n")
+        #expect(try found["w"].exec == ["w", "box.example.org"])
+        #expect(found.remarks("w").contains { $0.contains("%(host_node_name)s is \"box.example.org\" from now on") })
+    }
+
+    @Test("a program that a group names and that is not there is told")
+    func missing() throws {
+        let text = "[group:g]\nprograms=a,nosuch\n[program:a]\ncommand=a\n"
+        let remarks = try Imported("supervisord.conf", text).result.remarks
+        #expect(remarks.contains { $0.text.hasPrefix("There is no program \"nosuch\"") && $0.line == 2 })
+    }
+
+    @Test("a folder of files that a configuration elsewhere includes is read by itself")
+    func folder() throws {
+        let files = [
+            "10-a.conf": "[program:a]\ncommand=%(here)s/a\n", "20-b.ini": "[program:b]\ncommand=b\n", "x.conf": "x\n",
+        ]
+        for kind in [nil, SourceKind.supervisord] {
+            let found = try Imported("", files, kind: kind)
+            #expect(try found["a"].exec == ["/srv/app/a"] && found["b"].exec == ["b"])
+        }
+        #expect(throws: ImportError.self) { try Importer.read("/srv/app", in: tree(["nginx.conf": "server { }\n"])) }
+    }
+
+    @Test("paths of output are told as they stand there, and two keys say nothing")
+    func output() throws {
+        let keys = "numprocs=2\nstdout_logfile=/var/log/none/w_%(process_num)02d.log\n"
+        let found = try Imported("supervisord.conf", "[program:w]\ncommand=w\n" + keys)
+        #expect(found.remarks("w").contains { $0.contains("/w_%(process_num)02d.log, which stdout_logfile says") })
+        let none = "stdout_logfile=NONE\nstdout_logfile_maxbytes=1MB\nstderr_logfile_maxbytes=1MB\n"
+        let silent = try Imported("supervisord.conf", "[program:w]\ncommand=w\n" + none).remarks("w")
+        #expect(
+            silent.filter { $0.contains("maxbytes") }
+                == ["stdout_logfile_maxbytes and stderr_logfile_maxbytes say nothing: there is no file"]
         )
-        #expect(try found["w"].exec == ["w", "box"])
-        #expect(found.remarks("w").contains { $0.contains("%(host_node_name)s is \"box\" from now on") })
     }
 
     @Test("groups are started by their own priority, and their programs by theirs")

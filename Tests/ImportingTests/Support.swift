@@ -17,6 +17,7 @@ func tree(_ files: [String: String], variables: [String: String] = [:], environm
         },
         variables: variables,
         processors: 4,
+        hostName: "box.example.org",
         environmentName: environment
     )
 }
@@ -46,8 +47,12 @@ struct Imported {
         variables: [String: String] = [:],
         environment: String? = nil
     ) throws {
+        try self.init(name, in: tree(files, variables: variables, environment: environment), kind: kind)
+    }
+
+    init(_ name: String, in tree: SourceTree, kind: SourceKind? = nil) throws {
         let path = name.isEmpty ? "/srv/app" : "/srv/app/" + name
-        result = try Importer.read(path, as: kind, in: tree(files, variables: variables, environment: environment))
+        result = try Importer.read(path, as: kind, in: tree)
         result.validate(at: "/srv/app/torpor.toml", system: machine())
         var system = machine()
         let text = Array(result.toml.utf8)

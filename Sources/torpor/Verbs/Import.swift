@@ -129,7 +129,13 @@ struct Import: ParsableCommand {
 enum ImportFiles {
     /// This machine.
     static var live: SourceTree {
-        SourceTree(
+        func bound(_ resource: String) -> SourceTree.Bound? {
+            guard let number = ThisProcess.resources.first(where: { $0.name == resource })?.number,
+                let limit = try? ThisProcess.limit(number)
+            else { return nil }
+            return SourceTree.Bound(soft: limit.soft, hard: limit.hard)
+        }
+        var tree = SourceTree(
             read: { path in
                 // A FIFO would block, and a device never end.
                 guard (try? File.status(path).kind) == .regular else { return nil }
@@ -137,8 +143,12 @@ enum ImportFiles {
             },
             names: { path in (try? File.list(path))?.sorted() },
             variables: ThisProcess.variables,
-            processors: ThisProcess.processorCount
+            processors: ThisProcess.processorCount,
+            hostName: ThisProcess.hostName
         )
+        if let limit = bound("nofile") { tree.openFiles = limit }
+        if let limit = bound("nproc") { tree.processes = limit }
+        return tree
     }
 
     /// The path, absolute, with the links of its folder followed.
