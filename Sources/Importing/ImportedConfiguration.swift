@@ -134,6 +134,19 @@ public struct ImportedProgram: Sendable {
         remark("is not translated: \(reason)", at: place)
     }
 
+    /// It is launched by hand alone: without the user that it should have it would run as root.
+    mutating func withhold() {
+        keys["launch"] = .string("on-demand")
+        let waking = ["sockets", "timers", "paths"].filter { keys[$0] != nil }
+        for key in waking {
+            if let value = keys.removeValue(forKey: key) { refused.append((key, value)) }
+        }
+        let beside = waking.isEmpty ? "" : ", and its \(LeftOutKeys.list(waking)) stand as comments"
+        remark(
+            "is launched only by hand until it has a user, since it would run as root\(beside): then take out launch"
+        )
+    }
+
     mutating func setVariable(_ name: String, _ value: String) {
         guard !name.isEmpty, !name.contains("="), !name.utf8.contains(0), !value.utf8.contains(0) else {
             remark("the variable \(quoted(name)) has a name or value that no variable can have, and is left out")

@@ -2,7 +2,7 @@
 
 import WireText
 
-/// Units of systemd: services, with the sockets and timers of the same name.
+/// Units of systemd: services, with the sockets, timers and paths of the same name.
 enum Systemd {
     static func read(
         _ paths: [String],
@@ -22,7 +22,7 @@ enum Systemd {
         }
         let services = units.filter { $0.suffix == ".service" }
         if services.isEmpty, let other = units.first {
-            // A socket or timer alone: its service may be beside it.
+            // A socket, timer or path alone: its service may be beside it.
             let folder = SourceTree.folder(paths.first ?? result.source)
             let target = other.target
             guard let service = SystemdUnit(path: folder + "/" + target, tree: tree) else {
@@ -30,7 +30,7 @@ enum Systemd {
             }
             units.append(service)
         } else if paths.count == 1, let service = services.first, let path = paths.first {
-            for suffix in [".socket", ".timer"] {
+            for suffix in SourceKind.unitSuffixes where suffix != ".service" {
                 let beside = SourceTree.folder(path) + "/" + service.name + suffix
                 if let unit = SystemdUnit(path: beside, tree: tree) { units.append(unit) }
             }
@@ -47,9 +47,12 @@ enum Systemd {
         before(all, &result)
         // A unit that another one wants is started with it.
         for index in result.programs.indices where wanted.contains(WireText(result.programs[index].name)) {
-            if result.programs[index]["timers"] == nil, result.programs[index]["sockets"] == nil {
+            if !["timers", "sockets", "paths"].contains(where: { result.programs[index][$0] != nil }) {
                 result.programs[index]["launch"] = nil
             }
+        }
+        for (index, unit) in all.services.enumerated() where unit.isDynamic && result.programs[index].isTranslated {
+            result.programs[index].withhold()
         }
         let names = Set(all.services.map { WireText($0.name + ".service") })
         for unit in units where unit.suffix != ".service" && !names.contains(WireText(unit.target)) {

@@ -39,7 +39,8 @@ struct SystemdResources {
             }
         }
         if !shares.isEmpty {
-            program["resources"] = .table([("active", .table(shares)), ("background", .table(shares))])
+            let states = ["active", "inactive", "background"]
+            program["resources"] = .table(OrderedTable(states.map { ($0, .table(shares)) }))
         }
     }
 

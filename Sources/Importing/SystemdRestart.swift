@@ -92,10 +92,10 @@ struct SystemdRestart {
             ("initial", .string(Amounts.duration(seconds: delay) ?? "100ms")), ("factor", .integer(1)),
         ]
         if delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
-        if window > 0, let text = Amounts.duration(seconds: window) {
-            // systemd counts the first start too.
-            let limit = max(0, (burst.flatMap { Int64($0) } ?? 5) - 1)
-            backoff["limit"] = .integer(min(10_000, limit))
+        let starts = burst.flatMap { Int64($0) } ?? 5
+        if window > 0, starts > 0, let text = Amounts.duration(seconds: window) {
+            // So many starts are allowed in any such time; the first one may have been long before, and does not count here.
+            backoff["limit"] = .integer(min(10_000, starts))
             backoff["window"] = .string(text)
         } else {
             backoff["limit"] = .integer(10_000)

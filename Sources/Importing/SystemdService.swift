@@ -14,7 +14,7 @@ struct SystemdService {
         self.unit = unit
         self.units = units
         self.tree = tree
-        text = SystemdText(unit, variables: tree.variables)
+        text = SystemdText(unit, tree: tree)
     }
 
     func value(_ key: String) -> String? { unit.value("Service", key).map(text.expanded) }

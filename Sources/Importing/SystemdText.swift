@@ -5,7 +5,8 @@ struct SystemdText {
     /// What a specifier stands for.
     var specifiers: [Character: String]
 
-    init(_ unit: SystemdUnit, variables: [String: String]) {
+    init(_ unit: SystemdUnit, tree: SourceTree) {
+        let variables = tree.variables
         let instance = unit.instance == "" ? "%i" : unit.instance ?? ""
         let home = unit.isUser ? variables["HOME"] ?? "/root" : "/root"
         let runtime = unit.isUser ? variables["XDG_RUNTIME_DIR"] ?? "/run/user/0" : "/run"
@@ -18,7 +19,7 @@ struct SystemdText {
             "L": unit.isUser ? home + "/.local/state/log" : "/var/log",
             "E": unit.isUser ? home + "/.config" : "/etc", "T": "/tmp", "V": "/var/tmp", "%": "%",
             "u": unit.isUser ? variables["USER"] ?? "root" : "root", "U": unit.isUser ? variables["UID"] ?? "0" : "0",
-            "s": "/bin/sh", "H": variables["HOSTNAME"] ?? "localhost", "l": variables["HOSTNAME"] ?? "localhost",
+            "s": "/bin/sh", "H": tree.hostName, "l": String(tree.hostName.prefix { $0 != "." }),
         ]
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The socket and the timer of a service of systemd.
+/// The socket, the timer and the paths of a service of systemd.
 struct SystemdTriggers {
     let service: SystemdService
 
@@ -11,11 +11,12 @@ struct SystemdTriggers {
         for unit in service.units.triggers(of: service.unit) {
             if unit.suffix == ".socket" { sockets(unit, &program) }
             if unit.suffix == ".timer" { timer(unit, &program) }
+            if unit.suffix == ".path" { paths(unit, &program) }
         }
     }
 
     private func sockets(_ unit: SystemdUnit, _ program: inout ImportedProgram) {
-        let text = SystemdText(unit, variables: service.tree.variables)
+        let text = SystemdText(unit, tree: service.tree)
         if unit.value("Socket", "Accept").map({ ["yes", "true", "1", "on"].contains($0.lowercased()) }) == true {
             program.cannot(
                 "its socket has Accept=yes: systemd starts it anew for each connection, and Torpor starts it once"
@@ -91,7 +92,7 @@ struct SystemdTriggers {
     }
 
     private func timer(_ unit: SystemdUnit, _ program: inout ImportedProgram) {
-        let text = SystemdText(unit, variables: service.tree.variables)
+        let text = SystemdText(unit, tree: service.tree)
         var timer = OrderedTable<TOMLValue>()
         let calendars = unit.values("Timer", "OnCalendar").map(text.expanded)
         if calendars.count == 1 { timer["calendar"] = .string(calendars[0]) }
@@ -127,6 +128,23 @@ struct SystemdTriggers {
             return program.remark("its timer says not when it comes, and is left out")
         }
         program.append(to: "timers", .table(timer))
+        program["launch"] = .string("on-demand")
+    }
+
+    private func paths(_ unit: SystemdUnit, _ program: inout ImportedProgram) {
+        let text = SystemdText(unit, tree: service.tree)
+        let keys = [
+            "PathExists": "exists", "PathExistsGlob": "exists", "PathChanged": "changed", "PathModified": "modified",
+            "DirectoryNotEmpty": "not_empty",
+        ]
+        for entry in unit.entries where entry.section == "Path" && !entry.value.isEmpty {
+            if let key = keys[entry.key] {
+                program.append(to: "paths", .table([(key, .string(text.expanded(entry.value)))]))
+            } else if entry.key != "Unit" {
+                program.remark("\(entry.key)=\(entry.value) of its path is not translated", at: entry.line)
+            }
+        }
+        guard program["paths"] != nil else { return program.remark("its path unit names no path, and is left out") }
         program["launch"] = .string("on-demand")
     }
 }

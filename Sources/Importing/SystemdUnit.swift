@@ -146,11 +146,19 @@ struct SystemdUnits {
         }
     }
 
-    /// Sockets and timers of a service.
+    /// Sockets, timers and paths of a service.
     func triggers(of service: SystemdUnit) -> [SystemdUnit] { triggers[WireText(service.name + ".service")] ?? [] }
 }
 
 extension SystemdUnit {
-    /// The service that a socket or timer starts.
-    var target: String { value("Timer", "Unit") ?? value("Socket", "Service") ?? name + ".service" }
+    /// The service that a socket, timer or path starts.
+    var target: String {
+        value("Timer", "Unit") ?? value("Path", "Unit") ?? value("Socket", "Service") ?? name + ".service"
+    }
+
+    /// Whether systemd makes a user for it, and it would be root's without.
+    var isDynamic: Bool {
+        guard !isUser, value("Service", "User") == nil, let text = value("Service", "DynamicUser") else { return false }
+        return ["yes", "true", "1", "on"].contains(text.lowercased())
+    }
 }

@@ -30,7 +30,7 @@ extension ImportedConfiguration {
         "stdin", "instances", "instance_first", "launch", "ready", "launch_deadline", "requires", "after",
         "before_start", "after_stop",
         "restart", "restart_backoff", "stable_after", "success_exit_status", "stop_signal", "kill_mode", "grace",
-        "watchdog", "watchdog_signal", "notify_access", "wake_on_connect", "sockets", "timers", "memory_limit",
+        "watchdog", "watchdog_signal", "notify_access", "wake_on_connect", "sockets", "timers", "paths", "memory_limit",
         "priority",
         "resources", "limits", "log", "stderr", "log_max_size", "log_max_files", "tags", "environment",
     ]

@@ -74,11 +74,7 @@ extension ImportedConfiguration {
         guard let value = programs[index].keys.removeValue(forKey: key) else { return false }
         programs[index].refused.append((key, value))
         programs[index].remark("\(key) = \(value.text) is left out: \(message)")
-        if key == "user", message.hasPrefix("there is no user"), programs[index].keys["launch"] == nil {
-            // It must not run as root only because its own user is missing.
-            programs[index].keys["launch"] = .string("on-demand")
-            programs[index].remark("is launched only by hand until it has a user: take out launch with it")
-        }
+        if key == "user", message.hasPrefix("there is no user") { programs[index].withhold() }
         return true
     }
 

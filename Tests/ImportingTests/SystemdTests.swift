@@ -82,7 +82,7 @@ struct SystemdTests {
         )
         #expect(app.ready == .notify && app.rules.restart == .onFailure && app.rules.backoff.initial == .seconds(5))
         #expect(
-            app.rules.backoff.limit == 3 && app.rules.backoff.window == .seconds(60) && app.rules.grace == .seconds(80)
+            app.rules.backoff.limit == 4 && app.rules.backoff.window == .seconds(60) && app.rules.grace == .seconds(80)
         )
         #expect(app.stopSignal == 2 && app.killMode == .main && app.rules.watchdog == .seconds(30))
         #expect(app.rules.successExitCodes == [143] && app.rules.successSignals == [1, 2, 10, 13, 15])
@@ -91,9 +91,66 @@ struct SystemdTests {
             app.supplementaryGroups == ["video", "audio"] && app.umask == 0o27 && app.nice == 5 && app.log == .null
         )
         #expect(app.limits.map(\.name) == ["nofile", "tasks"] && app.memoryLimit == 1 << 30)
-        #expect(app.resources[.active]?.cpuWeight == 50)
+        for state in [AppState.active, .inactive, .background] { #expect(app.resources[state]?.cpuWeight == 50) }
         #expect(app.beforeStart.map(\.command) == [["/bin/sh", "-c", "/bin/pre x || :"]])
         #expect(app.afterStop.map(\.command) == [["/bin/post"]])
+    }
+
+    @Test(
+        "as many starts as systemd allows in a time are no restart too many",
+        arguments: [
+            ("", 5), ("StartLimitBurst=1", 1), ("StartLimitBurst=0", 10_000), ("StartLimitIntervalSec=0", 10_000),
+        ]
+    )
+    func startLimit(unit: String, limit: Int) throws {
+        #expect(try app("Restart=always", unit: unit).rules.backoff.limit == limit)
+    }
+
+    @Test("the machine's name is what it is called at the import, which is told")
+    func host() throws {
+        let found = try Imported("web.service", "[Service]\nExecStart=/bin/w %H %l\n")
+        #expect(try found["web"].exec == ["/bin/w", "box.example.org", "box"])
+        #expect(found.remarks("web").contains { $0.contains("%H of ExecStart is \"box.example.org\"") })
+    }
+
+    @Test(
+        "a path unit wakes its service, named itself, beside it or by Unit=",
+        arguments: ["job.path", "job.service", ""]
+    )
+    func paths(name: String) throws {
+        let files = [
+            "job.service": "[Service]\nExecStart=/bin/job\n",
+            "job.path": "[Path]\nPathExistsGlob=/in/*.csv\nDirectoryNotEmpty=/spool\nMakeDirectory=yes\n",
+        ]
+        let found = try Imported(name, files)
+        #expect(try found["job"].launch == .onDemand && found["job"].paths.count == 2)
+        #expect(found.remarks("job").contains { $0.contains("MakeDirectory=yes of its path") })
+        let service = files["job.service"] ?? ""
+        let renamed = "[Path]\nPathChanged=/in\nUnit=job.service\n"
+        #expect(try Imported("", ["job.service": service, "in.path": renamed])["job"].paths.count == 1)
+        let other = try Imported("", ["job.service": service, "a.path": "[Path]\nPathExists=/a\n"])
+        #expect(other.result.remarks.contains { $0.text.contains("a.path is left out") })
+    }
+
+    @Test("units that start nothing are told")
+    func others() throws {
+        let found = try Imported("", ["a.service": "[Service]\nExecStart=/bin/a\n", "b.mount": "", "c.target": ""])
+        #expect(found.result.remarks.contains { $0.text.hasPrefix("b.mount and c.target are left out") })
+    }
+
+    @Test("what systemd makes a user for does not run as root")
+    func dynamicUser() throws {
+        let text = "[Service]\nExecStart=/bin/web\nDynamicUser=yes\n[Install]\nWantedBy=multi-user.target\n"
+        let socket = "[Socket]\nListenStream=8080\n"
+        let found = try Imported("web.service", ["web.service": text, "web.socket": socket])
+        #expect(try found["web"].launch == .onDemand && found["web"].sockets.isEmpty)
+        #expect(found.remarks("web").contains { $0.contains("would run as root, and its sockets stand as comments") })
+        #expect(found.result.toml.contains("# sockets = "))
+        let named = try Imported(
+            "web.service",
+            text.replacing("DynamicUser=yes", with: "DynamicUser=yes\nUser=www-data")
+        )
+        #expect(try named["web"].launch == .foreground && named["web"].user == "www-data")
     }
 
     @Test("files of variables win over Environment=, as with systemd")

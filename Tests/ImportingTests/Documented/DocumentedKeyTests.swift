@@ -192,6 +192,18 @@ struct DocumentedKeyTests {
         )
     }
 
+    @Test("of the path of a service", arguments: lines(SystemdKeys.path))
+    func path(line: String) throws {
+        let service = "[Service]\nExecStart=/bin/web\n"
+        let path = "[Path]\nPathExists=/other\n"
+        try check(
+            Self.name(line),
+            "web.service",
+            without: ["web.service": service, "web.path": path],
+            with: ["web.service": service, "web.path": path + line + "\n"]
+        )
+    }
+
     // MARK: Procfile
 
     @Test(

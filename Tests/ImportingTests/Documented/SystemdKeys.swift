@@ -458,6 +458,19 @@ enum SystemdKeys {
         """
 
     /// Of the timer of a service: systemd.timer(5).
+    static let path = """
+        DirectoryMode=0700
+        DirectoryNotEmpty=/spool
+        MakeDirectory=yes
+        PathChanged=/a
+        PathExists=/a
+        PathExistsGlob=/a*
+        PathModified=/a
+        TriggerLimitBurst=5
+        TriggerLimitIntervalSec=5
+        Unit=other.service
+        """
+
     static let timer = """
         AccuracySec=5
         DeferReactivation=yes
