@@ -51,6 +51,13 @@ enum Compose {
             try result.append(program)
         }
         completed(&result)
+        let accountless = result.programs.filter { $0.isTranslated && $0["user"] == nil }.map(\.name)
+        if !accountless.isEmpty {
+            result.remark(
+                "Without user they run as torpord does, on the machine itself and no longer in a container: as root, where "
+                    + "torpord is root's. Write user for \(LeftOutKeys.list(accountless))."
+            )
+        }
     }
 
     /// What stands beside the services.

@@ -245,7 +245,8 @@ struct ComposeService {
         if let text = node["cpus"]?.text ?? limits?["cpus"]?.text, let processors = Double(text), processors > 0 {
             let share = TOMLValue.string("\(Int((processors * 100).rounded()))%")
             program["resources"] = .table([
-                ("active", .table([("cpu_max", share)])), ("background", .table([("cpu_max", share)])),
+                ("active", .table([("cpu_max", share)])), ("inactive", .table([("cpu_max", share)])),
+                ("background", .table([("cpu_max", share)])),
             ])
         }
         if let number = node["pids_limit"]?.integer ?? limits?["pids"]?.integer, number > 0 {

@@ -56,6 +56,13 @@ struct ComposeTests {
         #expect(try Imported("compose.yaml", "services:\n  web:\n    \(yaml)\n")["web"].exec == exec)
     }
 
+    @Test("what has no user runs as torpord does, which is told")
+    func users() throws {
+        let text = "services:\n  a: {command: a}\n  b: {command: b, user: \"33\"}\n  c: {command: c}\n  d: {image: d}\n"
+        let remarks = try Imported("compose.yaml", text).result.remarks
+        #expect(remarks.contains { $0.text.hasSuffix("Write user for a and c.") }, "\(remarks)")
+    }
+
     @Test("a service of an image alone, or of arguments alone, is told with its name")
     func images() throws {
         let found = try Importer.read(
