@@ -113,7 +113,7 @@ let package = Package(
             dependencies: ["Bearer", "Configuration", "Linux", "TorporAPI", "Varlink", "WireText"]
         ),
         .target(name: "HTTPServing", dependencies: ["CMicrohttpd", "Linux", "Varlink", "WireText"]),
-        .target(name: "Importing", dependencies: ["CYAML", "Configuration", "Varlink", "WireText"]),
+        .target(name: "Importing", dependencies: ["CYAML", "CalendarTime", "Configuration", "Varlink", "WireText"]),
         .target(name: "JetsamPolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Jetsam"),
         .target(name: "KeeperProtocol", dependencies: ["CKeeperProtocol", "Linux", "WireText"]),
         .target(name: "KernelFiles", dependencies: ["Linux"], path: "Tests/Support/KernelFiles"),

@@ -52,6 +52,9 @@ struct DataNode: Sendable {
 
     var integer: Int? { text.flatMap { Int($0) } }
 
+    /// What a sentence says that it is.
+    var shown: String { text.map { quoted($0) } ?? kind }
+
     /// What it is, with its article.
     var kind: String {
         switch value {
@@ -97,7 +100,7 @@ enum LooseJSON {
         let plain = withoutComments(text)
         if let json = try? JSON.parse(plain) { return DataNode(json) }
         // YAML's flow style has all the rest. A tab is no blank there at the beginning of a line.
-        return try YAML.parse(plain.replacing("\t", with: " "))
+        return try YAML.parse(plain.replacing("\t", with: " "), as: "JSON")
     }
 
     /// Spaces instead of what stands between `/*` and `*/`, or behind `//`.

@@ -8,6 +8,7 @@ enum PM2 {
         do throws(ImportError) {
             root = isYAML ? try YAML.parse(text) : try LooseJSON.parse(text)
         } catch {
+            if Self.isModule(text) { throw Importer.program(result.source) }
             throw ImportError("\(result.source): \(error.description)")
         }
         let apps: [DataNode]
@@ -17,6 +18,8 @@ enum PM2 {
             apps = [one]
         } else if root["script"] != nil || root["pm_exec_path"] != nil || root["pm2_env"] != nil {
             apps = [root]
+        } else if Self.isModule(text) {
+            throw Importer.program(result.source)
         } else {
             throw ImportError("\(result.source): there are no apps in it")
         }
@@ -37,6 +40,26 @@ enum PM2 {
             }
             try result.append(program)
         }
+        general(&result)
+    }
+
+    /// Whether it is JavaScript, whatever its name says.
+    private static func isModule(_ text: String) -> Bool {
+        text.contains("module.exports") || text.contains("export default")
+    }
+
+    /// What is another here for every app.
+    private static func general(_ result: inout ImportedConfiguration) {
+        let unbound = result.programs.filter { $0.isTranslated && $0["restart"] == .string("always") }.filter {
+            guard case .table(let backoff)? = $0["restart_backoff"] else { return false }
+            return backoff["limit"] == .integer(Int64(PM2App.noLimit))
+        }
+        guard !unbound.isEmpty else { return }
+        result.remark(
+            "Without max_restarts no app is given up: PM2 gives up those alone that end sixteen times in the first sixteen "
+                + "seconds after their start. One that ends again and again is restarted for ever, at last each 15 s, or after "
+                + "its restart_delay."
+        )
     }
 
     /// An entry of `pm2 prettylist` as an ecosystem file has it.

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CalendarTime
+
 /// One app of an ecosystem file.
 struct PM2App {
+    /// The most restarts that a configuration can ask for: no app is given up.
+    static let noLimit = 10_000
+
     let node: DataNode
     let folder: String
     let tree: SourceTree
@@ -18,6 +23,12 @@ struct PM2App {
         "output", "error", "log_file", "log", "cron_restart", "cron", "uid", "gid", "user", "namespace", "env_file",
         "stop_exit_codes", "wait_ready", "shutdown_with_message", "disable_logs", "autostart", "treekill", "port",
         "instance_var", "increment_var",
+    ]
+    /// Of these, those that have one text.
+    private static let texts: Set = [
+        "cwd", "interpreter", "exec_interpreter", "exec_mode", "max_memory_restart", "error_file", "out_file",
+        "err_file", "output", "error", "log_file", "log", "cron_restart", "cron", "uid", "gid", "user", "namespace",
+        "env_file", "port", "instance_var", "increment_var",
     ]
     private static let log = "the log of an app has its own times, both streams, and a file for each instance"
     private static let watch = "nothing is restarted when a file changes"
@@ -68,6 +79,13 @@ struct PM2App {
     private func command(_ directory: String, _ program: inout ImportedProgram) -> [String]? {
         guard let script = node["script"]?.text, !script.isEmpty else {
             program.cannot("it has no script")
+            return nil
+        }
+        if script == "serve", node["interpreter"] == nil, !tree.exists(directory + "/serve") {
+            program.cannot(
+                "serve is PM2's own server of files (PM2_SERVE_PATH, PM2_SERVE_PORT): write the command of another one, such as "
+                    + "‘python3 -m http.server 8080 --directory PATH’"
+            )
             return nil
         }
         let arguments = self.arguments("args")
@@ -126,12 +144,12 @@ struct PM2App {
         if let file = node["env_file"]?.text { program["environment_file"] = .string(SourceTree.join(folder, file)) }
         // A port of its own is a variable too.
         if let port = node["port"]?.text { program.setVariable("PORT", port) }
-        put(node["env"], &program)
+        put("env", &program)
         let prefix = "env_"
         var others: [String] = []
-        for (key, value) in node.members ?? [] where key.hasPrefix(prefix) && key != "env_file" {
+        for key in (node.members ?? []).map(\.key) where key.hasPrefix(prefix) && key != "env_file" {
             let name = String(key.dropFirst(prefix.count))
-            if name == tree.environmentName { put(value, &program) } else { others.append(name) }
+            if name == tree.environmentName { put(key, &program) } else { others.append(name) }
         }
         if let name = tree.environmentName, node[prefix + name] == nil {
             program.remark("has no \(prefix)\(name)")
@@ -142,8 +160,12 @@ struct PM2App {
         }
     }
 
-    private func put(_ node: DataNode?, _ program: inout ImportedProgram) {
-        for (name, value) in node?.members ?? [] {
+    private func put(_ key: String, _ program: inout ImportedProgram) {
+        guard let node = node[key], !node.isNull else { return }
+        guard let variables = node.members else {
+            return program.remark("\(key) is \(node.kind) and no table of variables, and is left out", line: node.line)
+        }
+        for (name, value) in variables {
             if let text = value.text {
                 program.setVariable(name, text)
             } else if !value.isNull {
@@ -160,34 +182,59 @@ struct PM2App {
     // MARK: Restarts
 
     /// Milliseconds, or a text such as `10s`; in seconds.
-    private func seconds(_ key: String) -> Double? {
-        guard let text = node[key]?.text else { return nil }
-        return Amounts.seconds(text, units: ["ms": 1e-3, "s": 1, "m": 60, "h": 3600], alone: 1e-3)
+    private func seconds(_ key: String, _ program: inout ImportedProgram) -> Double? {
+        guard let node = node[key], !node.isNull else { return nil }
+        let units = ["ms": 1e-3, "s": 1, "m": 60, "h": 3600]
+        if let time = node.text.flatMap({ Amounts.seconds($0, units: units, alone: 1e-3) }) { return time }
+        program.remark("\(key) = \(node.shown) is no time, and is left out", line: node.line)
+        return nil
+    }
+
+    /// True or false; what is neither is told.
+    private func flag(_ key: String, _ program: inout ImportedProgram) -> Bool? {
+        guard let node = node[key], !node.isNull else { return nil }
+        if node.flag == nil {
+            program.remark("\(key) = \(node.shown) is neither true nor false, and is left out", line: node.line)
+        }
+        return node.flag
     }
 
     private func restarts(_ program: inout ImportedProgram) {
-        let restarts = node["autorestart"]?.flag ?? true
+        let restarts = flag("autorestart", &program) ?? true
         program["restart"] = .string(restarts ? "always" : "never")
+        let stable = seconds("min_uptime", &program)
+        let delay = seconds("restart_delay", &program)
+        let growing = seconds("exp_backoff_restart_delay", &program)
+        var limit: Int?
+        if let node = node["max_restarts"], !node.isNull {
+            // With 0 it gives none up.
+            limit = node.integer.flatMap { $0 > 0 ? min(Self.noLimit, $0) : nil }
+            if node.integer == nil {
+                program.remark("max_restarts = \(node.shown) is no number, and is left out", line: node.line)
+            }
+        }
         if restarts {
-            let stable = seconds("min_uptime") ?? 1
-            let limit = min(10_000, max(0, node["max_restarts"]?.integer ?? 16))
-            var delay = seconds("restart_delay") ?? 0
-            var backoff: OrderedTable<TOMLValue> = [("initial", .string("0s"))]
-            if let growing = seconds("exp_backoff_restart_delay"), growing > 0 {
-                delay = growing
+            var backoff = OrderedTable<TOMLValue>()
+            if let growing, growing > 0 {
+                backoff["initial"] = Amounts.duration(seconds: growing).map(TOMLValue.string)
                 backoff["factor"] = .number(1.5)
                 backoff["cap"] = .string("15s")
-            } else {
+            } else if limit != nil || (delay ?? 0) > 0 {
+                backoff["initial"] = Amounts.duration(seconds: delay ?? 0).map(TOMLValue.string)
                 backoff["factor"] = .integer(1)
-                if delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
+                if let delay, delay > 60 { backoff["cap"] = Amounts.duration(seconds: delay).map(TOMLValue.string) }
+            } else {
+                // PM2 starts at once whatever ends at once, again and again.
+                backoff["cap"] = .string("15s")
             }
-            // Only runs shorter than min_uptime count.
-            let window = max(1, (Double(limit + 1) * (stable + delay)).rounded(.up))
-            backoff["initial"] = Amounts.duration(seconds: delay).map(TOMLValue.string)
-            backoff["limit"] = .integer(Int64(limit))
-            backoff["window"] = Amounts.duration(seconds: window).map(TOMLValue.string)
+            backoff["limit"] = .integer(Int64(limit ?? Self.noLimit))
+            if let limit {
+                // Whose runs all last for min_uptime has never so many of them in this time.
+                let window = max(1e-3, Double(limit) * (stable ?? 1))
+                backoff["window"] = Amounts.duration(seconds: window).map(TOMLValue.string)
+            }
             program["restart_backoff"] = .table(backoff)
-            program["stable_after"] = Amounts.duration(seconds: stable).map(TOMLValue.string)
+            program["stable_after"] = Amounts.duration(seconds: stable ?? 1).map(TOMLValue.string)
         }
         let codes = (node["stop_exit_codes"]?.list ?? node["stop_exit_codes"].map { [$0] } ?? []).compactMap(\.integer)
         if !codes.isEmpty {
@@ -196,12 +243,14 @@ struct PM2App {
             )
         }
         program["stop_signal"] = .string("SIGINT")
-        if node["treekill"]?.flag == false { program["kill_mode"] = .string("main") }
-        if node["autostart"]?.flag == false { program["launch"] = .string("on-demand") }
-        program["grace"] = Amounts.duration(seconds: seconds("kill_timeout") ?? 1.6).map(TOMLValue.string)
-        if node["wait_ready"]?.flag == true {
+        if flag("treekill", &program) == false { program["kill_mode"] = .string("main") }
+        if flag("autostart", &program) == false { program["launch"] = .string("on-demand") }
+        program["grace"] = Amounts.duration(seconds: seconds("kill_timeout", &program) ?? 1.6).map(TOMLValue.string)
+        if flag("wait_ready", &program) == true {
             program.remark(
-                "wait_ready is not translated: process.send('ready') is nothing that Torpor hears; send READY=1 by sd_notify(3), with ready = \"notify\""
+                "wait_ready is not translated: process.send('ready') is nothing that Torpor hears. Write ready = { tcp = "
+                    + "\"127.0.0.1:PORT\" }, or ready = \"notify\" and in the program "
+                    + "require('child_process').execFile('systemd-notify', ['--ready'])"
             )
         }
     }
@@ -216,7 +265,7 @@ struct PM2App {
         let files = [
             file(["out_file", "output"]), file(["error_file", "err_file", "error"]), file(["log_file", "log"]),
         ].compactMap { $0 }
-        if node["disable_logs"]?.flag == true {
+        if flag("disable_logs", &program) == true {
             program["log"] = .string("null")
             return
         }
@@ -238,14 +287,15 @@ struct PM2App {
             )
         }
         if let cron = (node["cron_restart"] ?? node["cron"])?.text, cron != "0" {
-            program.remark(
-                "cron_restart = \(quoted(cron)) is not translated: let a timer of the machine run ‘torpor restart’"
-            )
+            self.cron(cron, &program)
         }
-        if node["shutdown_with_message"]?.flag == true {
+        if flag("shutdown_with_message", &program) == true {
             program.remark("shutdown_with_message is not translated: it gets SIGINT")
         }
         if let space = node["namespace"]?.text { program["tags"] = .strings([space]) }
+        for (key, value) in node.members ?? [] where Self.texts.contains(key) && !value.isNull && value.text == nil {
+            program.remark("\(key) is \(value.kind) where a text belongs, and is left out", line: value.line)
+        }
         var leftOut = LeftOutKeys()
         for (key, value) in node.members ?? [] where !Self.known.contains(key) && !key.hasPrefix("env_") {
             if value.isNull { continue }
@@ -253,5 +303,28 @@ struct PM2App {
             leftOut.add(key, because: Self.idle[key] ?? "it is no key that PM2's documentation has", at: place)
         }
         program.remark(leftOut)
+    }
+
+    /// A job that ends by itself is started by a timer; what runs for ever needs an app that restarts it.
+    private func cron(_ text: String, _ program: inout ImportedProgram) {
+        guard let times = CronTimes.calendar(text) else {
+            return program.remark("cron_restart = \(quoted(text)) is no time that cron knows, and is left out")
+        }
+        let calendar = times.count > 1 ? TOMLValue.strings(times) : .string(times[0])
+        let timers = TOMLValue.array([.table([("calendar", calendar), ("accuracy", .string("1s"))])])
+        if program["restart"] == .string("never") {
+            program["type"] = .string("oneshot")
+            program["launch_deadline"] = .string("none")
+            program["timers"] = timers
+            return program.remark(
+                "cron_restart = \(quoted(text)) is its timer: a run that is not over by then is not ended, as PM2 does"
+            )
+        }
+        let name = Names.valid(program.name)
+        program.remark(
+            "cron_restart = \(quoted(text)) is not translated: an app of its own does it, [apps.\(TOMLValue.key(name + "-restart"))] with "
+                + "type = \"oneshot\", launch = \"on-demand\", launch_deadline = \"none\", exec = [\"torpor\", \"restart\", "
+                + "\"\(name)\"] and timers = \(timers.text)"
+        )
     }
 }

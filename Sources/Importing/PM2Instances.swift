@@ -67,7 +67,8 @@ struct PM2Instances {
     /// kernel spreads connections between them.
     private func cluster(_ program: inout ImportedProgram) {
         guard node["increment_var"]?.text != "PORT" else { return }
-        let howto = "docs/howto/from-pm2.md has a file of some lines for it, which node reads with --require"
+        let howto =
+            "howto/from-pm2.md of Torpor's documentation has a file of some lines for it, which node reads with --require"
         guard case .table(let variables)? = program["environment"], case .string(let text)? = variables["PORT"],
             let port = Int(text), (1...65_535).contains(port)
         else {

@@ -14,8 +14,10 @@ enum YAML {
     private static let repeatedLimit = 1 << 20
 
     /// The first document of a text.
-    static func parse(_ text: String) throws(ImportError) -> DataNode {
-        var builder = Builder(text)
+    ///
+    /// - Parameter language: what an error says that the text is not.
+    static func parse(_ text: String, as language: String = "YAML") throws(ImportError) -> DataNode {
+        var builder = Builder(text, language)
         defer { builder.end() }
         return try builder.document()
     }
@@ -27,7 +29,10 @@ enum YAML {
         private var count = 0
         private var repeated = 0
 
-        init(_ text: String) {
+        private let language: String
+
+        init(_ text: String, _ language: String) {
+            self.language = language
             parser = .allocate(capacity: 1)
             let utf8 = Array(text.utf8)
             bytes = .allocate(capacity: max(1, utf8.count))
@@ -57,9 +62,9 @@ enum YAML {
         private mutating func next() throws(ImportError) -> (event: Event, line: Int) {
             var event = yaml_event_t()
             guard yaml_parser_parse(parser, &event) == 1 else {
-                let problem = parser.pointee.problem.map { String(terminatedWire: $0) } ?? "it is no YAML"
+                let problem = parser.pointee.problem.map { String(terminatedWire: $0) } ?? "it is no \(language)"
                 let line = parser.pointee.problem_mark.line + 1
-                throw ImportError("line \(line) is no YAML: \(problem)")
+                throw ImportError("line \(line) is no \(language): \(problem)")
             }
             defer { yaml_event_delete(&event) }
             let line = Int(event.start_mark.line) + 1

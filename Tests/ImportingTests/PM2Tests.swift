@@ -33,11 +33,58 @@ struct PM2Tests {
         #expect(try app(members).exec == exec)
     }
 
-    @Test("it is always restarted, until it was so sixteen times, and ended by SIGINT")
+    @Test("it is always restarted, at last each fifteen seconds, and ended by SIGINT")
     func usual() throws {
         let app = try app(#""script":"a.js""#)
-        #expect(app.rules.restart == .always && app.rules.backoff.initial == .zero && app.rules.backoff.limit == 16)
+        #expect(app.rules.restart == .always && app.rules.backoff.cap == .seconds(15))
+        #expect(!ConfigurationLoader.restartSchedule(for: app).givesUp)
         #expect(app.stopSignal == 2 && app.rules.grace == .milliseconds(1600) && app.directory == "/srv/app")
+    }
+
+    @Test("it is given up only where max_restarts says so, and never when all its runs last for min_uptime")
+    func restarts() throws {
+        let few = try app(#""script":"a.js","max_restarts":5,"min_uptime":2000"#).rules.backoff
+        #expect(few.limit == 5 && few.initial == .zero && few.window == .seconds(10))
+        #expect(try app(#""script":"a.js","max_restarts":0"#).rules.backoff.limit == 10_000)
+        let file = #"{"apps":[{"script":"a.js","restart_delay":100}]}"#
+        let remarks = try Imported("ecosystem.json", file).result.remarks
+        #expect(remarks.contains { $0.text.hasPrefix("Without max_restarts no app is given up") })
+    }
+
+    @Test(
+        "a value that means nothing is told",
+        arguments: [
+            (#""kill_timeout":"abc""#, "kill_timeout"), (#""env":"PORT=3""#, "env is a text"),
+            (#""autorestart":"perhaps""#, "autorestart"), (#""max_restarts":"x""#, "max_restarts"),
+            (#""min_uptime":[1]"#, "min_uptime"), (#""cwd":{}"#, "cwd"), (#""env_production":[1]"#, "env_production"),
+            (#""cron_restart":"never""#, "no time that cron knows"),
+        ]
+    )
+    func values(member: String, word: String) throws {
+        let found = try Imported("ecosystem.json", #"{"apps":[{"name":"a","script":"a.js",\#(member)}]}"#)
+        #expect(found.remarks("a").contains { $0.contains(word) }, "\(found.remarks("a"))")
+    }
+
+    @Test("what cron starts again is a timer's where it ends by itself, and else told how")
+    func cron() throws {
+        let job = try app(#""script":"a.js","autorestart":false,"cron_restart":"*/15 2-4 * * 1-5""#)
+        #expect(job.rules.isOneshot && job.rules.launchDeadline == nil && job.launch == .foreground)
+        #expect(job.timers.map(\.calendar) == [["Mon..Fri 02..04:00/15"]])
+        let server = #"{"apps":[{"name":"a","script":"a.js","cron_restart":"0 3 * * *"}]}"#
+        let remarks = try Imported("ecosystem.json", server).remarks("a")
+        #expect(
+            remarks.contains {
+                $0.contains("[apps.a-restart]") && $0.contains(#"timers = [{ calendar = "03:00", accuracy = "1s" }]"#)
+            },
+            "\(remarks)"
+        )
+    }
+
+    @Test("PM2's own server of files is no program")
+    func serve() throws {
+        let text = #"{"apps":[{"name":"a","script":"serve","env":{"PM2_SERVE_PATH":"."}}]}"#
+        let found = try Importer.read("/srv/app/ecosystem.json", in: tree(["ecosystem.json": text]))
+        #expect(found.translatedCount == 0 && found.programs[0].remarks[0].text.contains("PM2_SERVE_PATH"))
     }
 
     @Test("its keys are Torpor's")
@@ -109,6 +156,10 @@ struct PM2Tests {
     @Test("a program is not run, and what is no JSON is refused")
     func wrong() {
         #expect(refusal("ecosystem.config.js", "module.exports = {}")?.contains("is a program, and is not run") == true)
+        #expect(
+            refusal("ecosystem.json", "module.exports = { apps: [] }")?.contains("is a program, and is not run") == true
+        )
+        #expect(refusal("ecosystem.json", "{\"apps\":\n")?.contains("is no JSON") == true)
         #expect(refusal("ecosystem.json", "{ apps: [") != nil && refusal("ecosystem.json", "4") != nil)
     }
 }
