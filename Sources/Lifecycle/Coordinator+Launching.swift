@@ -74,12 +74,15 @@ extension Coordinator {
         guard nodes[app].pendingStop == nil, !machine.failed, !machine.isEndingByItself, !machine.isBeingReplaced
         else { return }
         if isResting(app) || (machine.transition == .terminating && !machine.isWaitingToLaunch) {
-            let foreground = nodes[app].definition.launchesIntoForeground
+            // An app that was evicted in its sleep comes back as one that slept does.
+            let slept = machine.lastEnding == .evicted && !isWantedInForeground(app)
+            let foreground = nodes[app].definition.launchesIntoForeground && !slept
             absorb(
                 nodes[app].machine.launch(foreground: foreground, reason: .dependency, now: now),
                 of: app,
                 now: now
             )
+            if slept { nodes[app].broughtBy = nodes[app].machine.goalGeneration }
         } else if machine.goal == .suspended {
             // Not by the state: one that was killed while suspended would be asked again without end.
             // What it requires itself comes first.
@@ -91,8 +94,21 @@ extension Coordinator {
                 touch(app)
                 waking.append(contentsOf: sleeping)
             } else if let actions = try? nodes[app].machine.request(.background, now: now) {
+                nodes[app].broughtBy = nodes[app].machine.goalGeneration
                 absorb(actions, of: app, now: now)
             }
+        }
+    }
+
+    /// Whether something that requires it is, or is to be, in the foreground.
+    private func isWantedInForeground(_ app: AppID) -> Bool {
+        graph.requiredBy[app].contains { other in
+            switch nodes[other].pendingGoal {
+            case .foreground, .openURL, .start(background: false): return true
+            default: break
+            }
+            let goal = nodes[other].machine.goal
+            return goal == .active || goal == .inactive
         }
     }
 

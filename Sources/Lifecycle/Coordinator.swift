@@ -90,6 +90,9 @@ public struct Coordinator: Sendable {
         var retry: Bool?
         /// Whether it was up when it was last looked at: a retry waits for it to become so.
         var wasUp = false
+        /// It slept, or was evicted, and was brought to the background for what requires it, by which goal (its
+        /// generation): while that goal counts, it sleeps again when they do.
+        var broughtBy: Int?
     }
 
     /// What the configuration says of the app in a place.
@@ -334,6 +337,8 @@ public struct Coordinator: Sendable {
             for other in graph.before[app] where nodes[other].machine.isWaitingForPermission {
                 tryLaunch(other, isFirst: false, now: now)
             }
+            letSleep(app, now: now)
+            for other in graph.requires[app] { letSleep(other, now: now) }
             stopWhenFree(app, now: now)
             for other in isShuttingDown ? graph.after[app] : graph.requires[app] { stopWhenFree(other, now: now) }
         }
@@ -351,6 +356,24 @@ public struct Coordinator: Sendable {
     mutating func askForMemory(for app: AppID) {
         touch(app)
         outputs.append(AppAction(app: app, action: .askForMemory))
+    }
+
+    /// What was only brought from its sleep for others sleeps again once they do, when its time for that is over.
+    private mutating func letSleep(_ app: AppID, now: Duration) {
+        guard let goal = nodes[app].broughtBy else { return }
+        guard goal == nodes[app].machine.goalGeneration else {
+            nodes[app].broughtBy = nil
+            return
+        }
+        let isNeeded = graph.requiredBy[app].contains { isAwake($0) }
+        if nodes[app].machine.sleepAgain(!isNeeded, now: now) { touch(app) }
+    }
+
+    /// Whether it needs what it requires: it is awake, or on its way.
+    private func isAwake(_ app: AppID) -> Bool {
+        let machine = nodes[app].machine
+        return nodes[app].pendingGoal != nil || machine.isWaitingToLaunch
+            || machine.isAlive && (machine.state != .suspended || machine.transition != nil)
     }
 
     func isUp(_ app: AppID) -> Bool { nodes[app].machine.isUp && nodes[app].pendingStop == nil }

@@ -79,6 +79,22 @@ extension AppMachine {
         }
     }
 
+    /// It was brought from its sleep for others: whether it sleeps again, after its time for an event, as nothing needs it.
+    /// Whether that is new.
+    mutating func sleepAgain(_ isOver: Bool, now: Duration) -> Bool {
+        guard sleepsAgain != isOver else { return false }
+        guard isOver else {
+            sleepsAgain = false
+            return true
+        }
+        guard goal == .background, case .running(let running) = phase, running.state == .background, running.edge == nil
+        else { return false }
+        sleepsAgain = true
+        grantIsOver = false
+        grant = Deadline(.backgroundTime, rules.eventTime, now: now)
+        return true
+    }
+
     /// The time of a grant is over and nothing holds the app: one that only an event had woken sleeps again.
     mutating func backgroundTimeIsOver(into actions: inout [Action], now: Duration) {
         guard sleepsAgain, goal == .background, case .running(let running) = phase, running.state == .background

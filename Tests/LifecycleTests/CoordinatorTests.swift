@@ -317,4 +317,53 @@ struct CoordinatorTests {
         #expect(fleet.takeLog("stop").first == "0")
         #expect(fleet.coordinator.isEverythingGone)
     }
+
+    @Test("what an event woke for another app sleeps again when that one does", arguments: [false, true])
+    func broughtForOthers(isEvicted: Bool) throws {
+        var rules = AppRules()
+        rules.eventTime = .seconds(2)
+        var fleet = try Fleet([
+            AppDefinition(name: "web", rules: rules, requires: ["db"]), AppDefinition(name: "db", rules: rules),
+        ])
+        func pass(_ time: Duration) {
+            fleet.now += time
+            for name in ["web", "db"] {
+                let due = fleet.coordinator.nextDeadline(fleet.id(name)).map { $0 <= fleet.now } ?? false
+                if due { fleet.tell(.deadline, name) }
+            }
+        }
+        try fleet.ask(.start(background: true), "web")
+        try fleet.ask(.suspend, "web")
+        try fleet.ask(.suspend, "db")
+        #expect(fleet.state("web") == .suspended && fleet.state("db") == .suspended)
+        if isEvicted { try fleet.ask(.evict, "db") }
+        try fleet.ask(.wake(Wake()), "web")
+        if isEvicted {
+            pass(.seconds(1))
+            fleet.tell(.ready, "db")
+        }
+        #expect(fleet.state("web") == .background && fleet.state("db") == .background)
+        // While the other is awake it stays, also beyond its own time.
+        pass(.seconds(1))
+        try fleet.ask(.wake(Wake()), "web")
+        pass(.milliseconds(1_900))
+        #expect(fleet.state("web") == .background && fleet.state("db") == .background)
+        pass(.milliseconds(200))
+        #expect(fleet.state("web") == .suspended && fleet.state("db") == .background)
+        // Needed again before its time is over, it goes on.
+        pass(.seconds(1))
+        try fleet.ask(.wake(Wake()), "web")
+        pass(.milliseconds(1_500))
+        #expect(fleet.state("web") == .background && fleet.state("db") == .background)
+        pass(.milliseconds(600))
+        #expect(fleet.state("web") == .suspended && fleet.state("db") == .background)
+        pass(.seconds(2))
+        #expect(fleet.state("db") == .suspended)
+        // A person who wants it awake is obeyed.
+        try fleet.ask(.wake(Wake()), "web")
+        try fleet.ask(.background, "db")
+        pass(.seconds(2))
+        pass(.seconds(10))
+        #expect(fleet.state("web") == .suspended && fleet.state("db") == .background)
+    }
 }
