@@ -154,7 +154,7 @@ extension AppMachine {
     mutating func becomeReady(into actions: inout [Action], now: Duration) {
         edgeDeadline = nil
         armWatchdog(now: now)
-        settlesIn = goal == .suspended && rules.readiness == .exec
+        settlesIn = goal == .suspended && (rules.readiness == .exec || rules.readiness == .probe)
         if launchInForeground {
             phase = .running(Running(state: .inactive))
         } else {

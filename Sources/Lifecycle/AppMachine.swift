@@ -49,8 +49,8 @@ public struct AppMachine: Sendable {
     var grantIsOver = false
     /// Only an event woke it: it is suspended again when its time is over.
     public internal(set) var sleepsAgain = false
-    /// It was launched on its way to being suspended, and nothing says when it has begun its work: it has its background
-    /// time first.
+    /// It was launched on its way to being suspended, and nothing says when it has begun its work, or that it is done with
+    /// the connection by which it was probed: it has its background time first.
     public internal(set) var settlesIn = false
     /// Background time that it has after a launch for an event; nil for `event_time`.
     var wokenFor: Duration?

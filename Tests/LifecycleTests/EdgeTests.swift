@@ -299,9 +299,9 @@ struct EdgeTests {
         }
     }
 
-    @Test("a restarted app that is to sleep has its background time first, where only its exec says that it is ready")
+    @Test("a restarted app that is to sleep has its background time first, where it does not say itself that it is ready")
     func settlesIn() throws {
-        for readiness in [Readiness.exec, .notify] {
+        for readiness in [Readiness.exec, .probe, .notify] {
             var bench = Bench { $0.readiness = readiness }
             try bench.launch(background: true)
             try bench.suspend()
@@ -314,7 +314,7 @@ struct EdgeTests {
                 _ = bench.tell(.launched)
                 _ = bench.tell(.ready)
                 #expect(bench.machine.goal == .suspended)
-                guard readiness == .exec else {
+                guard readiness != .notify else {
                     #expect(bench.machine.transition == .suspending)
                     continue
                 }

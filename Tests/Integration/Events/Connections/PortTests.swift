@@ -71,6 +71,25 @@ import TorporAPI
         }
     }
 
+    @Test("One that torpord connects to, to see whether it is ready, sleeps on after that")
+    func probed() throws {
+        let port = try TestAddress.port()
+        let toml = Self.toml(port, "always") + "ready = { tcp = \"127.0.0.1:\(port)\", interval = \"50ms\" }\n"
+        let slower = toml.replacingOccurrences(of: "background_time = \"none\"", with: "background_time = \"1s\"")
+        try withDaemon(slower, files: ["web.py": Self.program]) { daemon in
+            _ = try daemon.port(of: "web")
+            try daemon.done(.suspend, "web")
+            try daemon.waitUntilWatched("web")
+            kill(try #require(daemon.processes(of: "web").first), SIGKILL)
+            try daemon.waitForEvent("web", "woken by its end in its sleep")
+            try daemon.waitFor("web", "suspended")
+            try daemon.waitUntilWatched("web")
+            #expect(try daemon.wakes("web").count == 1)
+            #expect(try Peer(port: port).get().contains("served"))
+            #expect(try daemon.wakes("web").count == 2)
+        }
+    }
+
     @Test("Where it is not restarted its port stays all the same, and the first connection launches it")
     func killed() throws {
         let port = try TestAddress.port()
