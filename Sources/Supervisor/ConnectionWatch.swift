@@ -101,7 +101,10 @@ final class ConnectionWatch: EventSource {
     /// One that was killed in its sleep comes back as one that ran would. So does one whose port could not be kept, as where
     /// copies are forbidden: nothing else would bring it back. It goes to its sleep, when there is memory for it.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
-        guard app.wasCutShort == true, app.pendingWake == nil, !supervisor.memoryWatch.isShort else { return }
+        // What an app that waits for memory was to have is not taken for this.
+        guard app.wasCutShort == true, app.pendingWake == nil, !supervisor.memoryWatch.isShort,
+            supervisor.memoryWatch.admission.isEmpty
+        else { return }
         let event = WakeEvent(.connection, "port", why, at: supervisor.loop.now)
         guard case .woken? = try? supervisor.wakes.happened(event, for: app) else { return }
         try? supervisor.request(.suspend, of: app.id)

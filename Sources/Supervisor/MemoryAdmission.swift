@@ -46,6 +46,7 @@ extension MemoryWatch {
     /// Lets those launch for whom there is room, first come, first served; whoever a person wants in the foreground
     /// before others.
     func admitNext() {
+        let hadWaiting = !admission.isEmpty
         admission.waiting.removeAll { !supervisor.coordinator.waitsForMemory($0) }
         forgetPromises()
         while let app = nextToAdmit() {
@@ -63,6 +64,7 @@ extension MemoryWatch {
         }
         admission.timer = nil
         admission.ladder.reset()
+        if hadWaiting, level == .none { supervisor.connectionWatch.memoryIsEnough() }
     }
 
     private enum Decision {

@@ -87,6 +87,25 @@ import TorporAPI
         }
     }
 
+    @Test("One that went for it, and whose port nobody could keep, is launched again after it and not before")
+    func notInVain() throws {
+        let room: (KernelFiles) -> Void = { $0.available = Self.kept + 2 * Self.gibibyte - (16 << 20) }
+        // It listens nowhere, so that there is no port to be held.
+        let apps = Self.big("big") + ShortMemory.app("old", 32, "wake_on_connect = true")
+        try ShortMemory.with(apps, machine: room) { daemon, kernel throws in
+            try daemon.bring(["old": "suspended"])
+            try launch(daemon, "big")
+            try daemon.waitForStep("evict", "old")
+            try daemon.eventually("it is gone") { try daemon.isEvicted("old") }
+            try kernel.readings(of: "meminfo").wait(for: 4)
+            #expect(daemon.processes(of: "old").isEmpty)
+            #expect(try daemon.summary("big").state == "not-running")
+            kernel.available += 40 << 20
+            try daemon.waitFor("big", "active")
+            try daemon.waitForEvent("old", "woken by the loss of its port")
+        }
+    }
+
     @Test("Where ending everybody would not be enough, nobody goes for it") func inVain() throws {
         let room: (KernelFiles) -> Void = { $0.available = Self.gibibyte }
         let apps = Self.big("big") + Self.big("later") + ShortMemory.app("old", 32)
