@@ -15,6 +15,8 @@ final class ListeningSocket {
     var trouble: String?
     /// The one that people were told.
     var toldTrouble: String?
+    /// It is closed, since a person stopped the app and others listen at its port too.
+    var isYielded = false
     /// It is looked at for what comes.
     var source: IOSource?
     /// Whether `source` is there to wake the app, and not only to see what waits.

@@ -110,6 +110,8 @@ final class ListeningSockets: EventSource {
     @discardableResult
     private func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
         if supervisor.coordinator.machine(app.id).failed { return refuse(socket, of: app) }
+        if socket.isYielded, !isForLaunch { return false }
+        socket.isYielded = false
         if let held = supervisor.inheritance.take(socket.heldName).first {
             socket.take(held)
             return true
@@ -165,6 +167,70 @@ final class ListeningSockets: EventSource {
         }
         for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
         arrangeRetry()
+    }
+
+    // MARK: Ports of several apps
+
+    /// What an app does about connections at a port that others have too (`reuse_port`).
+    enum PortStanding {
+        /// Nothing: a person keeps it down, it has failed, or it leaves.
+        case down
+        /// Nothing now, and something soon.
+        case coming
+        /// It takes them, or is woken for them.
+        case takes
+    }
+
+    private func standing(_ set: SocketSet, _ socket: ListeningSocket?) -> PortStanding {
+        let machine = supervisor.coordinator.machine(set.app.id)
+        if isKeptDown(machine) || machine.failed || supervisor.coordinator.isLeaving(set.app.id) { return .down }
+        let isComing =
+            machine.isWaitingToLaunch || machine.transition == .launching || machine.transition == .terminating
+        if isComing || socket.map({ $0.descriptor == nil }) ?? false { return .coming }
+        let sleeps = !machine.isAlive || machine.state == .suspended
+        return sleeps && socket?.specification.wake == WakeManner.none ? .coming : .takes
+    }
+
+    /// Whether a person keeps it down, so that no connection launches it.
+    private func isKeptDown(_ machine: AppMachine) -> Bool {
+        guard machine.goal == .notRunning, !machine.isWaitingToLaunch else { return false }
+        let reason = machine.isAlive ? machine.endingReason : machine.lastEnding
+        return reason == .stopped || reason == .forceQuit
+    }
+
+    /// The kernel shares out the connections of a port among all sockets there. That of an app that a person stopped is
+    /// closed while another app takes connections, and bound again when all are down: then they wait.
+    private func share(_ set: SocketSet) {
+        guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
+        let standing = standing(set, nil)
+        guard set.portStanding != standing else { return }
+        set.portStanding = standing
+        for socket in set.sockets where socket.specification.plan.reusePort { share(socket.specification.plan) }
+    }
+
+    private func share(_ plan: SocketPlan) {
+        let group = sets.values.flatMap { set in
+            set.sockets.filter {
+                $0.specification.plan.reusePort && $0.specification.plan.address == plan.address
+                    && $0.specification.plan.kind == plan.kind
+            }.map { (set: set, socket: $0) }
+        }
+        for (set, socket) in group {
+            let others = group.filter { $0.set !== set }.map { self.standing($0.set, $0.socket) }
+            let isDown = isKeptDown(supervisor.coordinator.machine(set.app.id))
+            if isDown, socket.descriptor != nil, others.contains(.takes) {
+                close(socket)
+                socket.isYielded = true
+                socket.trouble = "\(set.app.name) was stopped, and others take the connections"
+                let text = "no longer listens at \(socket.label): it was stopped, and others listen there"
+                supervisor.note(set.app, .socketClosed, text: text)
+            } else if socket.isYielded, !isDown || !others.contains(where: { $0 != .down }) {
+                socket.isYielded = false
+                bind(socket, of: set.app)
+                arrangeRetry()
+                if set.portStanding != nil { look(set) }
+            }
+        }
     }
 
     private func takeBack(_ socket: ListeningSocket, from app: AppRuntime) -> Bool {
@@ -280,6 +346,7 @@ final class ListeningSockets: EventSource {
     private func look(_ set: SocketSet) {
         let machine = supervisor.coordinator.machine(set.app.id)
         closeIfFailed(set, machine)
+        share(set)
         let isInactive = machine.state == .inactive || machine.transition == .launching
         for socket in set.sockets where socket.descriptor != nil {
             if let warning = socket.withhold(isInactive) { warn(set.app, [warning]) }
@@ -394,6 +461,7 @@ final class ListeningSockets: EventSource {
     func forget(_ app: AppRuntime) {
         guard let set = sets.removeValue(forKey: app.id) else { return }
         for socket in set.sockets { close(socket) }
+        for socket in set.sockets where socket.specification.plan.reusePort { share(socket.specification.plan) }
         retryAll()
     }
 
@@ -445,6 +513,8 @@ final class SocketSet {
         let of: Situation
     }
 
+    /// What it did about connections at ports that it shares, when it was last looked at.
+    var portStanding: ListeningSockets.PortStanding?
     /// What a refusal depends on.
     struct Situation: Equatable {
         let state: AppState
@@ -467,5 +537,5 @@ final class SocketSet {
     init(_ app: AppRuntime) { self.app = app }
 
     /// Whether something is to be bound and is not.
-    var isTroubled: Bool { !isRefused && sockets.contains { $0.descriptor == nil } }
+    var isTroubled: Bool { !isRefused && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
 }

@@ -103,4 +103,46 @@ import TorporAPI
             }
         }
     }
+
+    @Test("one that a person stops leaves all connections to the others; when all are stopped they wait")
+    func stopped() throws {
+        let server = #"""
+            import os, socket, tp
+            listener = socket.socket(fileno=3)
+            tp.record("listens")
+            while True:
+                connection, _ = listener.accept()
+                connection.sendall(os.environ["TORPOR_APP"].encode() + b" served")
+                connection.close()
+            """#
+        let port = try TestAddress.port()
+        let toml = """
+            [apps.web]
+            \(Scripts.python)"@D/web.py"]
+            instances = 2
+            launch = "on-demand"
+            event_time = "200ms"
+            sockets = [{ stream = "127.0.0.1:\(port)", reuse_port = true }]
+            """
+        try withDaemon(toml, files: ["web.py": server]) { daemon in
+            for app in ["web@1", "web@2"] { try daemon.done(.start, app) }
+            func expectOnly(_ app: String) throws {
+                for _ in 0..<20 { #expect(try Peer(port: port).receive(until: "served") == "\(app) served") }
+            }
+            try daemon.done(.stop, "web@1")
+            try expectOnly("web@2")
+            #expect(try daemon.status("web@1").sockets.first?.trouble?.contains("was stopped") == true)
+            // One that sleeps is woken for them.
+            try daemon.done(.suspend, "web@2")
+            try expectOnly("web@2")
+            try daemon.done(.start, "web@1")
+            #expect(try daemon.status("web@1").sockets.first?.trouble == nil)
+            try daemon.done(.kill, "web@2")
+            try expectOnly("web@1")
+            try daemon.done(.stop, "web@1")
+            let waiting = try (0..<10).map { _ in try Peer(port: port) }
+            for app in ["web@1", "web@2"] { try daemon.done(.start, app) { $0.wait = false } }
+            for peer in waiting { #expect(try peer.receive(until: "served").hasSuffix(" served")) }
+        }
+    }
 }
