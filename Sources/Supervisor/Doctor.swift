@@ -88,11 +88,34 @@ struct Doctor {
             ok: obstacle == nil,
             value: obstacle == nil ? "pidfd_getfd" : nil,
             message: obstacle.map {
-                "sockets that apps open themselves cannot be copied (\($0)): with wake_on_connect or the background mode voip "
-                    + "they are looked at twice a second while such an app is suspended; set the sysctl "
-                    + "kernel.yama.ptrace_scope to 0, or give torpord CAP_SYS_PTRACE"
+                "sockets that apps open themselves cannot be copied (\($0)), since \(whyNotCopied($0)). Until then the kernel's "
+                    + "tables are read: clients of a suspended app wait up to half a second longer, connections of vsock and "
+                    + "of other network namespaces do not wake it, and one that is ended in its sleep loses its ports and "
+                    + "is launched again"
             }
         )
+    }
+
+    /// Why the kernel does not let sockets be copied, and what to do about it.
+    private func whyNotCopied(_ obstacle: Errno) -> String {
+        func field(_ name: String) -> String { (try? ProcFS.statusField(ThisProcess.pid, name)).flatMap { $0 } ?? "" }
+        let mayTrace = UInt64(field("CapEff"), radix: 16).map { $0 >> 19 & 1 == 1 } ?? false
+        let scope = (try? File.readString("/proc/sys/kernel/yama/ptrace_scope", limit: 16)) ?? "0"
+        let isOfYama = !mayTrace && !scope.hasPrefix("0")
+        let isFiltered = field("Seccomp") == "2"
+        if isFiltered, isOfYama {
+            return "a filter of system calls (seccomp, of a container or a service) or the sysctl "
+                + "kernel.yama.ptrace_scope forbids it: allow pidfd_getfd in the filter, and give torpord CAP_SYS_PTRACE"
+        }
+        if isFiltered {
+            return "a filter of system calls (seccomp, of a container or a service) forbids it: allow pidfd_getfd there"
+        }
+        if isOfYama {
+            return "the sysctl kernel.yama.ptrace_scope forbids it: set it to 0, or give torpord CAP_SYS_PTRACE"
+        }
+        return mayTrace
+            ? "the kernel is older than Linux 5.6, or a security module forbids it"
+            : "torpord does not have CAP_SYS_PTRACE, the kernel is older than Linux 5.6, or a security module forbids it"
     }
 
     private var runtimeDirectory: DoctorCheck {
