@@ -125,6 +125,25 @@ int tlx_socket_facts_of(int fd, tlx_socket_facts *to)
     return 0;
 }
 
+// What the kernel says of a TCP connection, as far as it says so much.
+static void take_times(const void *from, size_t size, tlx_socket_traffic *to)
+{
+    struct tcp_info info;
+    memset(&info, 0, sizeof info);
+    memcpy(&info, from, size < sizeof info ? size : sizeof info);
+    uint32_t sent = info.tcpi_last_data_sent, received = info.tcpi_last_data_recv;
+    if (size >= offsetof(struct tcp_info, tcpi_last_data_recv) + sizeof info.tcpi_last_data_recv)
+        to->milliseconds = sent < received ? sent : received;
+    if (size < offsetof(struct tcp_info, tcpi_bytes_sent) + sizeof info.tcpi_bytes_sent ||
+        info.tcpi_bytes_received == 0)
+        return;
+    // Before the first byte the last one sent is that of the connection's beginning.
+    if (info.tcpi_bytes_sent == 0 || received < sent)
+        to->unanswered = received;
+    else if (received == sent)
+        to->tied = received;
+}
+
 int tlx_socket_traffic_of(int fd, tlx_socket_traffic *to)
 {
     int count = 0;
@@ -132,18 +151,9 @@ int tlx_socket_traffic_of(int fd, tlx_socket_traffic *to)
     socklen_t size = sizeof info;
     to->unread = ioctl(fd, SIOCINQ, &count) < 0 ? 0 : (uint32_t)count;
     to->unsent = ioctl(fd, SIOCOUTQ, &count) < 0 ? 0 : (uint32_t)count;
-    to->milliseconds = to->unanswered = UINT32_MAX;
-    memset(&info, 0, sizeof info);
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
-        return 0;
-    if (size >= offsetof(struct tcp_info, tcpi_last_data_recv) + sizeof info.tcpi_last_data_recv)
-        to->milliseconds = info.tcpi_last_data_sent < info.tcpi_last_data_recv ? info.tcpi_last_data_sent
-                                                                               : info.tcpi_last_data_recv;
-    // Before the first byte the last one sent is that of the connection's beginning.
-    if (size >= offsetof(struct tcp_info, tcpi_bytes_sent) + sizeof info.tcpi_bytes_sent &&
-        info.tcpi_bytes_received > 0 &&
-        (info.tcpi_bytes_sent == 0 || info.tcpi_last_data_recv < info.tcpi_last_data_sent))
-        to->unanswered = info.tcpi_last_data_recv;
+    to->milliseconds = to->unanswered = to->tied = UINT32_MAX;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0)
+        take_times(&info, size, to);
     return 0;
 }
 
@@ -174,11 +184,16 @@ int tlx_queue_ask(int netlink, int kind)
         question.request.inet.sdiag_protocol = is_tcp ? IPPROTO_TCP : IPPROTO_UDP;
         question.request.inet.idiag_states =
             is_tcp ? 1 << tlx_tcp_established | 1 << tlx_tcp_close_wait | 1 << tlx_tcp_listening : UINT32_MAX;
+        if (is_tcp)
+            question.request.inet.idiag_ext = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_SKMEMINFO - 1);
     }
     return sendto(netlink, &question, question.header.nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0
                ? -1
                : 0;
 }
+
+static const tlx_socket_traffic no_traffic = {
+    .milliseconds = UINT32_MAX, .unanswered = UINT32_MAX, .tied = UINT32_MAX};
 
 static void take_inet(const struct nlmsghdr *message, int kind, tlx_socket_queue *to)
 {
@@ -190,7 +205,25 @@ static void take_inet(const struct nlmsghdr *message, int kind, tlx_socket_queue
         .state = found->idiag_state,
         .family = tlx_family_internet,
         .type = kind == tlx_queue_tcp4 || kind == tlx_queue_tcp6 ? 0 : 1,
+        .traffic = no_traffic,
     };
+    if (to->type != 0 || to->state == tlx_tcp_listening)
+        return;
+    to->traffic.unread = found->idiag_rqueue;
+    to->traffic.unsent = found->idiag_wqueue;
+    int left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *found));
+    const struct rtattr *part = (const struct rtattr *)(const void *)(found + 1);
+    for (; RTA_OK(part, left); part = RTA_NEXT(part, left)) {
+        if (part->rta_type == INET_DIAG_INFO)
+            take_times(RTA_DATA(part), RTA_PAYLOAD(part), &to->traffic);
+        uint32_t memory[SK_MEMINFO_WMEM_QUEUED + 1];
+        if (part->rta_type == INET_DIAG_SKMEMINFO && RTA_PAYLOAD(part) >= sizeof memory) {
+            memcpy(memory, RTA_DATA(part), sizeof memory);
+            // As the kernel judges whether one can write (sk_stream_is_writeable).
+            uint32_t queued = memory[SK_MEMINFO_WMEM_QUEUED], room = memory[SK_MEMINFO_SNDBUF];
+            to->is_full = queued > room || room - queued < queued >> 1;
+        }
+    }
 }
 
 static void take_unix(const struct nlmsghdr *message, tlx_socket_queue *to)
@@ -201,6 +234,7 @@ static void take_unix(const struct nlmsghdr *message, tlx_socket_queue *to)
         .state = found->udiag_state,
         .family = tlx_family_unix,
         .type = found->udiag_type == SOCK_STREAM ? 0 : found->udiag_type == SOCK_DGRAM ? 1 : 2,
+        .traffic = no_traffic,
     };
     int left = (int)(message->nlmsg_len - NLMSG_LENGTH(sizeof *found));
     const struct rtattr *part = (const struct rtattr *)(const void *)(found + 1);
@@ -215,6 +249,8 @@ static void take_unix(const struct nlmsghdr *message, tlx_socket_queue *to)
             struct unix_diag_rqlen queue;
             memcpy(&queue, RTA_DATA(part), sizeof queue);
             to->unread = queue.udiag_rqueue;
+            if (found->udiag_state != tlx_tcp_listening)
+                to->traffic.unread = queue.udiag_rqueue;
         }
     }
 }

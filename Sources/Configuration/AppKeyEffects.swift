@@ -168,6 +168,7 @@ enum AppKeyEffects {
     private static let background: [AppKey] = [
         .value("background_time", \.rules.backgroundTime, .live),
         .value("event_time", \.rules.eventTime, .live),
+        .value("answer_time", \.answerTime, .live),
         .value("task_time", \.rules.taskTime, .live),
         .value("task_budget", \.rules.taskBudget, .live),
         .value("expiry_warning", \.rules.expiryWarning, .live),

@@ -94,6 +94,7 @@ enum AppKeys {
     private static let background: [AppKey] = [
         .value("background_time", \.specification.rules.backgroundTime, Read.limit),
         .value("event_time", \.specification.rules.eventTime, Read.limit),
+        .value("answer_time", \.specification.answerTime, Read.limit),
         .value("task_time", \.specification.rules.taskTime, Read.deadline),
         .value("task_budget", \.specification.rules.taskBudget, Read.deadline),
         .value("expiry_warning", \.specification.rules.expiryWarning, Read.duration),

@@ -145,6 +145,8 @@ public struct AppSettings: Sendable, Hashable {
     public var location = LocationSpecification()
     /// How a connection to a socket that it opened itself wakes it.
     public var wakeOnConnect: WakeManner = .none
+    /// How long a client that waits for an answer keeps it from its sleep; `nil` for as long as it waits.
+    public var answerTime: Duration? = .seconds(300)
     /// Time asleep after which it is woken to keep its connections open; `nil` for never.
     public var keepAlive: Duration?
 

@@ -106,14 +106,22 @@ public struct SocketTraffic: Sendable, Hashable {
     /// How long ago data last came, where nothing was written since then; nil where something was, or the kernel does not
     /// say (it does for TCP).
     public let unanswered: Duration?
+    /// How long ago data last came, where something was written within the same tick of the kernel's clock (1 to 10 ms),
+    /// and so before it or after it; nil where it was not, or the kernel does not say (it does for TCP).
+    public let tied: Duration?
 
     init(_ raw: Int32) {
         var traffic = tlx_socket_traffic()
         tlx_socket_traffic_of(raw, &traffic)
+        self.init(traffic)
+    }
+
+    init(_ traffic: tlx_socket_traffic) {
         unread = Int(traffic.unread)
         unsent = Int(traffic.unsent)
         quiet = traffic.milliseconds == .max ? nil : .milliseconds(traffic.milliseconds)
         unanswered = traffic.unanswered == .max ? nil : .milliseconds(traffic.unanswered)
+        tied = traffic.tied == .max ? nil : .milliseconds(traffic.tied)
     }
 }
 

@@ -18,12 +18,18 @@ public struct SocketQueue: Sendable, Hashable {
     public let isConnected: Bool
     /// The other side writes no more.
     public let isClosing: Bool
+    /// Whoever writes has to wait until there is room.
+    public let isFull: Bool
+    /// What moves on it, of a connection.
+    public let traffic: SocketTraffic
 
     fileprivate init(_ queue: tlx_socket_queue) {
         unread = Int(queue.unread)
         place = queue.place
         family = SocketFacts.Family(number: queue.family)
         kind = SocketFacts.Kind(number: queue.type)
+        isFull = queue.is_full != 0
+        traffic = SocketTraffic(queue.traffic)
         let state = Int(queue.state)
         listens = state == tlx_tcp_listening
         isClosing = state == tlx_tcp_close_wait
@@ -33,15 +39,21 @@ public struct SocketQueue: Sendable, Hashable {
 
 /// The sockets of this process's network namespace: TCP, UDP and Unix sockets.
 public enum SocketQueues {
-    /// Those with these numbers. The kernel goes through all there are, about a microsecond each: not for a loop.
+    /// Those with these numbers, and TCP sockets at these ports that a process has. The kernel goes through all there are, about a microsecond each: not for a loop.
     /// EACCES or such where socket diagnostics are forbidden or missing.
-    public static func read(_ inodes: Set<UInt32>) throws(Errno) -> [UInt32: SocketQueue] {
+    public static func read(
+        _ inodes: Set<UInt32>,
+        at ports: Set<UInt64> = []
+    ) throws(Errno) -> [UInt32: SocketQueue] {
         var found: [UInt32: SocketQueue] = [:]
         var failure: Errno?
         let kinds = [tlx_queue_tcp4, tlx_queue_tcp6, tlx_queue_udp4, tlx_queue_udp6, tlx_queue_unix]
         for kind in kinds {
             do throws(Errno) {
-                try read(Int32(kind), inodes, into: &found)
+                try read(Int32(kind), into: &found) { one in
+                    inodes.contains(one.inode)
+                        || one.inode != 0 && kind <= tlx_queue_tcp6 && ports.contains(one.place)
+                }
             } catch {
                 // A kernel without that protocol, or without its diagnostics.
                 if failure == nil || error != .noSuchFileOrDirectory { failure = error }
@@ -53,8 +65,8 @@ public enum SocketQueues {
 
     private static func read(
         _ kind: Int32,
-        _ inodes: Set<UInt32>,
-        into found: inout [UInt32: SocketQueue]
+        into found: inout [UInt32: SocketQueue],
+        where isWanted: (tlx_socket_queue) -> Bool
     ) throws(Errno) {
         let socket = Descriptor(owning: try call { tlx_diagnostics_socket() })
         try socket.withRaw { raw throws(Errno) in
@@ -64,7 +76,7 @@ public enum SocketQueues {
                 try withUnsafeTemporaryAllocation(of: tlx_socket_queue.self, capacity: Int(tlx_queue_piece)) {
                     piece throws(Errno) in
                     let count = try call { tlx_queue_answer(raw, kind, piece.baseAddress!, &isLast) }
-                    for queue in piece[..<count] where inodes.contains(queue.inode) {
+                    for queue in piece[..<count] where isWanted(queue) {
                         found[queue.inode] = SocketQueue(queue)
                     }
                 }

@@ -36,12 +36,11 @@ final class ConnectionWatch: EventSource {
     func touched(_ app: AppRuntime) {
         let wish = ConnectionWish(app.specification)
         if wish.isNothing, sleeping[app.id] == nil, serving[app.id] == nil, ports[app.id] == nil { return }
-        if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
         let machine = supervisor.coordinator.machine(app.id)
+        serve(app, machine, wish)
         guard machine.state == .suspended, machine.transition == nil, !wish.isNothing, let tree = app.tree else {
             if machine.endingReason == .evicted { keepPorts(of: app) }
             sleeping.removeValue(forKey: app.id)?.close()
-            serving[app.id]?.look()
             return lookAtPorts(of: app, machine, wish)
         }
         if let one = sleeping[app.id] {
@@ -52,6 +51,17 @@ final class ConnectionWatch: EventSource {
         sleeping[app.id] = one
         // Whoever asked for the sleep hears that it began, also where something waits that ends it at once.
         supervisor.loop.later { [weak one] in one?.find() }
+    }
+
+    /// An app that is to sleep again does not, while a client waits for an answer.
+    private func serve(_ app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
+        if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
+        guard machine.sleepsAgain, wish.hasClients, machine.state == .background, machine.transition == nil,
+            let tree = app.tree
+        else { return }
+        let one = serving[app.id] ?? ServingApp(app, tree, self)
+        serving[app.id] = one
+        one.look()
     }
 
     func forget(_ app: AppRuntime) {
@@ -116,16 +126,6 @@ final class ConnectionWatch: EventSource {
             guard let self else { return }
             for app in supervisor.apps where app.wasCutShort == true { touched(app) }
         }
-    }
-
-    /// Wakes an app, and sees to it that it has the time to answer.
-    func wake(_ app: AppRuntime, _ event: WakeEvent, isIncoming: Bool) -> WakeOutcome {
-        let one = isIncoming && event.wake?.foreground == false ? app.tree.map { ServingApp(app, $0, supervisor) } : nil
-        serving[app.id] = one
-        // It has no mail, which alone may be refused.
-        let outcome = (try? supervisor.wakes.happened(event, for: app)) ?? .runs
-        if case .heldBack = outcome { serving[app.id] = nil }
-        return outcome
     }
 
     /// How long what waits at these sockets waits on, when a sleep begins.

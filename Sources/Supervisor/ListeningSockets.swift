@@ -478,6 +478,16 @@ final class ListeningSockets: EventSource {
     /// The sockets of an app.
     func sockets(of app: AppRuntime) -> [ListeningSocket] { sets[app.id]?.sockets ?? [] }
 
+    /// Where those listen that take connections, and how these wake the app.
+    func places(of app: AppRuntime) -> [UInt64: WakeManner] {
+        var places: [UInt64: WakeManner] = [:]
+        for socket in sockets(of: app) where socket.specification.plan.kind != .datagram {
+            guard let descriptor = socket.descriptor, let place = try? SocketFacts(descriptor.raw).place else { continue }
+            places[place] = socket.specification.wake
+        }
+        return places
+    }
+
     /// The kernel's numbers of those that are bound.
     func numbers(of app: AppRuntime) -> Set<UInt32> {
         Set(
@@ -503,6 +513,8 @@ final class SocketSet {
     var refusal: Refusal?
     /// The app has failed, so that nothing of it is bound.
     var isRefused = false
+    /// What it did about connections at ports that it shares, when it was last looked at.
+    var portStanding: ListeningSockets.PortStanding?
 
     /// A refusal without an end is asked again after this time, when something happens to the app.
     static let patience = Duration.seconds(1)
@@ -513,8 +525,6 @@ final class SocketSet {
         let of: Situation
     }
 
-    /// What it did about connections at ports that it shares, when it was last looked at.
-    var portStanding: ListeningSockets.PortStanding?
     /// What a refusal depends on.
     struct Situation: Equatable {
         let state: AppState

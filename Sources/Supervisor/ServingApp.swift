@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import EventLoop
 import Lifecycle
 import Linux
 import Processes
 
-/// An app in the background that a connection woke. When its time is nearly over, it gets as much again if something moves on
-/// a connection that came in, or it works while one is open: to be stopped in the middle of an answer would be no answer.
+/// An app that clients connect to, and that is to sleep again when the time is over that an event gave it. When it nearly is,
+/// it gets as much again if a client waits for an answer, something moves on a connection that came in, or it works while one
+/// is open: to be stopped in the middle of an answer would be no answer.
 final class ServingApp {
     private let app: AppRuntime
     private let tree: ProcessTree
-    private unowned let supervisor: Supervisor
+    private unowned let owner: ConnectionWatch
+    private var supervisor: Supervisor { owner.supervisor }
     private var timer: TimerSource?
     /// The end of its time for which the timer is armed.
     private var end: Duration?
-    private var rest: ArraySlice<Int32> = []
-    private var reading: SocketCopyReading?
-    private var seen: Set<UInt32> = []
-    private var copies: [SocketCopy] = []
+    private var finder: SocketFinder?
+    private let since: Duration
     private var lookedAt: Duration
     private var processorTime: Duration?
 
-    private static let slice = Duration.milliseconds(1)
-    /// Copies take descriptors of torpord: of an app that has more, these tell.
-    private static let mostCopies = 1_024
     /// It is not looked at more often.
     private static let pause = Duration.milliseconds(50)
     /// So long before the end it is looked at.
@@ -31,20 +29,19 @@ final class ServingApp {
     /// An app that does nothing uses less than this part of a processor.
     private static let share = 100
 
-    init(_ app: AppRuntime, _ tree: ProcessTree, _ supervisor: Supervisor) {
+    init(_ app: AppRuntime, _ tree: ProcessTree, _ owner: ConnectionWatch) {
         self.app = app
         self.tree = tree
-        self.supervisor = supervisor
-        lookedAt = supervisor.loop.now
+        self.owner = owner
+        since = owner.supervisor.loop.now
+        lookedAt = since
         processorTime = tree.processorTime()
     }
 
     /// Whether this is still about what the app is doing.
     var goesOn: Bool {
         let machine = supervisor.coordinator.machine(app.id)
-        guard app.tree === tree else { return false }
-        if machine.goal == .suspended { return machine.transition == .resuming }
-        return machine.goal == .background
+        return app.tree === tree && machine.goal == .background && machine.sleepsAgain
     }
 
     /// The state of the app may have changed.
@@ -58,55 +55,60 @@ final class ServingApp {
     }
 
     private func timeIsNearlyOver() {
-        rest = tree.quickMembers()[...]
-        seen = []
-        find()
+        finder?.cancel()
+        finder = SocketFinder(tree, supervisor.loop) { [weak self] in self?.found($0) }
+        finder?.find()
     }
 
-    private func find() {
-        guard goesOn else { return drop() }
-        let deadline = supervisor.loop.now + Self.slice
-        while true {
-            if reading == nil {
-                guard let pid = rest.first else { break }
-                let room = Self.mostCopies - copies.count
-                reading = try? SocketCopyReading(pid, pidfd: Identity(of: pid).open(), seen: seen, most: room)
-            }
-            if let reading {
-                guard (try? reading.read(until: deadline)) ?? true else {
-                    return supervisor.loop.later { [weak self] in self?.find() }
-                }
-                copies += reading.copies
-                seen = reading.seen
-            }
-            reading = nil
-            rest = rest.dropFirst()
+    private func found(_ finder: SocketFinder) {
+        self.finder = nil
+        let given = supervisor.sockets.places(of: app)
+        if finder.obstacle == nil {
+            let copies = finder.takeCopies()
+            let open = clients(of: copies.map(\.facts), given).map { copies[$0].traffic }
+            for copy in copies { copy.descriptor.close() }
+            return judge(open)
         }
-        let isBusy = isBusy()
-        drop()
+        // Where not even their numbers can be had, the ports tell.
+        let ports = finder.numbers.isEmpty ? Set(given.keys) : []
+        owner.poll.ask(finder.numbers, at: ports) { [weak self] queues in
+            guard let self else { return }
+            let queues = Array(queues.values)
+            judge(clients(of: queues, given).map { queues[$0].traffic })
+        }
+    }
+
+    /// Which of them are connections of clients.
+    private func clients(of sockets: [some WatchableSocket], _ given: [UInt64: WakeManner]) -> [Int] {
+        let wish = ConnectionWish(app.specification)
+        let places = ListeningPlaces(own: Set(sockets.filter(\.listens).map(\.place)), given: given)
+        return sockets.indices.filter { wish.manner(ofClient: sockets[$0], places) != .none }
+    }
+
+    private func judge(_ open: [SocketTraffic]) {
+        guard goesOn else { return }
+        let isBusy = isBusy(open)
         lookedAt = supervisor.loop.now
         processorTime = tree.processorTime()
         // Its time in the background begins anew.
         if isBusy { try? supervisor.request(.wake(Wake()), of: app.id) }
     }
 
-    private func drop() {
-        reading = nil
-        for copy in copies { copy.descriptor.close() }
-        copies = []
-    }
-
-    private func isBusy() -> Bool {
-        let places = Set(copies.filter(\.facts.listens).map(\.facts.place))
-        let open = copies.filter { $0.facts.isConnected && $0.facts.place != 0 && places.contains($0.facts.place) }
+    private func isBusy(_ open: [SocketTraffic]) -> Bool {
         guard !open.isEmpty else { return false }
         let span = supervisor.loop.now - lookedAt
         if let before = processorTime, let now = tree.processorTime(), (now - before) * Self.share > span {
             return true
         }
-        return open.contains { copy in
-            let traffic = copy.traffic
-            return traffic.unread > 0 || traffic.unsent > 0 || traffic.quiet.map { $0 < span } ?? false
-        }
+        return open.contains { isInUse($0, span) }
+    }
+
+    private func isInUse(_ traffic: SocketTraffic, _ span: Duration) -> Bool {
+        let most = app.specification.answerTime
+        // Of Unix sockets nobody can tell when something moved.
+        guard let quiet = traffic.quiet else { return most.map { supervisor.loop.now - since < $0 } ?? true }
+        if quiet < span { return true }
+        if traffic.unread > 0 || traffic.unsent > 0, most.map({ quiet < $0 }) ?? true { return true }
+        return traffic.owesAnswer(app.specification)
     }
 }

@@ -16,19 +16,12 @@ final class SleepingSockets {
     let tree: ProcessTree
     let wish: ConnectionWish
     /// What it was not woken by yet, since events were held back.
-    private(set) var heldBack: (event: WakeEvent, isIncoming: Bool)?
-    /// Why its sockets cannot be copied.
-    private(set) var obstacle: Errno?
+    private var heldBack: WakeEvent?
 
     private unowned let owner: ConnectionWatch
     private var loop: EventLoop { owner.supervisor.loop }
-    private var rest: ArraySlice<Int32>
-    private var reading: SocketCopyReading?
-    private var copies: [SocketCopy] = []
-    private var seen: Set<UInt32> = []
+    private var finder: SocketFinder?
     private var watched: [Watched] = []
-    private var numbers: Set<UInt32> = []
-    private var numberReading: SocketReading?
     private var timer: TimerSource?
     private var isOver = false
 
@@ -37,19 +30,11 @@ final class SleepingSockets {
         let source: IOSource
     }
 
-    /// How long the loop is kept at it in one go.
-    private static let slice = Duration.milliseconds(1)
-    /// So old may a question be where `event_time` says nothing.
-    private static let longestAnswer = Duration.seconds(30)
-    /// Copies take descriptors of torpord.
-    private static let mostCopies = 1_024
-
     init(_ app: AppRuntime, _ tree: ProcessTree, _ wish: ConnectionWish, _ owner: ConnectionWatch) {
         self.app = app
         self.tree = tree
         self.wish = wish
         self.owner = owner
-        rest = tree.quickMembers()[...]
     }
 
     /// Nothing of it is kept any more.
@@ -57,26 +42,28 @@ final class SleepingSockets {
         isOver = true
         timer?.cancel()
         timer = nil
-        reading = nil
-        numberReading = nil
+        finder?.cancel()
+        finder = nil
+        unwatch()
+        owner.poll.remove(app.id)
+    }
+
+    private func unwatch() {
         for one in watched {
             one.source.cancel()
             one.copy.descriptor.close()
         }
         watched = []
-        for copy in copies { copy.descriptor.close() }
-        copies = []
-        owner.poll.remove(app.id)
     }
 
     /// What of it listens, where the app is no more; nothing else is kept.
     func takePorts() -> [SocketCopy] {
         let given = owner.supervisor.sockets.numbers(of: app)
-        let taken = (watched.map(\.copy) + copies).filter { wish.isPort($0.facts) && !given.contains($0.inode) }
+        let copies = watched.map(\.copy) + (finder?.takeCopies() ?? [])
+        let taken = copies.filter { wish.isPort($0.facts) && !given.contains($0.inode) }
         let numbers = Set(taken.map(\.inode))
         for one in watched where numbers.contains(one.copy.inode) { one.source.cancel() }
         watched.removeAll { numbers.contains($0.copy.inode) }
-        copies.removeAll { numbers.contains($0.inode) }
         close()
         return taken
     }
@@ -86,48 +73,28 @@ final class SleepingSockets {
     /// Finds the sockets, a slice at a time.
     func find() {
         guard !isOver else { return }
-        let end = loop.now + Self.slice
-        do throws(Errno) {
-            while true {
-                if reading == nil {
-                    guard let pid = rest.first else { return watch() }
-                    reading = try begin(pid)
-                }
-                if let reading {
-                    guard try reading.read(until: end) else { break }
-                    take(reading)
-                }
-                reading = nil
-                rest = rest.dropFirst()
+        let finder = SocketFinder(tree, loop) { [weak self] finder in
+            self?.finder = nil
+            if let obstacle = finder.obstacle {
+                self?.poll(finder.numbers, obstacle)
+            } else {
+                self?.watch(finder.takeCopies())
             }
-        } catch {
-            return pollInstead(error)
         }
-        loop.later { [weak self] in self?.find() }
+        self.finder = finder
+        finder.find()
     }
 
-    private func begin(_ pid: Int32) throws(Errno) -> SocketCopyReading? {
-        do throws(Errno) {
-            let pidfd = try Identity(of: pid).open()
-            return try SocketCopyReading(pid, pidfd: pidfd, seen: seen, most: Self.mostCopies - copies.count)
-        } catch {
-            if error.isGone { return nil }
-            throw error
-        }
+    private func places(_ own: Set<UInt64>) -> ListeningPlaces {
+        ListeningPlaces(own: own, given: owner.supervisor.sockets.places(of: app))
     }
 
-    private func take(_ reading: SocketCopyReading) {
-        copies += reading.copies
-        seen = reading.seen
-    }
-
-    private func watch() {
-        let places = Set(copies.filter(\.facts.listens).map(\.facts.place))
+    private func watch(_ copies: [SocketCopy]) {
+        let places = places(Set(copies.filter(\.facts.listens).map(\.facts.place)))
         let given = owner.supervisor.sockets.numbers(of: app)
         let wanted = copies.compactMap { copy in
-            given.contains(copy.inode) ? nil : wish.wake(for: copy.facts, listeningAt: places).map { (copy, $0) }
+            given.contains(copy.inode) ? nil : wish.wake(for: copy.facts, places).map { (copy, $0) }
         }
-        copies = []
         var waiting: [UInt32: (copy: SocketCopy, wake: Wake, events: IOEvents)] = [:]
         for (copy, wake) in wanted {
             let ready = Descriptor.readiness(copy.descriptor.raw)
@@ -137,7 +104,7 @@ final class SleepingSockets {
                 events.insert(.writable)
             }
             let hasNews = !ready.isDisjoint(with: .news)
-            if hasNews {
+            if hasNews, isHeard(copy, ready) {
                 waiting[copy.inode] = (copy, wake, ready)
             } else if owesAnswer(copy, places) {
                 waiting[copy.inode] = (copy, wake, .readable)
@@ -146,24 +113,27 @@ final class SleepingSockets {
             var isKnown = hasNews
             let source = try? loop.watch(copy.descriptor.raw, events) { [weak self] events in
                 defer { isKnown = false }
-                if !isKnown { self?.happened(copy.facts, events, wake) }
+                guard let self, !isKnown, isHeard(copy, events) else { return }
+                happened(copy.facts, events, wake)
             }
-            guard let source else { return pollInstead(.tooManyOpenFiles) }
+            guard let source else { return pollInstead() }
             watched.append(Watched(copy: copy, source: source))
         }
         judge(waiting.mapValues { one in { [weak self] in self?.happened(one.copy.facts, one.events, one.wake) } })
     }
 
-    /// Whether it was stopped in the middle of an answer: what a client asked was read, and nothing was written since. That
-    /// of long ago may be no question at all.
-    private func owesAnswer(_ copy: SocketCopy, _ places: Set<UInt64>) -> Bool {
-        guard wish.incoming != .none, wish.isOfClient(copy.facts, places) else { return false }
-        let time = app.specification.rules.eventTime ?? Self.longestAnswer
-        return copy.traffic.unanswered.map { $0 < time } ?? false
+    /// Whether it was stopped in the middle of an answer.
+    private func owesAnswer(_ copy: SocketCopy, _ places: ListeningPlaces) -> Bool {
+        wish.manner(ofClient: copy.facts, places) != .none && copy.traffic.owesAnswer(app.specification)
+    }
+
+    /// Whether what happened is more than the end of a connection that nobody is woken for.
+    private func isHeard(_ copy: SocketCopy, _ events: IOEvents) -> Bool {
+        wish.hearsEnds || events.isDisjoint(with: .ends) || copy.traffic.unread > 0
     }
 
     private func happened(_ facts: SocketFacts, _ events: IOEvents, _ wake: Wake) {
-        tell(facts.name, facts.text(events), wake, isIncoming: wish.incoming != .none)
+        tell(facts.name, facts.text(events), wake)
     }
 
     /// What waits already wakes it now, or later where it left it before.
@@ -175,73 +145,79 @@ final class SleepingSockets {
         timer?.arm(after: delay)
     }
 
-    private func tell(_ name: String, _ text: String, _ wake: Wake, isIncoming: Bool) {
+    private func tell(_ name: String, _ text: String, _ wake: Wake) {
         guard !isOver else { return }
-        let event = WakeEvent(.connection, name, text, wake: wake, at: loop.now)
-        send(event, isIncoming: isIncoming)
+        send(WakeEvent(.connection, name, text, wake: wake, at: loop.now))
     }
 
-    private func send(_ event: WakeEvent, isIncoming: Bool) {
+    private func send(_ event: WakeEvent) {
         heldBack = nil
-        // It may close this.
-        let outcome = owner.wake(app, event, isIncoming: isIncoming)
-        if case .heldBack = outcome, !isOver { heldBack = (event, isIncoming) }
+        // It has no mail, which alone may be refused. It may close this.
+        let outcome = try? owner.supervisor.wakes.happened(event, for: app)
+        if case .heldBack = outcome, !isOver { heldBack = event }
     }
 
     /// It may be woken again.
     func retry() {
-        if let heldBack { send(heldBack.event, isIncoming: heldBack.isIncoming) }
+        if let heldBack { send(heldBack) }
     }
 
     // MARK: Without copies
 
-    private func pollInstead(_ error: Errno) {
-        for one in watched {
-            one.source.cancel()
-            one.copy.descriptor.close()
+    private func pollInstead() {
+        unwatch()
+        let finder = SocketFinder(tree, loop, obstacle: .tooManyOpenFiles) { [weak self] finder in
+            self?.finder = nil
+            self?.poll(finder.numbers, .tooManyOpenFiles)
         }
-        watched = []
-        copies = []
-        reading = nil
-        obstacle = error
-        rest = tree.quickMembers()[...]
-        owner.cannotCopy(app, error)
-        findNumbers()
+        self.finder = finder
+        finder.find()
     }
 
-    private func findNumbers() {
-        guard !isOver else { return }
-        if numberReading == nil {
-            guard let pid = rest.popFirst() else {
-                return owner.poll.add(app.id, numbers) { [weak self] in self?.polled($0, after: $1) }
-            }
-            numberReading = try? SocketReading(pid)
+    private func poll(_ numbers: Set<UInt32>, _ obstacle: Errno) {
+        // Where not even their numbers can be had, the ports tell.
+        let ports = numbers.isEmpty ? Set(owner.supervisor.sockets.places(of: app).keys) : []
+        owner.poll.add(app.id, numbers, at: ports) { [weak self] queues, before in
+            guard let self else { return }
+            if before == nil, !isWorthPolling(queues) { return owner.poll.remove(app.id) }
+            owner.cannotCopy(app, obstacle)
+            polled(queues, after: before)
         }
-        if let reading = numberReading, reading.read(until: loop.now + Self.slice) {
-            numbers.formUnion(reading.sockets)
-            numberReading = nil
-        }
-        loop.later { [weak self] in self?.findNumbers() }
+    }
+
+    /// Whether anything can come on these sockets: new connections to sockets that torpord bound are seen there.
+    private func isWorthPolling(_ queues: [UInt32: SocketQueue]) -> Bool {
+        guard wish.incoming == .none, !wish.outgoing else { return true }
+        let places = places([])
+        return queues.values.contains { wish.manner(ofClient: $0, places) != .none }
     }
 
     private func polled(_ queues: [UInt32: SocketQueue], after before: [UInt32: SocketQueue]?) {
-        let places = Set(queues.values.filter(\.listens).map(\.place))
+        let places = places(Set(queues.values.filter(\.listens).map(\.place)))
         let given = owner.supervisor.sockets.numbers(of: app)
         var waiting: [UInt32: () -> Void] = [:]
         for (socket, queue) in queues where !given.contains(socket) {
-            guard let wake = wish.wake(for: queue, listeningAt: places) else { continue }
-            let old = before?[socket]
-            guard queue.unread > old?.unread ?? 0 || queue.isClosing && !(old?.isClosing ?? false) else { continue }
-            let isIncoming = wish.incoming != .none
-            waiting[socket] = { [weak self] in
-                self?.tell("port \(queue.place)", queue.text, wake, isIncoming: isIncoming)
-            }
+            guard let wake = wish.wake(for: queue, places) else { continue }
+            let isAsked =
+                before == nil && wish.manner(ofClient: queue, places) != .none
+                && queue.traffic.owesAnswer(app.specification)
+            guard isAsked || isNews(queue, after: before?[socket]) else { continue }
+            waiting[socket] = { [weak self] in self?.tell("port \(queue.place)", queue.text, wake) }
         }
         if before == nil { judge(waiting) } else { waiting.values.first?() }
+    }
+
+    /// Whether something came, there is room again, or it is at its end.
+    private func isNews(_ queue: SocketQueue, after old: SocketQueue?) -> Bool {
+        if queue.unread > old?.unread ?? 0 { return true }
+        if let old, old.isFull, !queue.isFull { return true }
+        return wish.hearsEnds && queue.isClosing && !(old?.isClosing ?? false)
     }
 }
 
 extension IOEvents {
     /// Something came, or will come no more.
     fileprivate static let news: IOEvents = [.readable, .peerClosed, .hangup, .error]
+    /// Nothing will come any more.
+    fileprivate static let ends: IOEvents = [.peerClosed, .hangup, .error]
 }

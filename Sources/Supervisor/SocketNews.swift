@@ -10,22 +10,31 @@ struct ConnectionWish: Hashable {
     let incoming: WakeManner
     /// Data on all other connections over a network: the background mode `voip`.
     let outgoing: Bool
+    /// It has sockets (`sockets`) by which clients connect and wake it: what they send later does too.
+    let isGivenSockets: Bool
 
     init(_ specification: AppSpecification) {
         incoming = specification.wakeOnConnect
         outgoing = specification.backgroundModes.contains(.voip)
+        isGivenSockets = specification.sockets.contains { $0.wake != .none && $0.plan.kind != .datagram }
     }
 
-    var isNothing: Bool { incoming == .none && !outgoing }
+    var isNothing: Bool { !hasClients && !outgoing }
+
+    /// Whether clients connect to it whose connections wake it.
+    var hasClients: Bool { incoming != .none || isGivenSockets }
+
+    /// Whether the end of a connection wakes it, and not only data. Clients of `sockets` may leave an app that sleeps: it
+    /// sees that when it runs.
+    var hearsEnds: Bool { incoming != .none || outgoing }
 
     /// How news of a socket wake the app; nil for not at all.
-    ///
-    /// - Parameter places: where sockets of the app listen.
-    func wake(for socket: some WatchableSocket, listeningAt places: Set<UInt64>) -> Wake? {
-        let isOfNetwork = socket.family.isOfNetwork
-        let isServer = isServing(socket) || isOfClient(socket, places)
-        if isServer, let wake = incoming.wake() { return wake }
-        guard outgoing, isOfNetwork, !socket.listens, socket.isConnected || socket.kind == .datagram else { return nil }
+    func wake(for socket: some WatchableSocket, _ places: ListeningPlaces) -> Wake? {
+        if isServing(socket), let wake = incoming.wake() { return wake }
+        if let wake = manner(ofClient: socket, places).wake() { return wake }
+        guard outgoing, socket.family.isOfNetwork, !socket.listens, socket.isConnected || socket.kind == .datagram else {
+            return nil
+        }
         return Wake()
     }
 
@@ -35,14 +44,37 @@ struct ConnectionWish: Hashable {
             ? socket.family.isOfNetwork && !socket.isConnected && socket.place != 0 : socket.listens
     }
 
-    /// Whether it is the connection of a client that came in where the app listens.
-    func isOfClient(_ socket: some WatchableSocket, _ places: Set<UInt64>) -> Bool {
-        socket.kind != .datagram && !socket.listens && socket.isConnected && socket.place != 0
-            && places.contains(socket.place)
+    /// How data on a connection that came in where the app listens wakes it; none for other sockets.
+    func manner(ofClient socket: some WatchableSocket, _ places: ListeningPlaces) -> WakeManner {
+        guard socket.kind != .datagram, !socket.listens, socket.isConnected, socket.place != 0 else { return .none }
+        let given = places.given[socket.place]
+        if incoming != .none, given != nil || places.own.contains(socket.place) { return incoming }
+        return given ?? .none
     }
 
     /// Whether new clients come to it, and are to wake the app.
     func isPort(_ socket: some WatchableSocket) -> Bool { incoming != .none && isServing(socket) }
+}
+
+/// Where an app listens: connections that came in there have the same numbers.
+struct ListeningPlaces {
+    /// By any of its sockets.
+    var own: Set<UInt64>
+    /// By those that torpord bound for it: how connections to them wake it.
+    var given: [UInt64: WakeManner]
+}
+
+extension SocketTraffic {
+    /// Whether a client waits for an answer on this connection of the app: what it sent was read, and nothing was written
+    /// since. What came long ago may be no question at all.
+    func owesAnswer(_ specification: AppSpecification) -> Bool {
+        let most = specification.answerTime
+        if let unanswered { return most.map { unanswered < $0 } ?? true }
+        // The next question may have come in the same tick as the answer to the one before was written. Mostly there was
+        // none, so it counts while it is new only.
+        let eventTime = specification.rules.eventTime ?? .seconds(2)
+        return tied.map { $0 < min(.seconds(1), eventTime / 2, most ?? .seconds(1)) } ?? false
+    }
 }
 
 extension SocketFacts.Family {

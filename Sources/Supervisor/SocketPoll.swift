@@ -13,6 +13,7 @@ final class SocketPoll {
 
     private struct Polled {
         let sockets: Set<UInt32>
+        let ports: Set<UInt64>
         let handler: Handler
         var before: Queues?
     }
@@ -38,9 +39,9 @@ final class SocketPoll {
         work = SideWork(loop, named: "sockets")
     }
 
-    func add(_ app: AppID, _ sockets: Set<UInt32>, _ handler: @escaping Handler) {
-        guard !sockets.isEmpty else { return }
-        polled[app] = Polled(sockets: sockets, handler: handler)
+    func add(_ app: AppID, _ sockets: Set<UInt32>, at ports: Set<UInt64>, _ handler: @escaping Handler) {
+        guard !sockets.isEmpty || !ports.isEmpty else { return }
+        polled[app] = Polled(sockets: sockets, ports: ports, handler: handler)
         if underWay == nil { arm(after: .zero) }
     }
 
@@ -48,6 +49,12 @@ final class SocketPoll {
         guard polled.removeValue(forKey: app) != nil else { return }
         underWay?.remove(app)
         if polled.isEmpty { timer?.disarm() }
+    }
+
+    /// Looks once.
+    func ask(_ sockets: Set<UInt32>, at ports: Set<UInt64>, _ completion: @escaping (Queues) -> Void) {
+        guard !sockets.isEmpty || !ports.isEmpty else { return completion([:]) }
+        work.ask({ (try? SocketQueues.read(sockets, at: ports)) ?? [:] }, completion)
     }
 
     private func arm(after time: Duration) {
@@ -58,11 +65,12 @@ final class SocketPoll {
     private func look() {
         guard underWay == nil, !polled.isEmpty else { return }
         let sockets = polled.values.reduce(into: Set<UInt32>()) { $0.formUnion($1.sockets) }
+        let ports = polled.values.reduce(into: Set<UInt64>()) { $0.formUnion($1.ports) }
         underWay = Set(polled.keys)
         work.ask(
             {
                 let start = Clock.monotonic()
-                let queues = (try? SocketQueues.read(sockets)) ?? [:]
+                let queues = (try? SocketQueues.read(sockets, at: ports)) ?? [:]
                 return Answer(queues: queues, cost: Clock.monotonic() - start)
             },
             { [weak self] (answer: Answer) in self?.answered(answer) }
@@ -74,7 +82,7 @@ final class SocketPoll {
         underWay = nil
         for id in apps {
             guard let one = polled[id] else { continue }
-            let queues = answer.queues.filter { one.sockets.contains($0.key) }
+            let queues = answer.queues.filter { one.sockets.contains($0.key) || one.ports.contains($0.value.place) }
             polled[id]?.before = queues
             one.handler(queues, one.before)
         }

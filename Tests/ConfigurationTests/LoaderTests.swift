@@ -16,7 +16,8 @@ struct LoaderTests {
         "topics":
             "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true } }",
         "wake_storm": "{ limit = 5, window = \"1min\", hold = \"2min\", action = \"end\" }",
-        "after": "[\"b\"]", "after_stop": "[\"/bin/log\", \"x\"]", "answers": "true", "background_deadline": "\"6s\"",
+        "after": "[\"b\"]", "after_stop": "[\"/bin/log\", \"x\"]", "answers": "true",
+        "answer_time": "\"none\"", "background_deadline": "\"6s\"",
         "background_modes": "[\"voip\", \"location\", \"bluetooth-central\", \"voip\"]",
         "background_time": "\"none\"", "before_first_unlock": "\"none\"",
         "before_start": "[[\"/bin/a\"], { command = [\"/bin/b\"], deadline = \"none\" }]",
@@ -102,6 +103,7 @@ struct LoaderTests {
         app.wakeStorm.ends = true
         app.after = ["b"]
         app.afterStop = [HookCommand(["/bin/log", "x"])]
+        app.answerTime = nil
         rules.answeredMessages = [.didEnterBackground]
         rules.backgroundDeadline = .seconds(6)
         app.backgroundModes = [.bluetoothCentral, .location, .voip]

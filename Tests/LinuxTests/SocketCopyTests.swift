@@ -49,6 +49,19 @@ import Testing
         #expect(outgoing.traffic.unanswered == nil, "it has received nothing")
         try Descriptor.writeAll(accepted.raw, Array("d".utf8))
         #expect(incoming.traffic.unanswered == nil)
+        // What follows an answer at once: it came later, or within the same tick.
+        for _ in 0..<50 {
+            try Descriptor.writeAll(client.raw, Array("e".utf8))
+            #expect(try Descriptor.wait(accepted.raw, timeout: .seconds(10)))
+            while try Descriptor.read(accepted.raw, maximum: 100)?.isEmpty == false {}
+            let traffic = incoming.traffic
+            #expect((traffic.unanswered != nil) != (traffic.tied != nil))
+            let queue = try #require(try SocketQueues.read([incoming.inode])[incoming.inode]).traffic
+            #expect((queue.unanswered != nil) == (traffic.unanswered != nil))
+            #expect((queue.tied != nil) == (traffic.tied != nil))
+            #expect(queue.unread == 0 && queue.quiet != nil)
+            try Descriptor.writeAll(accepted.raw, Array("f".utf8))
+        }
     }
 
     @Test("A listener at a Unix socket has the place of its connections", arguments: [true, false])

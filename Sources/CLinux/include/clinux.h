@@ -168,6 +168,9 @@ typedef struct {
     uint32_t milliseconds;
     /// Since data last came, where nothing was written since then; else, and before Linux 4.19, UINT32_MAX.
     uint32_t unanswered;
+    /// The same where something was written within the same tick of the kernel's clock as data last came, before it or
+    /// after it.
+    uint32_t tied;
 } tlx_socket_traffic;
 int tlx_socket_traffic_of(int fd, tlx_socket_traffic *to);
 /// What waits at sockets of this network namespace, by socket diagnostics: asks for one kind, then takes the answer piece by
@@ -180,6 +183,10 @@ typedef struct {
     /// One of tlx_tcp_…; of datagrams, established where it is connected.
     uint8_t state;
     uint8_t family, type;
+    /// Whether a writer has to wait for room.
+    uint8_t is_full;
+    /// Of connections.
+    tlx_socket_traffic traffic;
 } tlx_socket_queue;
 enum { tlx_tcp_close_wait = 8 };
 enum { tlx_queue_tcp4, tlx_queue_tcp6, tlx_queue_udp4, tlx_queue_udp6, tlx_queue_unix };
