@@ -81,14 +81,14 @@ struct Apply {
 
     // MARK: Replies
 
-    /// What would happen.
-    func preview(_ chosen: Set<String>) -> ApplyReply {
+    /// What would happen. `living`: the names of the apps that run.
+    func preview(_ chosen: Set<String>, living: Set<String>) -> ApplyReply {
         let shown = diff.apps.filter { chosen.contains($0.name) }
         return ApplyReply(
             apps: shown.map { change in
                 var entry = Entry(name: change.name, id: 0, change: change)
                 entry.isReplaced = isReplaced(change.name, chosen)
-                entry.isAlive = true
+                entry.isAlive = living.contains(change.name)
                 entry.launch = new.apps.first { $0.name == change.name }?.launch ?? .onDemand
                 return entry.applied(message: entry.preview)
             },

@@ -37,7 +37,7 @@ extension Apply.Entry {
     var preview: String {
         guard let change else { return "would be restarted" }
         switch change.kind {
-        case .removed: return "would be removed and terminated"
+        case .removed: return isAlive ? "would be removed and terminated" : "would be removed"
         case .added:
             switch launch {
             case .foreground: return "would be added and launched"

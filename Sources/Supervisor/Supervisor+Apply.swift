@@ -86,7 +86,8 @@ extension Supervisor {
                 let applied = Apply(request, from: runningConfiguration, to: new.configuration, outdated: outdated)
                 let chosen = try applied.chosen()
                 if request.diff {
-                    reply?.send(applied.preview(chosen).json)
+                    let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.name))
+                    reply?.send(applied.preview(chosen, living: living).json)
                 } else {
                     recovery.isDiskInvalid = false
                     goBy(applied, chosen, new.accounts, by: name, reply)
@@ -177,13 +178,14 @@ extension Supervisor {
         takeSpecifications(applied.new.apps, living: living)
         // Before what follows is decided, and recorded of these apps too.
         writeAhead(actions)
+        // An app that was removed and does not run is forgotten by the first step after this.
+        let entries = entries(applied, chosen, ending: ending, living: living)
+        tell(applied, entries, by: name)
         govern()
         interruptions.follow(kept.supervisor)
         memoryWatch.configure()
         wakes.configure()
         interruptions.coverAll()
-        let entries = entries(applied, chosen, ending: ending, living: living)
-        tell(applied, entries, by: name)
         for entry in entries { lastEndings[entry.id] = nil }
         uninterrupted { [weak self] in self?.performWritten(actions) }
         guard let reply else { return }
@@ -327,7 +329,7 @@ extension Supervisor {
 
     private func target(of entry: Apply.Entry, _ machine: AppMachine) -> Waiter.Target {
         switch entry.change?.kind {
-        case .removed: return .gone
+        case .removed: return entry.isAlive ? .gone : .done
         case .added:
             switch entry.launch {
             case .foreground: return .goal(.active)

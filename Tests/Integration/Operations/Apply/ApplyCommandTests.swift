@@ -73,6 +73,34 @@ import TorporAPI
         }
     }
 
+    @Test("Apps that do not run are told of too, when they are added and when they are removed")
+    func notRunning() throws {
+        let idle = Apps.sleeper("idle", "launch = \"on-demand\"")
+        try withDaemon(Apps.sleeper("stopped") + idle) { daemon throws in
+            try daemon.waitFor("stopped", "active")
+            try daemon.done(.stop, "stopped")
+            try daemon.configure(Apps.sleeper("late", "launch = \"on-demand\""))
+            var (code, output) = try torpor(daemon, "apply", "--diff")
+            #expect(code == 0)
+            #expect(output.contains("idle: would be removed\n") && output.contains("stopped: would be removed\n"))
+            (code, output) = try torpor(daemon, "apply", "--json")
+            #expect(code == 0)
+            let json = try #require(
+                JSONSerialization.jsonObject(with: Data(output.utf8)) as? [String: [[String: Any]]]
+            )
+            let lines = (json["apps"] ?? []).compactMap { app in
+                (app["app"] as? String).map { "\($0): \(app["message"] as? String ?? "")" }
+            }
+            #expect(
+                lines.sorted() == [
+                    "idle: removed", "late: added, not launched (launch = \"on-demand\")", "stopped: removed",
+                ]
+            )
+            #expect(try daemon.list().map(\.name) == ["late"])
+            #expect(try daemon.events().contains { $0.text.hasSuffix("was read again: 3 apps have changed") })
+        }
+    }
+
     @Test("--no-wait returns at once, --timeout in time, and what was begun goes on")
     func waiting() throws {
         try withDaemon(RemovalTests.app("one"), files: RemovalTests.files) { daemon throws in
