@@ -120,8 +120,8 @@ public struct StoredReport: Sendable, Hashable {
 
 /// Which events are wanted.
 public struct EventQuery: Sendable, Hashable {
-    /// Only what concerns this app.
-    public var app: String?
+    /// Only what concerns one of these apps.
+    public var apps: [String]?
     /// Not before that time, microseconds since 1970.
     public var since: Int64?
     /// Not at or after that time, microseconds since 1970.

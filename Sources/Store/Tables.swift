@@ -92,10 +92,17 @@ extension Database {
     /// Those that the query wants, the oldest first.
     func events(_ query: EventQuery) throws(DatabaseError) -> [StoredEvent] {
         // No event's sequence is less than its time: `since` is found by the primary key.
+        // Statements are kept: there are three of these, however many apps are named.
+        let apps =
+            switch query.apps?.count {
+            case nil: ""
+            case 1: " AND app = ?5"
+            default: " AND instr(?5, char(10) || app || char(10)) > 0"
+            }
         let statement = try prepare(
             """
             SELECT sequence, at, app, incarnation, kind, from_state, to_state, text, reason, details FROM events
-                WHERE sequence > ?1 AND at >= ?2 AND at < ?3\(query.app == nil ? "" : " AND app = ?5")
+                WHERE sequence > ?1 AND at >= ?2 AND at < ?3\(apps)
                 ORDER BY sequence \(query.prefersNewest ? "DESC" : "ASC") LIMIT ?4
             """
         )
@@ -105,7 +112,9 @@ extension Database {
         statement.bind(2, since)
         statement.bind(3, query.until ?? .max)
         statement.bind(4, Int64(max(0, query.limit)))
-        if let app = query.app { statement.bind(5, app) }
+        if let apps = query.apps {
+            statement.bind(5, apps.count == 1 ? apps[0] : "\n" + apps.joined(separator: "\n") + "\n")
+        }
         var events: [StoredEvent] = []
         while try statement.step() {
             var event = StoredEvent(

@@ -48,13 +48,14 @@ final class EventLog {
         return bound >= records[start].sequence
     }
 
-    /// Those of an app, or of all, since a time in microseconds since 1970, and behind a sequence number. A number
+    /// Those of some apps, or of all, since a time in microseconds since 1970, and behind a sequence number. A number
     /// that is later than all of them is of a log that the clock has left behind: then it is not looked at.
-    func records(app: String?, since: Int64?, after: Int64? = nil, until: Int64? = nil) -> [EventRecord] {
+    func records(apps: [String]?, since: Int64?, after: Int64? = nil, until: Int64? = nil) -> [EventRecord] {
         let after = after.flatMap { $0 > sequence ? nil : $0 }
+        let apps = apps.map(Set.init)
         let ordered = records[start...] + records[..<start]
         return ordered.filter { record in
-            if let app, record.app != app { return false }
+            if let apps { guard let app = record.app, apps.contains(app) else { return false } }
             if let since, record.at < since { return false }
             if let until, record.at >= until { return false }
             if let after, record.sequence <= after { return false }

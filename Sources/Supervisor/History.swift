@@ -15,6 +15,8 @@ final class History {
     private let reply: Reply
     /// The sequence of the last event sent.
     private var position: Int64
+    /// The names of the apps that it is about; nil for everything.
+    private let apps: [String]?
     /// The configuration does not name the app (any more): then there has to be something of it.
     private var unknown: Selection.Unknown?
     /// What could not be had, in a sentence.
@@ -33,10 +35,14 @@ final class History {
         self.request = request
         self.reply = reply
         position = request.after ?? 0
-        guard let app = request.app else { return }
+        guard let app = request.app else {
+            apps = nil
+            return
+        }
         do throws(Selection.Unknown) {
-            _ = try supervisor.selection.one(app)
+            apps = try supervisor.selection.resolve([app]).map(\.name)
         } catch {
+            apps = [app]
             unknown = error
         }
     }
@@ -66,7 +72,7 @@ final class History {
 
     private var query: EventQuery {
         var query = EventQuery()
-        query.app = request.app
+        query.apps = apps
         query.since = request.since
         query.until = request.until
         query.after = position
@@ -105,7 +111,7 @@ final class History {
     private func send(newest limit: Int?, of stored: [EventRecord]) {
         position = stored.last?.sequence ?? position
         let log = supervisor.events
-        let recent = log.records(app: request.app, since: request.since, after: position, until: request.until)
+        let recent = log.records(apps: apps, since: request.since, after: position, until: request.until)
         let all = stored + recent
         let chosen = limit.map { Array(all.suffix($0)) } ?? all
         if let unknown, position == 0, chosen.isEmpty { return supervisor.fail(reply, unknown) }
@@ -114,9 +120,9 @@ final class History {
             continues: request.follow
         )
         guard request.follow, reply.more, !reply.isClosed else { return }
-        let app = request.app
+        let apps = apps.map(Set.init)
         let token = log.follow { [weak reply] record in
-            guard app == nil || record.app == app else { return }
+            if let apps { guard let app = record.app, apps.contains(app) else { return } }
             reply?.send(Replies.events([record], sequence: record.sequence), continues: true)
         }
         reply.onClosed = { [weak log, reply] in

@@ -2,6 +2,7 @@
 
 import Configuration
 import Lifecycle
+import Varlink
 
 /// Finds apps by what people type: a name, a glob, `tag:NAME`.
 struct Selection {
@@ -15,6 +16,21 @@ struct Selection {
         let nearest: String?
         /// It was not looked for: the request has more patterns than ``Selection/mostSearches``.
         var isTooMuch = false
+        /// The instances that it stands for, where one app is wanted.
+        var instances: [String] = []
+
+        /// What is wrong with the request, where the name is not simply unknown.
+        var problem: FieldError? {
+            if isTooMuch {
+                let most = Selection.mostSearches
+                let problem = "have more than \(most) patterns, tags and templates: ask in several requests"
+                return FieldError(field: "apps", problem: problem)
+            }
+            guard !instances.isEmpty else { return nil }
+            let names = instances.prefix(3).joined(separator: ", ") + (instances.count > 3 ? " …" : "")
+            let problem = "must be one app, and \(name) has several instances: name one of \(names)"
+            return FieldError(field: "app", problem: problem)
+        }
     }
 
     /// Patterns, tags and templates that one request may have: each is compared with every app, on the loop.
@@ -43,12 +59,19 @@ struct Selection {
         return found
     }
 
-    /// The one app of that name.
+    /// The one app of that name, or the only instance of it.
     func one(_ name: String) throws(Unknown) -> AppRuntime {
-        guard let app = exact(name) else {
-            throw Unknown(name: name, nearest: nearest(name))
-        }
-        return app
+        if let app = exact(name) { return app }
+        let instances = instances(of: name)
+        if instances.count == 1 { return instances[0] }
+        var unknown = Unknown(name: name, nearest: nearest(name))
+        unknown.instances = instances.map(\.name)
+        throw unknown
+    }
+
+    /// The name of a template stands for all its instances.
+    private func instances(of template: String) -> [AppRuntime] {
+        apps.filter { $0.specification.template == template && $0.specification.instance != nil }
     }
 
     private func exact(_ name: String) -> AppRuntime? {
@@ -65,8 +88,7 @@ struct Selection {
             let bytes = Array(pattern.utf8)
             return apps.filter { Self.matches(Array($0.name.utf8)[...], bytes[...]) }
         }
-        // The name of a template stands for all its instances.
-        return apps.filter { $0.specification.template == pattern && $0.specification.instance != nil }
+        return instances(of: pattern)
     }
 
     /// Whether a name fits a glob of `*` and `?`. Time: at most the product of both lengths, whoever wrote the glob.
@@ -91,11 +113,7 @@ struct Selection {
         return pattern[at...].allSatisfy { $0 == UInt8(ascii: "*") }
     }
 
-    private func nearest(_ name: String) -> String? {
-        // Of a template with instances, the first one.
-        if let instance = apps.first(where: { $0.specification.template == name }) { return instance.name }
-        return Nearest.name(to: name, among: apps.map(\.name))
-    }
+    private func nearest(_ name: String) -> String? { Nearest.name(to: name, among: apps.map(\.name)) }
 }
 
 extension Supervisor {

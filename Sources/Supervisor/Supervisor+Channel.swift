@@ -124,6 +124,7 @@ extension Supervisor {
         do throws(Selection.Unknown) {
             target = try selection.one(request.app)
         } catch {
+            if let problem = error.problem { return reply.fail(problem) }
             return reply.fail(
                 AppInterface.ErrorName.unknownApp,
                 ["name": .string(error.name), "nearest": .optional(error.nearest)]

@@ -46,7 +46,7 @@ extension Supervisor {
                 }
                 carryOut(verb, try selection.resolve(verb.apps), for: peer, reply)
             case .apply(let request): apply(request, by: Self.name(of: peer), reply)
-            case .signal(let name, let signal, let token): send(signal, to: try selection.one(name), token, reply)
+            case .signal(let name, let signal, let token): send(signal, to: try selection.resolve([name]), token, reply)
             case .post(let request):
                 let app = try selection.one(request.app)
                 post(request, from: request.sender ?? Self.name(of: peer), to: app) { [weak self] outcome in
@@ -61,9 +61,9 @@ extension Supervisor {
             case .events(let request):
                 History(self, request, reply).begin()
             case .reports(let name):
-                let one = try name.map { name throws(Selection.Unknown) in [try selection.one(name)] }
-                let chosen = one ?? selection.apps
-                reply.send(Replies.reports(chosen.flatMap(\.reports).sorted { $0.at > $1.at }))
+                let chosen = try name.map { name throws(Selection.Unknown) in try selection.resolve([name]) }
+                let reports = (chosen ?? selection.apps).flatMap(\.reports)
+                reply.send(Replies.reports(reports.sorted { $0.at > $1.at }))
             case .snapshot(let name, let offset): sendSnapshot(of: try selection.one(name), at: offset, reply)
             case .icon(let name): sendIcon(of: try selection.one(name), reply)
             case .doctor: reply.send(Replies.doctor(Doctor(self).checks()))
@@ -84,11 +84,7 @@ extension Supervisor {
     }
 
     func fail(_ reply: Reply, _ unknown: Selection.Unknown) {
-        guard !unknown.isTooMuch else {
-            let most = Selection.mostSearches
-            let problem = "have more than \(most) patterns, tags and templates: ask in several requests"
-            return reply.fail(FieldError(field: "apps", problem: problem))
-        }
+        if let problem = unknown.problem { return reply.fail(problem) }
         reply.fail(
             ManagerInterface.ErrorName.unknownApp,
             ["name": .string(unknown.name), "nearest": .optional(unknown.nearest)]
@@ -117,33 +113,52 @@ extension Supervisor {
         }
     }
 
-    private func send(_ signal: String, to app: AppRuntime, _ token: RequestToken?, _ reply: Reply) {
-        guard let number = Signal.number(named: signal) else {
-            return fail(reply, "there is no signal \(signal): write a name such as SIGUSR1, or a number")
+    private func send(_ name: String, to apps: [AppRuntime], _ token: RequestToken?, _ reply: Reply) {
+        guard let signal = Signal.number(named: name) else {
+            return fail(reply, "there is no signal \(name): write a name such as SIGUSR1, or a number")
         }
+        let problems = apps.compactMap { send(signal, to: $0, token) }
+        guard problems.isEmpty else { return fail(reply, problems.joined(separator: "; ")) }
+        let sleeping = apps.filter { waits(signal, for: $0) }
+        guard !sleeping.isEmpty else { return reply.send() }
+        let names = sleeping.map(\.name).joined(separator: ", ")
+        let verb = sleeping.count == 1 ? "is suspended and gets" : "are suspended and get"
+        reply.send(["message": .string("\(names) \(verb) \(Signal.name(signal)) when resumed")])
+    }
+
+    /// Whether the app gets it only when it runs again.
+    private func waits(_ signal: Int32, for app: AppRuntime) -> Bool {
+        coordinator.machine(app.id).state == .suspended && signal != Signal.kill && signal != Signal.continue
+    }
+
+    /// Sends it to one app, once for each token; gives why it could not.
+    private func send(_ signal: Int32, to app: AppRuntime, _ token: RequestToken?) -> String? {
         switch app.tokens.standing(of: token) {
-        case .taken: return reply.send()
+        case .taken: return nil
         case .uncertain:
-            return fail(
-                reply,
-                "torpord was replaced in the moment in which it sent \(Signal.name(number)) to \(app.name), and nobody "
-                    + "knows whether it did: send it again if \(app.name) did not get it"
-            )
+            return
+                "torpord was replaced in the moment in which it sent \(Signal.name(signal)) to \(app.name), and nobody "
+                + "knows whether it did: send it again if \(app.name) did not get it"
         case .unknown: break
         }
-        guard let tree = app.tree else { return fail(reply, "\(app.name) is not running: start it first") }
+        guard let tree = app.tree else { return "\(app.name) is not running: start it first" }
         app.tokens.take(token, isUncertain: true)
         keepTokens(of: app)
+        defer { keepTokens(of: app) }
         do throws(Errno) {
-            _ = try tree.signal(number, toAll: false)
+            _ = try tree.signal(signal, toAll: false)
             app.tokens.take(token)
-            keepTokens(of: app)
-            note(app, .signalled, text: "sent \(Signal.name(number)) to its main process, as asked", level: .info)
-            reply.send()
+            let then = waits(signal, for: app) ? ", which gets it when it is resumed" : ""
+            note(
+                app,
+                .signalled,
+                text: "sent \(Signal.name(signal)) to its main process, as asked\(then)",
+                level: .info
+            )
+            return nil
         } catch {
             app.tokens.giveBack(token)
-            keepTokens(of: app)
-            fail(reply, "could not send \(Signal.name(number)) to \(app.name): \(error)")
+            return "could not send \(Signal.name(signal)) to \(app.name): \(error)"
         }
     }
 

@@ -10,7 +10,9 @@ public enum ManagerInterface {
         # Control of a Torpor supervisor and its apps.
         #
         # Times called "at" and "since" are microseconds since 1970; those called "_s" are seconds, "_ms" milliseconds.
-        # "apps" takes exact names, globs (web@*) and tag:NAME; at most 64 that are no exact names. Absent values are null.
+        # "apps" takes exact names, globs (web@*), tag:NAME, and the name of an app with instances for all of them; at most
+        # 64 that are no exact names. "app", of which there is one, takes an exact name, or that of an app with one
+        # instance. Absent values are null.
         interface io.torpor.Manager
 
         # How an app's last run ended: reason as in the documentation, exit code or the name of the signal.
@@ -432,8 +434,10 @@ public enum ManagerInterface {
             warnings: ?[]Diagnostic
           )
 
-        # Sends a signal (SIGUSR1, USR1 or 10) to the main process. With a token, as for verbs, it is sent once.
-        method Signal(app: string, signal: string, token: ?string) -> ()
+        # Sends a signal (SIGUSR1, USR1 or 10) to the main process of an app, or of each of those that "app" fits as one of
+        # "apps" does. With a token, as for verbs, it is sent once. message names apps that get it only when they are
+        # resumed.
+        method Signal(app: string, signal: string, token: ?string) -> (message: ?string)
 
         # An app's output: of the last lines so many (100, or with since all); with follow (and "more") what comes from
         # now on as well. Called with "more", it comes in as many replies as it takes, each but the last of what there
@@ -447,11 +451,11 @@ public enum ManagerInterface {
         # What happened, over restarts and boots; with follow (and "more") what happens from now on as well. Only what
         # is not before "since" and before "until", and behind the sequence number "after"; of that the newest "limit".
         # Called with "more", the past may come in several replies. A reply's sequence number is that of the newest
-        # event that it looked at; "incomplete" says why older events are missing.
+        # event that it looked at; "incomplete" says why older events are missing. "app" is as one of "apps".
         method Events(app: ?string, follow: ?bool, since: ?int, until: ?int, after: ?int, limit: ?int) ->
           (events: []Event, sequence: int, incomplete: ?string)
 
-        # Termination reports, the newest first.
+        # Termination reports, the newest first. "app" is as one of "apps".
         method Reports(app: ?string) -> (reports: []Report)
 
         # The snapshot of an app, null where there is none, and its bytes from offset (0) on, at most 256 KiB of them, as

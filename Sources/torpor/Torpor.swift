@@ -150,7 +150,7 @@ struct Torpor: ParsableCommand {
         if first.hasPrefix("the value '") {
             if first.contains("<duration>") { first += ", which wants a duration such as 500ms, 10s or 2min" }
             if first.contains("<time>") {
-                first += ", which wants how long ago (10min) or a time (2026-01-31T12:34:56)"
+                first += ", which wants how long ago (10min) or a time (14:04, yesterday, 2026-01-31T12:34:56)"
             }
         }
         if first.hasPrefix("the value '"), first.hasSuffix("<lines>'") { first += ", which wants a number" }

@@ -65,25 +65,25 @@ extension OneAtATime {
             #expect(try texts { $0.until = 30 } == [1, 2])
             #expect(
                 try texts {
-                    $0.app = "odd"
+                    $0.apps = ["odd"]
                     $0.since = 150
                 } == [15, 17, 19]
             )
             #expect(
                 try texts {
-                    $0.app = "odd"
+                    $0.apps = ["odd"]
                     $0.limit = 2
                 } == [1, 3]
             )
             #expect(
                 try texts {
-                    $0.app = "odd"
+                    $0.apps = ["odd"]
                     $0.limit = 2
                     $0.prefersNewest = true
                 } == [17, 19]
             )
             #expect(try texts { $0.after = 180 } == [19, 20])
-            #expect(try texts { $0.app = "none" } == [])
+            #expect(try texts { $0.apps = ["none"] } == [])
         }
 
         @Test("of each app the newest ten reports are kept, and a removed app leaves none")

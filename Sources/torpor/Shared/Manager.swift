@@ -82,6 +82,13 @@ struct Manager {
     /// Calls once; nil when the connection is lost before the reply. `onError` knows some errors of the service better.
     func callOnce(
         _ request: ManagerRequest,
+    /// The names of the apps that are meant; of all, if none is named. `isOne`: it is one name, and that of the app itself.
+    func names(of apps: [String]) throws(Failure) -> (names: [String], isOne: Bool) {
+        let reply = try call(.list(of: apps))
+        let names = (reply["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
+        return (names, apps.count == 1 && names == apps)
+    }
+
         deadline: Duration? = nil,
         onError: (_ name: String, _ parameters: JSON) -> Failure? = { _, _ in nil },
         onReply: (JSON) -> Void = { _ in }

@@ -49,6 +49,15 @@ struct AnyAppsArgument: ParsableArguments {
     var apps: [String] = []
 }
 
+/// The apps of a verb that takes one name for them, and is about all of them if none is named.
+struct AppOrAllArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("A name, a glob or tag:NAME; all apps, if none is named.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.appsAndTags(words) }
+    )
+    var app: String?
+}
+
 /// The one app of a verb.
 struct AppArgument: ParsableArguments {
     @Argument(
@@ -85,20 +94,26 @@ extension TimeLimit {
     var defaultValueDescription: String { Quantity.text(.milliseconds(milliseconds)) }
 }
 
-/// A point in time: a duration (so long ago), `2 hours ago`, `boot`, `2026-01-31T12:34:56` in the zone that times are shown
-/// in, or that with `Z` or an offset.
+/// A point in time: a duration (so long ago), `2 hours ago`, `boot`, `today` and `yesterday` (their first moment), `14:04` or
+/// `14:04:00` (of today), `2026-01-31T12:34:56` in the zone that times are shown in, or that with `Z` or an offset.
 struct PointInTime: ExpressibleByArgument {
     /// Since 1970.
     let microseconds: Int64
 
     /// The forms, for the help of options.
-    static let help = "so long ago (10min, '2 hours ago'), boot, or 2026-01-31T12:34:56 (with Z: UTC)."
+    static let help =
+        "so long ago (10min, '2 hours ago'), boot, yesterday, 14:04, or 2026-01-31T12:34:56 (with Z: UTC)."
 
     private static let units = ["second": "s", "minute": "min", "hour": "h", "day": "d"]
 
     init?(argument: String) {
         if argument == "boot" {
             microseconds = Times.now - Clock.boot().microseconds
+        } else if argument == "today" || argument == "yesterday" {
+            guard let time = Times.midnight(isYesterdays: argument == "yesterday") else { return nil }
+            microseconds = time
+        } else if let time = Times.parse(Times.date(Times.now) + "T" + argument) {
+            microseconds = time
         } else if argument.hasSuffix(" ago") {
             let words = argument.dropLast(4).split(separator: " ").map { word in
                 Self.units.first { word == $0.key || word == $0.key + "s" }?.value ?? String(word)

@@ -52,6 +52,16 @@ enum Times {
         return seconds * 1_000_000
     }
 
+    /// The first moment of today, or of yesterday.
+    static func midnight(isYesterdays: Bool) -> Int64? {
+        guard let today = parse(date(now)), isYesterdays else { return parse(date(now)) }
+        // Days have from 23 to 25 hours.
+        return parse(date(today - 12 * 3_600_000_000))
+    }
+
+    /// Its date, as `2026-01-31`.
+    static func date(_ microseconds: Int64) -> String { String(local(microseconds).text.prefix { $0 != "T" }) }
+
     /// Days since 1970-01-01 (the algorithm of Howard Hinnant's days_from_civil).
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
         let shifted = month <= 2 ? year - 1 : year

@@ -24,11 +24,10 @@ struct Events: ParsableCommand {
         "torpor events --record day.trace --for 1h"
     )
 
-    @Argument(
-        help: ArgumentHelp("Only what concerns this app.", valueName: "app"),
-        completion: .custom { words, _, _ in Completion.apps(words) }
-    )
-    var app: String?
+    @OptionGroup var app: AppOrAllArgument
+
+    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "So many of the last events.")
+    var lines: Int64?
 
     @Flag(name: .shortAndLong, help: "Go on with what happens from now on.")
     var follow = false
@@ -58,14 +57,15 @@ struct Events: ParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
+        if let lines, lines < 0 { throw ValidationError("-n wants a number from 0") }
         guard !otlp || !options.json else { throw ValidationError("--otlp is JSON already: leave out --json") }
         if record == nil {
             guard time == nil, every == nil else { throw ValidationError("--for and --every go with --record") }
             return
         }
-        guard app == nil, !follow, since == nil, !otlp else {
+        guard app.app == nil, !follow, since == nil, lines == nil, !otlp else {
             throw ValidationError(
-                "a recording has everything that happens from now on: it goes with no app, -f or --since"
+                "a recording has everything that happens from now on: it goes with no app, -f, -n or --since"
             )
         }
         if let every, every.milliseconds < RecordRequest.shortest {
@@ -80,15 +80,17 @@ struct Events: ParsableCommand {
             return try recording.run(options)
         }
         var request = EventsRequest()
-        request.app = app
+        request.app = app.app
         request.follow = follow
         request.since = since?.microseconds
+        request.limit = lines
         if follow { Output.endWithReader() }
         var spans = TransitionSpans()
         // Another supervisor goes on behind the last event that this one knew of.
         let last = try Manager(options).call(.events(request)) { reply in
             show(reply, &spans)
             request.after = reply["sequence"]?.intValue
+            request.limit = nil
         }
         show(last, &spans)
     }

@@ -8,15 +8,19 @@ import Varlink
 struct History: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "history",
-        abstract: "Shows what happened to an app and why, over restarts and boots; the newest last."
+        abstract: "Shows what happened to apps and why, over restarts and boots; the newest last."
     )
     .examples(
+        "torpor history",
         "torpor history web",
         "torpor history web --since '2 days ago' -n 50"
     )
-    @OptionGroup var app: AppArgument
+    @OptionGroup var app: AppOrAllArgument
 
-    @Option(name: [.customShort("n"), .long], help: "So many of the last events; 100, if nothing says where to begin.")
+    @Option(
+        name: [.customShort("n", allowingJoined: true), .long],
+        help: "So many of the last events; 100, if nothing says where to begin."
+    )
     var lines: Int64?
 
     @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
@@ -48,7 +52,7 @@ struct History: ParsableCommand {
         }
         take(try Manager(options).call(.events(request), onReply: take))
         if options.json { return Output.document(.array(events)) }
-        Output.page(events.isEmpty ? "nothing is known of it\n" : text(events))
+        Output.page(events.isEmpty ? "nothing is known of that\n" : text(events))
     }
 
     private func text(_ events: [JSON]) -> String {
@@ -59,7 +63,11 @@ struct History: ParsableCommand {
             let run = event.incarnation.map { $0 > 0 ? "run \($0)" : "-" } ?? "-"
             let column = "  " + run + String(repeating: " ", count: max(0, 8 - run.count))
             text += Terminal.coloured(time, .dim) + column
-            text += Terminal.wrapped(EventText.sentence(event), behind: time.count + column.count) + "\n"
+            var sentence = EventText.sentence(event)
+            if let name = event.app, name != app.app {
+                sentence = Terminal.coloured(Terminal.harmless(name), .bold) + ": " + sentence
+            }
+            text += Terminal.wrapped(sentence, behind: time.count + column.count) + "\n"
         }
         return text
     }

@@ -26,7 +26,7 @@ struct Logs: ParsableCommand {
     @Flag(name: .shortAndLong, help: "Go on with what comes from now on.")
     var follow = false
 
-    @Option(name: [.customShort("n"), .long], help: "So many of the last lines.")
+    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "So many of the last lines.")
     var lines: Int64?
 
     @Option(help: ArgumentHelp("From that time: \(PointInTime.help)", valueName: "time"))
@@ -48,15 +48,14 @@ struct Logs: ParsableCommand {
         let choice = LogChoice(lines: lines, since: since?.microseconds, grep: grep, follow: follow)
         let manager = try Manager(options)
         if follow { Output.endWithReader() }
-        if apps.apps.count == 1, AppArgument.isName(apps.apps[0]) {
+        let (names, isOne) = try manager.names(of: apps.apps)
+        if isOne {
             let lines = Lines(hasTimes: times, isJSON: options.json)
-            return try AppLog(app: apps.apps[0], manager: manager, choice: choice).read { page in
+            return try AppLog(app: names[0], manager: manager, choice: choice).read { page in
                 Output.write(page.lines.map { lines.text(of: $0) }.joined())
                 return true
             }
         }
-        let reply = try manager.call(.list(of: apps.apps))
-        let names = (reply["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
         let lines = Lines(hasTimes: times, isJSON: options.json, apps: names)
         try ManyLogs(apps: names, options: options, choice: choice) { app, line in
             Output.write(lines.text(of: line, app))

@@ -11,28 +11,33 @@ struct Reports: ParsableCommand {
         abstract: "Shows termination reports: why apps ended when nobody had asked for it."
     )
     .examples(
-        "torpor report",
+        "torpor report -n 1",
         "torpor report web"
     )
 
-    @Argument(
-        help: ArgumentHelp("Only this app's.", valueName: "app"),
-        completion: .custom { words, _, _ in Completion.apps(words) }
-    )
-    var app: String?
+    @OptionGroup var app: AppOrAllArgument
+
+    @Option(name: [.customShort("n", allowingJoined: true), .long], help: "So many of the newest reports.")
+    var lines: Int?
     @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
 
+    func validate() throws {
+        if let lines, lines < 0 { throw ValidationError("-n wants a number from 0") }
+    }
+
     func run() throws {
-        let reply = try Manager(options).call(.reports(app: app))
+        let reply = try Manager(options).call(.reports(app: app.app))
         var reports = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("reports") { json throws(FieldError) in try Report(json: json) }
         }
+        let isCut = lines.map { $0 < reports.count } ?? false
+        if let lines { reports = Array(reports.prefix(lines)) }
         var reading = JournalReading()
         for index in reports.indices { reading.complete(&reports[index]) }
         if options.json {
             let read = JSON.array(reports.map(\.json))
-            return Output.document(reading.isChanged ? read : reply["reports"] ?? [])
+            return Output.document(reading.isChanged || isCut ? read : reply["reports"] ?? [])
         }
         Output.page(
             reports.isEmpty ? "no reports\n" : reports.map { ReportPage($0).text }.joined(separator: "\n")

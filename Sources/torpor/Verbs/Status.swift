@@ -34,12 +34,7 @@ struct PlainStatus {
     func run() throws {
         let manager = try Manager(options)
         // What may be several is an array, however many it is.
-        let isOne = apps.count == 1 && AppArgument.isName(apps[0])
-        var names = apps
-        if !isOne {
-            let list = try manager.call(.list(of: apps))
-            names = (list["apps"]?.arrayValue ?? []).compactMap { $0["name"]?.stringValue }
-        }
+        let (names, isOne) = try manager.names(of: apps)
         var documents: [JSON] = []
         var pages: [String] = []
         var isDown = false

@@ -30,6 +30,8 @@ import Varlink
         #expect(events.count == 1, "\(events)")
         let checks = try (daemon.call(.doctor)["checks"]?.arrayValue ?? []).map { try DoctorCheck(json: $0) }
         #expect(checks.first { $0.name == "store" }?.ok == stored)
+        let health = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "health"])
+        #expect(health.code == (stored ? 0 : 1) && health.output.contains("cannot be written") == !stored, "\(health)")
         try daemon.stop()
         if stored { #expect(try Sqlite.ask(daemon, "SELECT goal FROM apps WHERE name = 'web'") == "background") }
         return events.first?.text ?? ""
