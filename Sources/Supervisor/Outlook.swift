@@ -21,8 +21,10 @@ extension Supervisor {
         let connects = app.specification.wakeOnConnect != .none
         if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
         let wakers = wakers(of: app, connections: connects ? listening : [])
-        guard !machine.failed else {
-            status.notWokenBy = wakers.map { "\($0) (it has failed)" }
+        if let reason = blocksWaking(machine) {
+            let overriding = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
+            status.wokenBy = wakers.filter(overriding.contains)
+            status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
             return
         }
         status.wokenBy = wakers
@@ -30,6 +32,38 @@ extension Supervisor {
         if connects, app.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
             status.notWokenBy = ["connections (no process has its port until it is launched)"]
         }
+    }
+
+    /// Why no event launches an app until it is started.
+    enum WakeBlock: String {
+        case stopped
+        case forceQuit = "force-quit"
+        case failed
+
+        /// What follows on the app's name.
+        var text: String {
+            switch self {
+            case .stopped: "was stopped"
+            case .forceQuit: "was force-quit"
+            case .failed: "has failed"
+            }
+        }
+    }
+
+    /// Why events do not launch the app; nil where they do.
+    func blocksWaking(_ machine: AppMachine) -> WakeBlock? {
+        if machine.failed { return .failed }
+        if machine.isForceQuit { return .forceQuit }
+        return machine.isStopped ? .stopped : nil
+    }
+
+    /// What launches an app that a person stopped only after it was started again, in words; nil for nothing.
+    func silencedByStop(_ app: AppRuntime) -> String? {
+        guard coordinator.machine(app.id).isStopped else { return nil }
+        let wakers = wakers(of: app, connections: [])
+        guard !wakers.isEmpty else { return nil }
+        let names = wakers.prefix(3).joined(separator: ", ") + (wakers.count > 3 ? ", …" : "")
+        return "until ‘torpor start \(app.name)’ nothing launches it, also not \(names)"
     }
 
     /// Whether an app that is to run always was evicted, and nothing launches it again.

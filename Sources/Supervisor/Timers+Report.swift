@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Lifecycle
 import Linux
 import Schedules
 import TorporAPI
@@ -33,6 +34,9 @@ extension Timers {
             status.when = "every \(Quantity.text(.seconds(state.interval.components.seconds)))"
             status.last = state.lastWall
             status.wake = WakeManner.background.rawValue
+        }
+        if status.wake != WakeManner.none.rawValue {
+            status.blocked = supervisor.blocksWaking(supervisor.coordinator.machine(app.id))?.rawValue
         }
         if let due = table.due(key, now: now) { status.next = now.wall(atRunning: due) }
         return status

@@ -250,7 +250,8 @@ extension Supervisor {
             if !machine.isAlive, !coordinator.isHeld(app.id) {
                 if machine.isWaitingToLaunch { return overtaken(app, machine) }
                 let text = endingText(app, item) ?? "is not running"
-                return result(app, ok: true, machine.isForceQuit ? "\(text); \(launchesAfterForceQuit(app))" : text)
+                let then = machine.isForceQuit ? launchesAfterForceQuit(app) : silencedByStop(app)
+                return result(app, ok: true, then.map { "\(text); \($0)" } ?? text)
             }
             return machine.goalGeneration != item.generation && machine.goal != .notRunning
                 && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
@@ -402,10 +403,17 @@ extension Supervisor {
             waiter.items[index].result = result(
                 app,
                 ok: false,
-                "is still \(at) after \(milliseconds) ms\(why); it goes on towards \(machine.goal.rawValue)",
+                "is still \(at) after \(Quantity.text(.milliseconds(time)))\(why); \(then)",
                 "timeout"
             )
         }
+            // What the client has spent on the way is of no interest.
+            let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
+            let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
+            let then =
+                isThere
+                ? "nothing takes it elsewhere now (‘torpor status \(app.name)’ says what can)"
+                : "it goes on towards \(machine.goal.rawValue)"
         finish(waiter)
     }
 

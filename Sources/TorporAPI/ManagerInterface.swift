@@ -296,7 +296,8 @@ public enum ManagerInterface {
         type MemoryStep (rung: string, apps: []string, bytes: ?int, why: string)
 
         # A timer of an app: when the configuration says that it comes, when it comes next and came last. kind is timer, or
-        # fetch for the fetch mode, whose interval is what was learned; wake is background, foreground or none.
+        # fetch for the fetch mode, whose interval is what was learned; wake is background, foreground or none. blocked says
+        # why it wakes nothing for now: stopped, force-quit or failed, until the app is started.
         type Timer (
           app: string,
           name: string,
@@ -305,7 +306,8 @@ public enum ManagerInterface {
           next: ?int,
           last: ?int,
           wake: ?string,
-          persistent: bool
+          persistent: bool,
+          blocked: ?string
         )
 
         # An app and those that it needs: those that it requires, and those that it is only launched after.

@@ -20,6 +20,8 @@ public struct TimerStatus: Hashable, Sendable {
     public var wake: String?
     /// Whether times that were missed are made up for.
     public var isPersistent = false
+    /// Why it wakes nothing for now: `stopped`, `force-quit` or `failed`, until the app is started.
+    public var blocked: String?
 
     /// Makes one from what every timer has.
     public init(app: String, name: String, kind: String) {
@@ -39,6 +41,7 @@ public struct TimerStatus: Hashable, Sendable {
         last = try fields.optionalInt("last")
         wake = try fields.optionalString("wake")
         isPersistent = try fields.bool("persistent")
+        blocked = try fields.optionalString("blocked")
     }
 
     /// It as an object.
@@ -46,7 +49,7 @@ public struct TimerStatus: Hashable, Sendable {
         [
             "app": .string(app), "name": .string(name), "kind": .string(kind), "when": .string(when),
             "next": .optional(next), "last": .optional(last), "wake": .optional(wake),
-            "persistent": .bool(isPersistent),
+            "persistent": .bool(isPersistent), "blocked": .optional(blocked),
         ]
     }
 }

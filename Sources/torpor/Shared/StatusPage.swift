@@ -66,7 +66,7 @@ struct StatusPage {
         add("force-quit", status.forceQuit.map { "\($0) (‘torpor start \(app.name)’ does)" })
         add("suspended by", suspender)
         add("woken by", wakers)
-        add("not by", status.notWokenBy.joined(separator: ", "))
+        add("not woken by", status.notWokenBy.joined(separator: ", "))
         add("mailbox", status.mailbox == 0 ? nil : "\(status.mailbox) waiting")
         add("status", app.status)
         add("pid", app.pid.map { "\($0)" + (app.incarnation.map { ", run \($0)" } ?? "") })

@@ -9,7 +9,10 @@ struct TimersVerb: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "timers",
         abstract: "Shows when timers wake apps next, and when they did last.",
-        discussion: "What comes first is shown first. Times are those of the local zone."
+        discussion: """
+            What comes first is shown first. Times are those of the local zone. NEXT of an app that was stopped or \
+            force-quit, or has failed, says that: its timers launch it only after ‘torpor start’.
+            """
     )
     .examples(
         "torpor timers",
@@ -46,8 +49,8 @@ struct TimersVerb: ParsableCommand {
             Times.duration(seconds: Double(max(0, second - first)) / 1e6)
         }
         return [
-            .init(time(timer.next)),
-            .init(timer.next.map { between(now, $0) } ?? "-"),
+            .init(timer.blocked ?? time(timer.next), timer.blocked == nil ? nil : .yellow),
+            .init(timer.blocked == nil ? timer.next.map { $0 <= now ? "due" : between(now, $0) } ?? "-" : "-"),
             .init(time(timer.last), .dim),
             .init(timer.last.map { between($0, now) } ?? "-", .dim),
             .init(timer.app),

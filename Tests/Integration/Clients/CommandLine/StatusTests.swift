@@ -31,8 +31,33 @@ import Varlink
             #expect(abs(since - event.at) < 200_000)
             let text = try page(daemon, ["status", "web"]).output
             #expect(text.contains(wakes ? "woken by: \(place), timer nightly\n" : "woken by: nobody but you"))
-            #expect(text.contains(" not by: \(place)") == !wakes)
+            #expect(text.contains(" not woken by: \(place)") == !wakes)
             #expect(text.contains("\nlast events:\n") && text.contains("Z is suspended\n"), "\(text)")
+        }
+    }
+
+    @Test("one that was stopped is launched by nothing until it is started: stop, status and timers say so")
+    func stopped() throws {
+        let nightly = "{ name = \"nightly\", every = \"1h\" }"
+        let timer = "timers = [\(nightly), { name = \"mail\", every = \"1h\", wake = \"none\" }]"
+        try withDaemon(Apps.sleeper("job", timer) + Apps.sleeper("plain")) { daemon in
+            for app in ["job", "plain"] { try daemon.waitFor(app, "active") }
+            let silent = "nothing launches it, also not timer nightly"
+            let stopped = try page(daemon, ["stop", "job", "plain"])
+            #expect(stopped.code == 0)
+            let lines = stopped.output.split(separator: "\n")
+            #expect(lines.first?.hasSuffix("until ‘torpor start job’ \(silent)") == true, "\(lines)")
+            #expect(lines.last?.contains("nothing launches it") == false, "\(lines)")
+            var status = try daemon.status("job")
+            #expect(status.wokenBy.isEmpty && status.notWokenBy == ["timer nightly (it was stopped)"])
+            var timers = try page(daemon, ["timers"]).output.split(separator: "\n").map(String.init)
+            #expect(timers.contains { $0.hasPrefix("stopped ") && $0.contains("nightly") }, "\(timers)")
+            #expect(timers.contains { !$0.hasPrefix("stopped ") && $0.contains("mail") }, "\(timers)")
+            try daemon.done(.start, "job")
+            status = try daemon.status("job")
+            #expect(status.wokenBy == ["timer nightly"] && status.notWokenBy.isEmpty)
+            timers = try page(daemon, ["timers"]).output.split(separator: "\n").map(String.init)
+            #expect(!timers.contains { $0.hasPrefix("stopped") }, "\(timers)")
         }
     }
 
