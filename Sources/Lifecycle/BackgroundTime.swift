@@ -221,12 +221,18 @@ extension AppMachine {
 
     // MARK: Holds
 
+    /// Holds the app; of two holds with one reason one is left, which has the later end.
     mutating func hold(
         _ reason: String,
         until: Duration?,
         into actions: inout [Action],
         now: Duration
     ) throws(RequestError) {
+        if let index = holds.firstIndex(where: { $0.reason == reason }) {
+            let end = holds[index].until.flatMap { earlier in until.map { max(earlier, $0) } }
+            changeBackgroundTime { $0.holds[index] = Hold(reason: reason, until: end) }
+            return walk(into: &actions, now: now)
+        }
         guard holds.count < BackgroundTime.mostHolds else {
             throw RequestError(
                 "has \(BackgroundTime.mostHolds) holds already, which is the most: end them with ‘hold --end’ first"

@@ -409,7 +409,7 @@ public enum ManagerInterface {
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 
         # Keeps apps in the background, not suspended by policies, for so long, or until it is ended; with end, that. The
-        # reason is shown with the app.
+        # reason is shown with the app; holds of one reason are one, until the later end.
         method Hold(apps: []string, for_ms: ?int, reason: ?string, end: ?bool, token: ?string) ->
           (app: ?string, state: ?string, transition: ?string, text: ?string, results: ?[]Result)
 

@@ -25,13 +25,19 @@ struct Answers: Sendable {
         /// The formats that the client accepts.
         var accepted: String?
 
-        init(_ head: HTTPHead) {
-            func number(_ name: String) -> Int64? { head.query(name).flatMap { Int64($0) } }
-            lines = number("lines").map { min(max($0, 0), 5000) }
-            since = number("since")
-            until = number("until")
-            after = number("after")
-            limit = number("limit").map { min(max($0, 0), 10_000) }
+        init(_ head: HTTPHead) throws(FieldError) {
+            func number(_ name: String) throws(FieldError) -> Int64? {
+                guard let text = head.query(name) else { return nil }
+                guard let number = Int64(text) else {
+                    throw FieldError(field: name, problem: "must be a whole number, as in \(name)=100")
+                }
+                return number
+            }
+            lines = try number("lines").map { min(max($0, 0), 5000) }
+            since = try number("since")
+            until = try number("until")
+            after = try number("after")
+            limit = try number("limit").map { min(max($0, 0), 10_000) }
             accepted = head.header("Accept")
             app = head.query("app")
             grep = head.query("grep").flatMap { $0.isEmpty ? nil : $0 }
@@ -115,17 +121,27 @@ struct Answers: Sendable {
     /// The longest that a page waits for the end of what it asked for; the page sees each step meanwhile.
     static let patience = Duration.seconds(20)
 
-    /// Does something to an app.
-    func act(_ verb: Verb, _ name: String, _ body: JSON, _ link: Link) -> HTTPResponse {
-        var request = VerbRequest(verb: verb, apps: [name])
+    /// What a body may have.
+    private static let members = ["force", "background", "for_ms", "reason", "end", "wait"]
+
+    /// What the body of a POST asks of an app.
+    static func request(_ verb: Verb, _ name: String, _ body: JSON) throws(FieldError) -> VerbRequest {
+        let members = Self.members.joined(separator: ", ")
+        guard var object = body.objectValue else {
+            throw FieldError(field: "the body", problem: "must be an object, which may have \(members)")
+        }
+        if let unknown = object.members.first(where: { !Self.members.contains($0.name) }) {
+            throw FieldError(field: unknown.name, problem: "is not known here: the body may have \(members)")
+        }
+        object["apps"] = .strings([name])
+        var request = try VerbRequest(verb: verb, parameters: .object(object))
         request.token = .random()
-        request.force = body["force"]?.boolValue ?? false
-        request.background = body["background"]?.boolValue ?? false
-        request.end = body["end"]?.boolValue ?? false
-        request.wait = body["wait"]?.boolValue ?? true
-        request.reason = body["reason"]?.stringValue
-        request.forMilliseconds = body["for_ms"]?.intValue
-        request.timeoutMilliseconds = Self.patience.microseconds / 1000
+        request.timeoutMilliseconds = patience.microseconds / 1000
+        return request
+    }
+
+    /// Does something to an app.
+    func act(_ request: VerbRequest, _ link: Link) -> HTTPResponse {
         hub.refresh(underWay: 1)
         defer { hub.refresh(underWay: -1) }
         do throws(VarlinkClientError) {
@@ -160,7 +176,8 @@ extension HTTPResponse {
             self.init(404, "there is no app \(parameters["name"]?.stringValue ?? "")\(nearest)")
         case ManagerInterface.ErrorName.failed, ManagerInterface.ErrorName.inJournal: self.init(409, "\(error)")
         case VarlinkErrorName.invalidParameter:
-            self.init(400, "torpord does not take \(parameters["parameter"]?.stringValue ?? "a parameter")")
+            let parameter = parameters["parameter"]?.stringValue ?? "a parameter"
+            self.init(400, parameters["message"]?.stringValue ?? "torpord does not take \(parameter)")
         default: self.init(502, "\(error)")
         }
     }

@@ -71,7 +71,12 @@ final class WebService: HTTPService {
             if let refusal = refusalOfPost(head, route) { return .answer(refusal) }
             return .take(PostExchange { [self] body in post(route, body) })
         }
-        let query = Answers.Query(head)
+        let query: Answers.Query
+        do throws(FieldError) {
+            query = try Answers.Query(head)
+        } catch {
+            return .answer(HTTPResponse(400, "\(error)"))
+        }
         let lastEvent = (head.header("Last-Event-ID") ?? head.query("last_event_id")).flatMap { Int64($0) }
         return .take(PostExchange { [self] _ in get(route, query, lastEvent) })
     }
@@ -158,7 +163,12 @@ final class WebService: HTTPService {
         if let problem = GatewayNames.problem(app: name) {
             return .answer(HTTPResponse(404, "there is no app of that name: \(problem)").secured)
         }
-        return later(doers) { [answers] link in answers.act(verb, name, json, link) }
+        do throws(FieldError) {
+            let request = try Answers.request(verb, name, json)
+            return later(doers) { [answers] link in answers.act(request, link) }
+        } catch {
+            return .answer(HTTPResponse(400, "\(error)").secured)
+        }
     }
 
     private func get(_ route: WebRoute, _ query: Answers.Query, _ lastEvent: Int64?) -> HTTPDecision {

@@ -9,7 +9,8 @@ struct HoldApps: ParsableCommand {
         abstract: "Keeps apps from being suspended when they are in the background.",
         discussion: """
             The app stays where it is: an active one stays active, and is not suspended once it goes to the background; \
-            a suspended one stays suspended until it is resumed. ‘torpor suspend --force’ suspends it all the same.
+            a suspended one stays suspended until it is resumed. ‘torpor suspend --force’ suspends it all the same. \
+            Holds with the same reason are one, until the later end.
             """
     )
     .examples(

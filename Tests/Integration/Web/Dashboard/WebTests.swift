@@ -60,6 +60,38 @@ import Varlink
         }
     }
 
+    @Test("refuses bodies and numbers that it cannot read, each with a sentence, and does nothing then")
+    func wrongInput() throws {
+        try withDaemon(Self.two) { daemon in
+            let web = try WebFixture(daemon)
+            defer { web.end() }
+            let wrong = [
+                ("{\"for_ms\":\"x\"}", "for_ms must be an integer"), ("{\"for_ms\":1.5}", "for_ms must be an integer"),
+                ("{\"for_ms\":-1}", "for_ms must be more than 0"), ("{\"for_sm\":1000}", "for_sm is not known here"),
+                ("{\"end\":\"true\"}", "end must be true or false"), ("[]", "the body must be an object"),
+                ("7", "the body must be an object"), ("{\"apps\":[\"other\"]}", "apps is not known here"),
+            ]
+            for (body, sentence) in wrong {
+                let answer = try web.post("/api/v1/apps/web/hold", body)
+                #expect(answer.status == 400, "\(body)")
+                #expect(answer.json["error"]?.stringValue?.hasPrefix(sentence) == true, "\(body): \(answer.json)")
+            }
+            #expect(try daemon.summary("web").holds.isEmpty)
+            for query in ["apps/web/logs?lines=abc", "events?limit=", "events?since=1.5"] {
+                let answer = try web.ask("/api/v1/" + query)
+                #expect(answer.status == 400, "\(query)")
+                #expect(answer.json["error"]?.stringValue?.contains("must be a whole number") == true)
+            }
+            // Asked again, a hold is one that lasts until the later end.
+            for body in ["{\"for_ms\":600000}", "{}", "{\"for_ms\":1}", "{\"reason\":\"looking\"}"] {
+                #expect(try web.post("/api/v1/apps/web/hold", body).status == 200)
+            }
+            #expect(try daemon.summary("web").holds == ["an operator", "an operator (looking)"])
+            #expect(try web.post("/api/v1/apps/web/hold", "{\"end\":true}").status == 200)
+            #expect(try daemon.summary("web").holds.isEmpty)
+        }
+    }
+
     @Test("answers no request with two hosts")
     func ambiguous() throws {
         try withDaemon(Self.two) { daemon in
