@@ -49,9 +49,10 @@ public enum ManagerRequest: Hashable, Sendable {
 
     /// Reads a call; nil when the interface has no such method.
     ///
-    /// A parameter that is missing or of the wrong kind is thrown; its name belongs into InvalidParameter.
+    /// A parameter that is missing, of the wrong kind or unknown is thrown; its name belongs into InvalidParameter.
     public init?(call: VarlinkCall) throws(FieldError) {
         guard call.interface == ManagerInterface.name else { return nil }
+        try ManagerInterface.requireKnown(call.parameters, of: call.member)
         if let verb = Verb(rawValue: call.member) {
             self = .verb(try VerbRequest(verb: verb, parameters: call.parameters))
             return

@@ -71,6 +71,21 @@ import VarlinkServer
         #expect(methods.count == Set(requests.map(\.call.member)).count)
     }
 
+    @Test("a parameter that a method does not have is refused by its name")
+    func unknownParameters() throws {
+        for (method, parameters, name) in [
+            ("List", ["app": ["notes"]], "app"), ("Suspend", ["apps": ["a"], "froce": true], "froce"),
+            ("Doctor", ["all": true], "all"), ("Logs", ["app": "a", "line": 7], "line"),
+        ] as [(String, JSON, String)] {
+            let call = VarlinkCall(method: "\(ManagerInterface.name).\(method)", parameters: parameters)
+            let error = #expect(throws: FieldError.self) { try ManagerRequest(call: call) }
+            #expect(error?.field == name)
+            #expect(error?.problem.hasPrefix("is no parameter of \(method), which takes ") == true, "\(error as Any)")
+        }
+        let call = VarlinkCall(method: "\(ManagerInterface.name).Nothing", parameters: ["x": 1])
+        #expect(try ManagerRequest(call: call) == nil)
+    }
+
     @Test("types survive the wire, with all the names of the interface's text")
     func types() throws {
         var report = Report(app: "web", incarnation: 2, at: 5, reason: "watchdog", state: "active")
