@@ -4,6 +4,9 @@ import Linux
 
 /// Where a supervisor's control socket is.
 public enum ControlSocket {
+    /// That of the machine's supervisor.
+    public static let machines = "/run/torpor/io.torpor"
+
     /// The socket that a program uses when none is named: `$TORPOR_MANAGER_SOCKET`, else that of this user's supervisor,
     /// else, where that is not there, the machine's.
     public static var found: String {
@@ -14,7 +17,6 @@ public enum ControlSocket {
         }
         let user = SupervisorSpecification(environment: environment, userID: Users.effectiveUID)
         let own = user.runtimeDirectory + "/io.torpor"
-        let system = "/run/torpor/io.torpor"
-        return !File.exists(own) && File.exists(system) ? system : own
+        return !File.exists(own) && File.exists(machines) ? machines : own
     }
 }

@@ -83,7 +83,7 @@ extension Supervisor {
         } catch {
             app.tokens.giveBack(request.token)
             if case .payload(let sentence) = error {
-                throw .invalid(FieldError(field: "payload", problem: sentence))
+                throw .invalid(FieldError(field: "payload", problem: "is refused: \(app.name) \(sentence)"))
             }
             throw .full("\(app.name) \(error)")
         }
@@ -127,7 +127,7 @@ extension Supervisor {
         for app: AppRuntime
     ) throws(PostRefusal) -> MailDraft {
         if let problem = TopicRule.problem(request.topic) {
-            throw .invalid(FieldError(field: "topic", problem: "is none: \(problem)"))
+            throw .invalid(FieldError(field: "topic", problem: "cannot be used: \(problem)"))
         }
         if let key = request.key, key.utf8.count > TopicRule.longestName {
             throw .invalid(FieldError(field: "key", problem: "has at most \(TopicRule.longestName) bytes"))
@@ -180,7 +180,7 @@ extension Supervisor {
     /// An app asks for a topic, or does not want it any more.
     func subscribe(_ request: SubscribeRequest, _ app: AppRuntime) throws(FieldError) {
         if let problem = TopicRule.problem(request.topic) {
-            throw FieldError(field: "topic", problem: "is none: \(problem)")
+            throw FieldError(field: "topic", problem: "cannot be used: \(problem)")
         }
         let key = StoredSubscription.Key(app: app.name, topic: request.topic)
         if request.end {

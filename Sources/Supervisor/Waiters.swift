@@ -266,7 +266,9 @@ extension Supervisor {
             guard machine.incarnation > old else {
                 return machine.goal == .notRunning && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
             }
-            return isAtGoal(machine) ? result(app, ok: true, "was restarted and is \(machine.state.rawValue)") : nil
+            guard isAtGoal(machine) else { return nil }
+            let text = "was restarted and is \(machine.state.rawValue)" + failedLaunch(item, app, machine)
+            return result(app, ok: true, text)
         case .interruption(let goal): return judge(goal, item, app, machine)
         case .goal(let goal):
             guard let result = judge(goal, item, app, machine) else { return nil }
@@ -280,6 +282,14 @@ extension Supervisor {
                 "interrupted"
             )
         }
+    }
+
+    /// That an app which this call launched has come up, and has said that it failed: its state is as it would be else.
+    private func failedLaunch(_ item: Waiter.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
+        guard machine.incarnation > item.incarnation,
+            app.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
+        else { return "" }
+        return "; it answered didFinishLaunching with failed (‘torpor history \(app.name)’ has its words)"
     }
 
     /// How it has come to a goal.
@@ -311,11 +321,8 @@ extension Supervisor {
         guard isAtGoal(machine) else { return nil }
         let waits = machine.isCovered && machine.goal == .active
         let text = "is \(machine.state.rawValue)"
-        return result(
-            app,
-            ok: true,
-            waits ? text + ", and comes back when the session is unlocked, or the machine has woken" : text
-        )
+        let back = waits ? ", and comes back when the session is unlocked, or the machine has woken" : ""
+        return result(app, ok: true, text + back + failedLaunch(item, app, machine))
     }
 
     /// An app that has failed and is not started again by itself: its state may not come for ever.
@@ -400,13 +407,6 @@ extension Supervisor {
             let machine = coordinator.machine(app.id)
             let at = machine.transition?.rawValue ?? machine.state.rawValue
             let why = machine.isWaitingForPermission ? app.heldBack.map { " (\($0))" } ?? "" : ""
-            waiter.items[index].result = result(
-                app,
-                ok: false,
-                "is still \(at) after \(Quantity.text(.milliseconds(time)))\(why); \(then)",
-                "timeout"
-            )
-        }
             // What the client has spent on the way is of no interest.
             let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
             let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
@@ -414,6 +414,13 @@ extension Supervisor {
                 isThere
                 ? "nothing takes it elsewhere now (‘torpor status \(app.name)’ says what can)"
                 : "it goes on towards \(machine.goal.rawValue)"
+            waiter.items[index].result = result(
+                app,
+                ok: false,
+                "is still \(at) after \(Quantity.text(.milliseconds(time)))\(why); \(then)",
+                "timeout"
+            )
+        }
         finish(waiter)
     }
 

@@ -107,7 +107,7 @@ struct Torpor: ParsableCommand {
     private static let habits = [
         "reread": "‘torpor apply --diff’ shows what an edited file would change",
         "update": "‘torpor apply’ reads the configuration again, and touches only what changed",
-        "reload": "‘torpor apply’ reads the configuration again; ‘torpor signal HUP APP’ tells an app to",
+        "reload": "‘torpor apply’ reads the configuration; of an app: ‘torpor restart APP’, ‘torpor signal HUP APP’",
         "daemon-reload": "‘torpor apply’ reads the configuration again, and touches only what changed",
         "add": "write the app into the configuration, then ‘torpor apply’",
         "remove": "take the app out of the configuration, then ‘torpor apply’",
@@ -115,6 +115,8 @@ struct Torpor: ParsableCommand {
         "scale": "set instances of the app in the configuration, then ‘torpor apply’",
         "tail": "‘torpor logs APP -f’ shows what an app writes",
         "fg": "‘torpor logs APP -f’ shows what an app writes",
+        "maintail": "‘torpor events -f’ shows what torpord does (journalctl -u torpord where it is a service)",
+        "clear": "logs are rotated by themselves (log_max_size, log_max_age); a file that you remove is begun anew",
         "flush": "logs are rotated by themselves (log_max_size, log_max_age); a file that you remove is begun anew",
         "freeze": "did you mean ‘torpor suspend APP’, which stops an app and keeps it in memory?",
         "pause": "did you mean ‘torpor suspend APP’, which stops an app and keeps it in memory?",
@@ -171,6 +173,10 @@ enum Outcome: Int32 {
     case usage = 2
     case notRunning = 3
     case unknown = 4
+    /// The program that was to be run cannot be, as shells say it.
+    case notExecutable = 126
+    /// There is no such program, as shells say it.
+    case notFound = 127
 
     /// Runs, says what went wrong, and gives the exit status.
     static func status(_ body: () throws -> Void) -> Int32 {

@@ -73,22 +73,29 @@ enum AppSide {
                 status: .failed,
                 message: "this supervisor cannot do that: torpord is older than torpor, upgrade it"
             )
+        case .service(AppInterface.ErrorName.unknownApp, let parameters): Manager.unknownApp(parameters)
         case .service: Failure(status: .failed, message: Terminal.harmless("\(error)"))
         default: Failure(status: .unknown, message: "\(error): is torpord still running?")
         }
     }
 
-    /// A program as a shell finds it.
+    /// A program as a shell finds it, and the exit statuses of a shell where there is none.
     static func program(_ name: String) throws(Failure) -> String {
         if name.contains("/") {
             if File.isExecutable(name) { return name }
+            if File.exists(name) {
+                throw Failure(
+                    status: .notExecutable,
+                    message: "\(name) cannot be run: make it executable (chmod +x), or look whether it is a folder"
+                )
+            }
         } else {
             for folder in (ThisProcess.environment("PATH") ?? "/usr/bin:/bin").split(separator: ":") {
                 let path = folder + "/" + name
                 if File.isExecutable(path) { return path }
             }
         }
-        throw Failure(status: .unknown, message: "there is no program \(name) to run: look at its name and at PATH")
+        throw Failure(status: .notFound, message: "there is no program \(name) to run: look at its name and at PATH")
     }
 
     /// Starts a program with this one's input and output.
@@ -109,7 +116,7 @@ enum AppSide {
                 descriptors: descriptors
             )
         } catch {
-            throw Failure(status: .failed, message: "\(words[0]) could not be run: \(error)")
+            throw Failure(status: .notExecutable, message: "\(words[0]) could not be run: \(error)")
         }
     }
 

@@ -13,6 +13,8 @@ extension ManagerRequest {
 /// The connection to the supervisor, with failures as sentences and exit statuses.
 struct Manager {
     private let client: PersistentVarlinkClient
+    /// Nobody named the socket, and it is the machine's: this user's supervisor is not there.
+    private let isMachines: Bool
     /// Whether a terminal is told when the supervisor takes its time; false where somebody else tells, or draws on it.
     var saysThatItWaits = true
 
@@ -40,6 +42,7 @@ struct Manager {
     /// Connects likewise; `onLoss` is called each time that the connection is lost.
     init(socket: String?, patience: Duration = Self.patience, onLoss: @escaping () -> Void) throws(Failure) {
         let path = socket ?? Self.defaultSocket
+        isMachines = socket == nil && path == ControlSocket.machines && Users.effectiveUID != 0
         do throws(VarlinkClientError) {
             client = try PersistentVarlinkClient(path: path, patience: patience)
             client.onLoss = onLoss
@@ -75,13 +78,10 @@ struct Manager {
             if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {
                 throw failure
             }
-            throw Self.failure(error)
+            throw failure(error)
         }
     }
 
-    /// Calls once; nil when the connection is lost before the reply. `onError` knows some errors of the service better.
-    func callOnce(
-        _ request: ManagerRequest,
     /// The names of the apps that are meant; of all, if none is named. `isOne`: it is one name, and that of the app itself.
     func names(of apps: [String]) throws(Failure) -> (names: [String], isOne: Bool) {
         let reply = try call(.list(of: apps))
@@ -89,6 +89,9 @@ struct Manager {
         return (names, apps.count == 1 && names == apps)
     }
 
+    /// Calls once; nil when the connection is lost before the reply. `onError` knows some errors of the service better.
+    func callOnce(
+        _ request: ManagerRequest,
         deadline: Duration? = nil,
         onError: (_ name: String, _ parameters: JSON) -> Failure? = { _, _ in nil },
         onReply: (JSON) -> Void = { _ in }
@@ -100,7 +103,7 @@ struct Manager {
             if case .service(let name, let parameters) = error, let failure = onError(name, parameters) {
                 throw failure
             }
-            throw Self.failure(error)
+            throw failure(error)
         }
     }
 
@@ -117,6 +120,15 @@ struct Manager {
                 message: "the supervisor's reply cannot be read (\(error)): are torpor and torpord of the same version?"
             )
         }
+    }
+
+    /// Likewise, with what to do where the machine's supervisor refuses, and the user's own was looked for first.
+    private func failure(_ error: VarlinkClientError) -> Failure {
+        var failure = Self.failure(error)
+        if isMachines, case .service(ManagerInterface.ErrorName.notPermitted, _) = error {
+            failure.message? += "; your own supervisor is not running: ‘systemctl --user start torpord’ starts it"
+        }
+        return failure
     }
 
     /// What went wrong as a sentence that says what to do, and the exit status for it.
@@ -140,21 +152,7 @@ struct Manager {
         }
         let message = parameters["message"]?.stringValue
         switch name {
-        case ManagerInterface.ErrorName.unknownApp:
-            let app = parameters["name"]?.stringValue ?? "that"
-            if app.hasPrefix("tag:") {
-                let tag = app.dropFirst(4)
-                return Failure(status: .unknown, message: "no app has the tag \(tag): ‘torpor list’ shows all apps")
-            }
-            if app.contains("*") || app.contains("?") {
-                return Failure(status: .unknown, message: "no app fits \(app): ‘torpor list’ shows all apps")
-            }
-            if app == "all" {
-                return Failure(status: .unknown, message: "there is no app all: write '*', in quotes, for all of them")
-            }
-            let hint =
-                parameters["nearest"]?.stringValue.map { "did you mean \($0)?" } ?? "‘torpor list’ shows all apps"
-            return Failure(status: .unknown, message: "there is no app \(app): \(hint)")
+        case ManagerInterface.ErrorName.unknownApp: return unknownApp(parameters)
         case VarlinkErrorName.invalidParameter:
             let parameter = parameters["parameter"]?.stringValue ?? "a parameter"
             return Failure(status: .usage, message: message ?? "the supervisor does not take \(parameter)")
@@ -165,5 +163,35 @@ struct Manager {
             )
         default: return Failure(status: .failed, message: message ?? "the supervisor answered \(name)")
         }
+    }
+
+    /// No app is named so, or fits that.
+    static func unknownApp(_ parameters: JSON) -> Failure {
+        let app = parameters["name"]?.stringValue ?? "that"
+        if app.hasPrefix("tag:") {
+            let tag = app.dropFirst(4)
+            return Failure(status: .unknown, message: "no app has the tag \(tag): ‘torpor list’ shows all apps")
+        }
+        if let colon = app.firstIndex(of: ":") {
+            let (group, name) = (app[..<colon], app[app.index(after: colon)...])
+            // supervisord's numbers of processes are instances here.
+            let parts = name.split(separator: "_")
+            let instance = parts.count > 1 ? Int(parts[parts.count - 1]) : nil
+            let meant = instance.map { "\(parts.dropLast().joined(separator: "_"))@\($0)" } ?? String(name)
+            let hint = name == "*" || name.isEmpty ? "‘tag:\(group)’ is all apps with a tag" : "did you mean \(meant)?"
+            return Failure(
+                status: .unknown,
+                message: "there is no app \(app), since no group stands before a name: \(hint)"
+            )
+        }
+        if app.contains("*") || app.contains("?") {
+            return Failure(status: .unknown, message: "no app fits \(app): ‘torpor list’ shows all apps")
+        }
+        if app == "all" {
+            return Failure(status: .unknown, message: "there is no app all: write '*', in quotes, for all of them")
+        }
+        let hint =
+            parameters["nearest"]?.stringValue.map { "did you mean \($0)?" } ?? "‘torpor list’ shows all apps"
+        return Failure(status: .unknown, message: "there is no app \(app): \(hint)")
     }
 }

@@ -70,7 +70,7 @@ struct DelegateVerb: ParsableCommand {
             // Without a supervisor there is nothing to hear.
             let path = try AppSide.program(words[0])
             let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
-            throw Failure(status: .failed, message: "\(words[0]) could not be run: \(error)")
+            throw Failure(status: .notExecutable, message: "\(words[0]) could not be run: \(error)")
         }
         var commands: [String: String] = [:]
         for entry in on {

@@ -29,7 +29,8 @@ struct TaskRunVerb: ParsableCommand {
         abstract: "Runs a command as a background task.",
         discussion: """
             The task lasts as long as the command, whose exit status is the result. Shortly before the time is used up \
-            the command gets SIGTERM, since a task that does not end in time ends the whole app.
+            the command gets SIGTERM, since a task that does not end in time ends the whole app. As in a shell, 127 means \
+            that there is no such command, and 126 that it cannot be run.
 
             Without a supervisor (no TORPOR_APP_SOCKET) the command is run, and that is all. With --json what it writes \
             goes to standard error, and the document has its exit status.
@@ -67,7 +68,7 @@ struct TaskRunVerb: ParsableCommand {
             }
             let path = try AppSide.program(words[0])
             let error = ThisProcess.execute(path, arguments: words, environment: ThisProcess.environment)
-            throw Failure(status: .failed, message: "\(words[0]) could not be run: \(error)")
+            throw Failure(status: .notExecutable, message: "\(words[0]) could not be run: \(error)")
         }
         let run = try TaskRun(
             name: name,
@@ -119,8 +120,19 @@ struct TaskEnd: ParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() throws {
+        try requireTask()
         try TaskNotice.say("X_TORPOR_TASK_END", name)
         if output.json { Output.document(["name": .string(name), "ok": true]) }
+    }
+
+    /// What is said by sd_notify has no answer.
+    private func requireTask() throws(Failure) {
+        guard AppSide.environment.notifySocket != nil, AppSide.environment.socket != nil else { return }
+        let tasks = try AppSide.call(.state)["tasks"]?.arrayValue ?? []
+        let names = tasks.compactMap { $0["name"]?.stringValue }
+        guard !names.contains(name) else { return }
+        let hint = names.isEmpty ? "it has none" : "it has \(names.joined(separator: ", "))"
+        throw Failure(status: .failed, message: "the app has no background task \(name): \(hint)")
     }
 }
 

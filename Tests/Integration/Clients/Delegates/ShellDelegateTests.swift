@@ -5,6 +5,7 @@ import Foundation
 import Linux
 import Testing
 import TorporAPI
+import Varlink
 
 /// `torpor delegate`, `task` and `state`, as scripts use them.
 struct ShellDelegateTests {
@@ -30,6 +31,56 @@ struct ShellDelegateTests {
         trap 'echo TERM >>@D/rec.web; exit 0' TERM
         while :; do sleep 0.02; done
         """
+
+    @Test("what a script of an app gets wrong is said in a sentence, with the exit statuses of a shell")
+    func mistakes() throws {
+        let script = """
+            run() { "$TORPOR" "$@" 2>&1; echo "status $?"; }
+            run app task run -- @D/nothing-there
+            run app task run -- @D/plain
+            run app delegate -- @D/nothing-there
+            run app task end typo
+            run app task begin index
+            run app task end typo
+            run app task end index
+            run post wbe news
+            echo done
+            exec sleep 1000
+            """
+        let toml = """
+            [apps.web]
+            exec = ["/bin/sh", "@D/script.sh"]
+            environment = { TORPOR = "\(Self.torpor)" }
+            """
+        try withDaemon(toml, files: ["script.sh": script, "plain": "text"]) { daemon in
+            func lines() throws -> [String] {
+                let request = ManagerRequest.logs(LogsRequest(app: "web"))
+                return (try daemon.call(request)["lines"]?.arrayValue ?? []).compactMap { $0["text"]?.stringValue }
+            }
+            try daemon.eventually("the script is through") { try lines().last == "done" }
+            let said = try lines()
+            #expect(
+                said.filter { $0.hasPrefix("status ") }.map { $0.dropFirst(7) } == [
+                    "127", "126", "127", "1", "0", "1", "0", "4",
+                ],
+                "\(said)"
+            )
+            #expect(said.contains("torpor: the app has no background task typo: it has none"), "\(said)")
+            #expect(said.contains("torpor: the app has no background task typo: it has index"), "\(said)")
+            #expect(said.contains("torpor: there is no app wbe: did you mean web?"), "\(said)")
+        }
+    }
+
+    @Test("start says that an app has answered didFinishLaunching with failed")
+    func failedLaunch() throws {
+        let toml = Self.toml([Self.torpor, "delegate", "--on", "didFinishLaunching=exit 3"])
+        try withDaemon(toml) { daemon in
+            let start = try Spawn.run([Self.torpor, "--socket", daemon.socket, "start", "web"])
+            #expect(start.code == 0 && start.output.contains("it answered didFinishLaunching with failed"), "\(start)")
+            let again = try Spawn.run([Self.torpor, "--socket", daemon.socket, "start", "web"])
+            #expect(again.code == 0 && !again.output.contains("failed"), "\(again)")
+        }
+    }
 
     @Test("a program that is not changed walks with commands for its messages")
     func commands() throws {
