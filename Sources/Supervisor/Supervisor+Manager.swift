@@ -228,6 +228,8 @@ extension Supervisor {
     /// The picture that the configuration names; disks are waited for beside the loop.
     private func sendIcon(of app: AppRuntime, _ reply: Reply) {
         guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
+        summary.heldBack = machine.isWaitingForPermission ? app.heldBack : nil
+        summary.tags = app.specification.tags
         // One reading for all who ask meanwhile.
         guard app.iconReplies == nil else {
             app.iconReplies?.append(reply)
@@ -279,13 +281,11 @@ extension Supervisor {
         foresee(app, in: &status)
         status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
         status.exec = specification.exec
-        status.tags = specification.tags
         status.ready = specification.ready.text
         status.requires = specification.requires
         status.after = specification.after
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
         status.mailbox = Int64(mailboxes.waiting(for: app).count)
-        status.heldBack = coordinator.machine(app.id).isWaitingForPermission ? app.heldBack : nil
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in
             DeadlineInfo(

@@ -179,7 +179,10 @@ public struct AppStatus: Hashable, Sendable {
     /// The line of that file.
     public var line: Int64?
     /// The tags of its configuration.
-    public var tags: [String] = []
+    public var tags: [String] {
+        get { summary.tags }
+        set { summary.tags = newValue }
+    }
     /// How it says that it is ready: `exec`, `notify`, `tcp 127.0.0.1:8000` …
     public var ready: String?
     /// Started and ready before it, stopped after it.
@@ -191,7 +194,10 @@ public struct AppStatus: Hashable, Sendable {
     /// Milliseconds between heartbeats.
     public var watchdogMilliseconds: Int64?
     /// Why its launch waits, in words: for memory, or for a policy.
-    public var heldBack: String?
+    public var heldBack: String? {
+        get { summary.heldBack }
+        set { summary.heldBack = newValue }
+    }
     /// Of one that a person force-quit, what that means for events that would launch it, in words.
     public var forceQuit: String?
     /// Bytes that it may have at most.
@@ -248,13 +254,11 @@ public struct AppStatus: Hashable, Sendable {
         exec = try fields.strings("exec")
         file = try fields.optionalString("file")
         line = try fields.optionalInt("line")
-        tags = try fields.strings("tags")
         ready = try fields.optionalString("ready")
         requires = try fields.strings("requires")
         after = try fields.strings("after")
         requiredBy = try fields.strings("required_by")
         watchdogMilliseconds = try fields.optionalInt("watchdog_ms")
-        heldBack = try fields.optionalString("held_back")
         forceQuit = try fields.optionalString("force_quit")
         mailbox = try fields.optionalInt("mailbox") ?? 0
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
@@ -287,13 +291,11 @@ public struct AppStatus: Hashable, Sendable {
         object["exec"] = .strings(exec)
         object["file"] = .optional(file)
         object["line"] = .optional(line)
-        object["tags"] = .strings(tags)
         object["ready"] = .optional(ready)
         object["requires"] = .strings(requires)
         object["after"] = .strings(after)
         object["required_by"] = .strings(requiredBy)
         object["watchdog_ms"] = .optional(watchdogMilliseconds)
-        object["held_back"] = .optional(heldBack)
         object["force_quit"] = .optional(forceQuit)
         object["mailbox"] = .int(mailbox)
         object["deadlines"] = .array(deadlines.map(\.json))

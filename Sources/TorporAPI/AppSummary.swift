@@ -81,6 +81,10 @@ public struct AppSummary: Hashable, Sendable {
     public var done = false
     /// Why one of its sockets is not bound, in a sentence without its subject; nil when all are.
     public var socketTrouble: String?
+    /// Why its launch waits, in words: for memory, or for a policy.
+    public var heldBack: String?
+    /// The tags of its configuration.
+    public var tags: [String] = []
     /// What people call it, in all languages that are not in ``titles``.
     public var title: String?
     /// What people call it, by language tag in lower case.
@@ -147,6 +151,8 @@ public struct AppSummary: Hashable, Sendable {
         stranded = try fields.optionalBool("stranded") ?? false
         done = try fields.optionalBool("done") ?? false
         socketTrouble = try fields.optionalString("socket_trouble")
+        heldBack = try fields.optionalString("held_back")
+        tags = try fields.strings("tags")
         title = try fields.optionalString("title")
         titles = try fields.strings(byName: "titles")
         icon = try fields.optionalString("icon")
@@ -175,6 +181,8 @@ public struct AppSummary: Hashable, Sendable {
             .init(name: "stranded", value: .bool(stranded)),
             .init(name: "done", value: .bool(done)),
             .init(name: "socket_trouble", value: .optional(socketTrouble)),
+            .init(name: "held_back", value: .optional(heldBack)),
+            .init(name: "tags", value: .strings(tags)),
             .init(name: "title", value: .optional(title)),
             .init(name: "titles", value: .strings(titles)),
             .init(name: "icon", value: .optional(icon)),

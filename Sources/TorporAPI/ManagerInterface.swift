@@ -19,9 +19,9 @@ public enum ManagerInterface {
         type LastExit (reason: string, code: ?int, signal: ?string, at: ?int)
 
         # One app, as "torpor list" shows it. One that is stranded is to run always, was evicted, and nothing launches it
-        # again; one that is done is a oneshot that has done its work. socket_trouble says why a socket of it is not bound.
-        # title is what people call it, titles the same by language (BCP 47, in lower case), icon the file of its
-        # picture.
+        # again; one that is done is a oneshot that has done its work. socket_trouble says why a socket of it is not bound,
+        # held_back why its launch waits. title is what people call it, titles the same by language (BCP 47, in lower
+        # case), icon the file of its picture.
         type App (
           name: string,
           state: string,
@@ -41,6 +41,8 @@ public enum ManagerInterface {
           stranded: ?bool,
           done: ?bool,
           socket_trouble: ?string,
+          held_back: ?string,
+          tags: []string,
           title: ?string,
           titles: [string]string,
           icon: ?string
@@ -166,6 +168,8 @@ public enum ManagerInterface {
           stranded: ?bool,
           done: ?bool,
           socket_trouble: ?string,
+          held_back: ?string,
+          tags: []string,
           title: ?string,
           titles: [string]string,
           icon: ?string,
@@ -177,13 +181,11 @@ public enum ManagerInterface {
           exec: []string,
           file: ?string,
           line: ?int,
-          tags: []string,
           ready: ?string,
           requires: []string,
           after: []string,
           required_by: []string,
           watchdog_ms: ?int,
-          held_back: ?string,
           force_quit: ?string,
           mailbox: int,
           deadlines: []Deadline,

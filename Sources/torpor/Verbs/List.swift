@@ -64,6 +64,7 @@ struct PlainList {
     }
 
     private static func reason(_ app: AppSummary) -> String {
+        if let reason = app.heldBack { return "waits: \(reason)" }
         var text = app.failed ? "failed" : ""
         // Why an app ended once is of no interest any more while it runs.
         if app.pid == nil, let exit = app.lastExit {
