@@ -268,11 +268,17 @@ enum Read {
         return nil
     }
 
+    /// Other programs have milliseconds in such places; nobody means that of a small number.
+    private static func orMilliseconds(_ number: Int64) -> String {
+        number >= 100 ? ", or \"\(number)ms\" if you mean milliseconds" : ""
+    }
+
     private static func durationText(_ context: Context, _ node: Node) -> String? {
         switch node.value {
         case .string(let text): return text
         case .integer(let number):
-            context.error("expected a duration, found an integer: write \"\(number)s\"", at: node.position)
+            let text = "expected a duration, found an integer: write \"\(number)s\"\(orMilliseconds(number))"
+            context.error(text, at: node.position)
         case .double(let number):
             context.error("expected a duration, found a float: write \"\(number)s\"", at: node.position)
         case .table, .array, .boolean, .date:

@@ -223,7 +223,7 @@ enum SocketConflicts {
                 if other.app.name == app.name {
                     hint = ""
                 } else if app.instance != nil {
-                    hint = ": put %i into it, or write reuse_port = true"
+                    hint = ": put %i into it" + (socket.plan.address.isInternet ? ", or write reuse_port = true" : "")
                 } else {
                     hint = ": only sockets with reuse_port = true may share a port"
                 }

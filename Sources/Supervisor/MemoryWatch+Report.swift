@@ -33,14 +33,15 @@ extension MemoryWatch {
         }
         status.policy = order.policy
         let candidates = MemoryLadder.sorted(candidates())
-        status.apps = candidates.map(describe)
         let worth = memory.map { rules.worth(MemoryReading(total: $0.total, available: $0.available)) } ?? 0
+        status.apps = candidates.map { describe($0, worth: worth) }
         let steps = MemoryLadder.rehearse(.pressure(.critical, urgent: false), candidates, worth: worth)
         status.steps = steps.map(describe)
         return status
     }
 
-    private func describe(_ candidate: MemoryLadder.Candidate) -> AppMemory {
+    /// - Parameter worth: bytes; the end of an app that has fewer does not help.
+    private func describe(_ candidate: MemoryLadder.Candidate, worth: UInt64) -> AppMemory {
         let app = supervisor.apps[candidate.app]
         let footprint = footprints[candidate.app]?.footprint ?? Footprint()
         var memory = AppMemory(
@@ -54,7 +55,8 @@ extension MemoryWatch {
                 && supervisor.coordinator.machine(candidate.app).isEvictedWithoutNotice
         )
         memory.limitBytes = app.specification.memoryLimit.map { Int64(clamping: $0) }
-        memory.protection = candidate.protection.map { explain($0, candidate.app) }
+        let isSmall = candidate.bytes > 0 && candidate.bytes < worth
+        memory.protection = (candidate.protection ?? (isSmall ? .small : nil)).map { explain($0, candidate.app) }
         return memory
     }
 

@@ -4,6 +4,7 @@ import Configuration
 import EventLoop
 import Lifecycle
 import Linux
+import Mailbox
 import Output
 import Processes
 import SystemPackage
@@ -137,12 +138,16 @@ extension Supervisor {
             wakes.endedByPolicy(app, launchedFor: coordinator.machine(app.id).launchOrder.reason)
         }
         app.counters.ended(ending.reason)
-        let text = EndingText.describe(
+        var text = EndingText.describe(
             ending,
             failing: failing(of: app, ending),
             refusal: app.refusal,
             missing: missingRequirements(of: app)
         )
+        if ending.reason.isFailure, let mail = unansweredMail(of: app) {
+            text += "; it was being told \(mail.id) (\(mail.draft.topic)): if that ends it each time, ‘torpor mailbox "
+                + "\(app.name) --drop \(mail.id)’ drops it"
+        }
         note(
             app,
             Happening(ending),

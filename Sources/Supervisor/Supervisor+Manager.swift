@@ -165,7 +165,7 @@ extension Supervisor {
     // MARK: Views
 
     private var info: SupervisorInfo {
-        SupervisorInfo(
+        var info = SupervisorInfo(
             version: Supervisor.version,
             instance: Int64(keeper.instance),
             pid: ThisProcess.pid,
@@ -175,6 +175,12 @@ extension Supervisor {
                 ? "the torpord on disk did not come up, so the one from before the upgrade goes on: see its log" : nil,
             configurationFailure: recovery.isDiskInvalid ? Self.diskIsInvalid : nil
         )
+        info.troubles = storeTrouble.map { [$0] } ?? []
+        for app in apps {
+            guard let error = app.capture?.log?.failure else { continue }
+            info.troubles.append("the log of \(app.name) cannot be written: \(error); what it writes is dropped")
+        }
+        return info
     }
 
     /// Reads memory and processor time of the apps for which that is due.
@@ -222,14 +228,14 @@ extension Supervisor {
         summary.stranded = isStranded(app)
         summary.done = machine.isDone
         summary.socketTrouble = sockets.trouble(of: app)
+        summary.heldBack = machine.isWaitingForPermission ? app.heldBack : nil
+        summary.tags = app.specification.tags
         return summary
     }
 
     /// The picture that the configuration names; disks are waited for beside the loop.
     private func sendIcon(of app: AppRuntime, _ reply: Reply) {
         guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
-        summary.heldBack = machine.isWaitingForPermission ? app.heldBack : nil
-        summary.tags = app.specification.tags
         // One reading for all who ask meanwhile.
         guard app.iconReplies == nil else {
             app.iconReplies?.append(reply)

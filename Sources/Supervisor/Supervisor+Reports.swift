@@ -4,6 +4,7 @@ import Configuration
 import EventLoop
 import Lifecycle
 import Linux
+import Mailbox
 import Output
 import Processes
 import Recovery
@@ -79,6 +80,18 @@ extension Supervisor {
     }
 
     // MARK: When it has ended
+
+    /// What of its mailbox an app was being told when it ended; nil where it had answered.
+    func unansweredMail(of app: AppRuntime) -> Mail? {
+        for entry in app.timeline.all.reversed() {
+            guard case .moment(let moment, _) = entry else { continue }
+            if case .answered(_, let answer) = moment, answer != .pending { return nil }
+            if case .told(let message) = moment {
+                return mailboxes.waiting(for: app).first { $0.draft.message == message.rawValue }
+            }
+        }
+        return nil
+    }
 
     /// What an app failed to do, in words that go on behind its name; nil when it just ended.
     func failing(of app: AppRuntime, _ ending: Ending) -> String? {
@@ -205,7 +218,8 @@ extension Supervisor {
         }
         // Without a cgroup, what was seen of all its processes together may be more than the kernel says of one.
         let seen = max(report.memoryBytes ?? 0, Int64(clamping: app.mostMemory))
-        report.maxMemoryBytes = report.maxMemoryBytes.map { max($0, seen) }
+        let most = max(report.maxMemoryBytes ?? 0, seen)
+        report.maxMemoryBytes = most > 0 ? most : nil
     }
 }
 

@@ -527,7 +527,8 @@ public enum ManagerInterface {
 
         # Which torpord answers: its version, and how many its keeper has started, this one included; phase
         # is starting until what is launched at the start was launched, then running, in the end ending;
-        # configuration_failure is there while the configuration on disk was not valid when it was read last.
+        # configuration_failure is there while the configuration on disk was not valid when it was read last. troubles
+        # says what of events and of apps' output cannot be written at present.
         method Describe() -> (
           version: string,
           instance: int,
@@ -535,7 +536,8 @@ public enum ManagerInterface {
           apps: int,
           phase: ?string,
           upgrade_failure: ?string,
-          configuration_failure: ?string
+          configuration_failure: ?string,
+          troubles: []string
         )
 
         # Puts the programs on disk in charge, without touching any app. Answers before this torpord makes way; then

@@ -19,6 +19,8 @@ public struct SupervisorInfo: Hashable, Sendable {
     public var upgradeFailure: String?
     /// Why the configuration on disk is not the one in force, in a sentence; nil when it was valid when it was read last.
     public var configurationFailure: String?
+    /// What is not well with what torpord keeps: the database, the apps' logs; a sentence for each.
+    public var troubles: [String] = []
 
     /// Makes one from its parts.
     public init(
@@ -49,6 +51,7 @@ public struct SupervisorInfo: Hashable, Sendable {
         phase = try fields.optionalString("phase")
         upgradeFailure = try fields.optionalString("upgrade_failure")
         configurationFailure = try fields.optionalString("configuration_failure")
+        troubles = try fields.strings("troubles")
     }
 
     /// It as an object.
@@ -57,6 +60,7 @@ public struct SupervisorInfo: Hashable, Sendable {
             "version": .string(version), "instance": .int(instance), "pid": .int(Int64(pid)), "apps": .int(apps),
             "phase": .optional(phase), "upgrade_failure": .optional(upgradeFailure),
             "configuration_failure": .optional(configurationFailure),
+            "troubles": .strings(troubles),
         ]
     }
 

@@ -52,7 +52,7 @@ switch GatewayLoader.load(path: file, environment: environment) {
 case .success(let loaded): gateway = loaded
 case .failure(let problems):
     ThisProcess.complain(problems.description)
-    fail("the configuration is not valid, so nothing was started", 2)
+    fail("the configuration is not valid" + (onlyCheck ? "" : ", so nothing was started"), 2)
 }
 for warning in gateway.warnings { ThisProcess.complain(warning.description) }
 let secrets = Secrets(folder: gateway.secrets, credentials: environment["CREDENTIALS_DIRECTORY"])
@@ -63,7 +63,8 @@ do {
         for name in (gateway.nats + gateway.mqtt).flatMap({ [$0.password, $0.token] }).compactMap(\.self) {
             _ = try secrets.read(name)
         }
-        print("OK: \(gateway.http?.tokens.count ?? 0) tokens, \(gateway.nats.count + gateway.mqtt.count) brokers")
+        let (count, brokers) = (gateway.http?.tokens.count ?? 0, gateway.nats.count + gateway.mqtt.count)
+        print("OK: \(count) token\(count == 1 ? "" : "s"), \(brokers) broker\(brokers == 1 ? "" : "s")")
         ThisProcess.exit(0)
     }
     // A broker that ends an encrypted connection ends no more than that.

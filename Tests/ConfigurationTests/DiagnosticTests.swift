@@ -71,6 +71,11 @@ struct DiagnosticTests {
                     + "did you mean \"notify\"?"
             ),
             // Durations
+            (
+                "grace = 5000",
+                "9: apps.web.grace: expected a duration, found an integer: write \"5000s\", or \"5000ms\" if you mean "
+                    + "milliseconds"
+            ),
             ("grace = 5", "9: apps.web.grace: expected a duration, found an integer: write \"5s\""),
             ("grace = 1.5", "9: apps.web.grace: expected a duration, found a float: write \"1.5s\""),
             ("grace = \"5\"", "9: apps.web.grace: \"5\" has no unit: write \"5s\""),

@@ -94,7 +94,7 @@ struct StatusPage {
         add("exec", status.exec.joined(separator: " "))
         add("configured", status.file.map { $0 + (status.line.map { ":\($0)" } ?? "") })
         add("state saved", status.archive.map(Self.archive))
-        add("set aside", status.archiveAside.map { "the state that " + Self.archive($0) + " as \($0.path)" })
+        add("set aside", status.archiveAside.map { "its saved state, " + Self.archive($0) + ", as \($0.path)" })
         add("snapshot", status.snapshot.map(snapshot))
         for socket in status.sockets { add("socket", socket.text) }
         add("cgroup", status.cgroup)

@@ -11,10 +11,11 @@ struct Health: ParsableCommand {
         abstract: "Says whether all is well, for probes; 1 if it is not.",
         discussion: """
             All is well when the supervisor answers, its start is over, the configuration on disk was valid when it was \
-            read last, every app that should be up is up, every socket is bound, and every policy is in use: none has \
-            failed, none waits to be launched or loaded again, and no app that restart = "always" keeps up was evicted \
-            without anything that launches it again. With APP, when each of these is up and ready; a suspended app is, \
-            since it is resumed when it is needed, and a oneshot that has done its work.
+            read last, every app that should be up is up, every socket is bound, every policy is in use, and events and \
+            the output of apps can be written: none has failed, none waits to be launched or loaded again, and no app \
+            that restart = "always" keeps up was evicted without anything that launches it again. With APP, when each of \
+            these is up and ready; a suspended app is, since it is resumed when it is needed, and a oneshot that has done \
+            its work.
 
             What is not well is told on standard error, a sentence for each. Exit status: 0 all is well; 1 something is \
             not; 4 no supervisor answers in time, or there is no such app.
@@ -89,6 +90,7 @@ struct PlainHealth {
         if apps.isEmpty, let failure = supervisor.configurationFailure {
             problems.append(Problem(sentence: "\(failure): ‘torpor check’ says what is wrong with it"))
         }
+        if apps.isEmpty { problems += supervisor.troubles.map { Problem(sentence: $0) } }
         for app in summaries {
             if let sentence = apps.isEmpty ? Self.problemOfAny(app) : Self.problem(app, state) {
                 problems.append(Problem(app: app.name, sentence: sentence))

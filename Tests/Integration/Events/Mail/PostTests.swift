@@ -49,6 +49,19 @@ struct PostTests {
         }
     }
 
+    @Test("is named in the report of an app that ends by it, with how it is dropped")
+    func fatal() throws {
+        let files = Delegates.files("didReceiveEvent=lambda m: os._exit(3)")
+        try withDaemon(Posting.head, files: files) { daemon in
+            try daemon.done(.start, "web")
+            let id = try #require(try daemon.post("news").id)
+            try daemon.eventually("it has ended") { try !daemon.reports("web").isEmpty }
+            let text = try #require(try daemon.reports("web").first?.text)
+            #expect(text.contains("it was being told \(id) (news)"), "\(text)")
+            #expect(text.contains("‘torpor mailbox web --drop \(id)’ drops it"), "\(text)")
+        }
+    }
+
     @Test("wakes it when it is urgent: suspended, evicted or never started; and it goes back to sleep")
     func urgent() throws {
         let toml = Posting.head + "event_time = \"200ms\"\nevict = \"kill\"\n"
