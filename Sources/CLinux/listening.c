@@ -15,6 +15,8 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
@@ -207,38 +209,68 @@ int tlx_socket_inode_mode(int fd, unsigned int mode) { return fchmod(fd, mode); 
 int tlx_set_owner(int fd, uint32_t user, uint32_t group) { return fchownat(fd, "", user, group, AT_EMPTY_PATH); }
 
 static __thread struct {
-    uint32_t user, group;
-    int dumpable;
+    bool acts;
+    uint32_t user, group, acted;
     long group_count;
     gid_t *groups;
 } before;
 
-// The system calls of their own: the library's setgroups() is for all threads.
-void tlx_act_as(uint32_t user, uint32_t group)
+// It is off after each change of rights: without it there is no core of a torpord that the keeper ends. Of the process:
+// threads that act at once must all find what it was before the first of them.
+static _Atomic int was_dumpable = -1;
+
+static void stay_dumpable(void)
 {
-    before.dumpable = prctl(PR_GET_DUMPABLE);
+    if (was_dumpable == 1)
+        prctl(PR_SET_DUMPABLE, 1);
+}
+
+// The system calls of their own: the library's setgroups() is for all threads.
+int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count)
+{
+    int unknown = -1;
+    atomic_compare_exchange_strong(&was_dumpable, &unknown, prctl(PR_GET_DUMPABLE));
     before.group_count = syscall(SYS_getgroups, 0, NULL);
     before.groups = before.group_count > 0 ? calloc((size_t)before.group_count, sizeof(gid_t)) : NULL;
-    if (before.groups != NULL && syscall(SYS_getgroups, before.group_count, before.groups) == before.group_count)
-        syscall(SYS_setgroups, 0, NULL);
-    else
-        before.group_count = 0;
-    // The group first, while it may be changed.
+    if (before.group_count > 0 && before.groups == NULL)
+        return -1;
+    if (before.group_count > 0)
+        syscall(SYS_getgroups, before.group_count, before.groups);
+    before.acts = true;
+    before.acted = user;
+    int error = 0;
+    if ((before.group_count > 0 || count > 0) && syscall(SYS_setgroups, count, groups) < 0)
+        error = errno;
+    // The group first, while it may be changed. What was refused is seen by asking for what there cannot be.
     before.group = (uint32_t)setfsgid(group);
     before.user = (uint32_t)setfsuid(user);
+    if ((uint32_t)setfsgid((gid_t)-1) != group || (uint32_t)setfsuid((uid_t)-1) != user)
+        error = EPERM;
+    if (error == 0)
+        return 0;
+    tlx_act_as_before();
+    errno = error;
+    return -1;
 }
 
 void tlx_act_as_before(void)
 {
     setfsuid(before.user);
     setfsgid(before.group);
-    if (before.group_count > 0)
+    if (before.group_count >= 0)
         syscall(SYS_setgroups, before.group_count, before.groups);
     free(before.groups);
     before.groups = NULL;
-    // It is off since then: without it there is no core of a torpord that the keeper ends.
-    if (before.dumpable == 1)
-        prctl(PR_SET_DUMPABLE, 1);
+    before.acts = false;
+    stay_dumpable();
+}
+
+void tlx_act_as_oneself(int on)
+{
+    if (!before.acts)
+        return;
+    setfsuid(on ? before.user : before.acted);
+    stay_dumpable();
 }
 
 int tlx_hold_back(int fd, int on)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Linux
+public import Linux
 
 /// What the loader asks the machine; a test puts its own files and users in.
 public struct ConfigurationSystem {
@@ -102,9 +102,9 @@ public struct ConfigurationSystem {
     }
 
     /// The bytes of a file that may lie in a folder of the app that it is for (``OwnedFile``).
-    public static func read(_ path: String, ownedBy user: UInt32) -> Result<[UInt8], ReadFailure> {
+    public static func read(_ path: String, for reader: FileRights?) -> Result<[UInt8], ReadFailure> {
         do throws(OwnedFile.Failure) {
-            return .success(try OwnedFile.read(path, for: user, limit: fileLimit))
+            return .success(try OwnedFile.read(path, for: reader, limit: fileLimit))
         } catch {
             switch error {
             case .errno(.noSuchFileOrDirectory), .errno(.notDirectory): return .failure(.missing)

@@ -8,9 +8,9 @@ import WireText
 /// folder. It may wait for a disk or a server: not for the loop's thread.
 ///
 /// As long as only root and this process's user can have made a step of the way, it is gone as any other. From the first
-/// step on that somebody else can have made no link is followed, and what stands at its end must belong to root, to this
-/// process's user, to the owner of its folder or to `user`, and have no other name: so nobody has a file read that they
-/// could not have read themselves.
+/// step on that somebody else can have made it is gone with the rights of whom it is read for, no link is followed, and
+/// what stands at its end must belong to root, to this process's user, to the owner of its folder or to that user, and have
+/// no other name. Whose it is proves nothing by itself: the owner of a folder can move root's file to another name.
 public enum OwnedFile {
     /// Why a file is not read.
     public enum Failure: Error, Hashable, Sendable, CustomStringConvertible {
@@ -20,6 +20,8 @@ public enum OwnedFile {
         case notRegular
         /// Somebody else could have put another file there, for this reason.
         case notTrusted(String)
+        /// That user may not read it, and somebody else could have put it there.
+        case notAllowed(user: String)
 
         /// The end of a sentence that begins with the path.
         public var description: String {
@@ -27,6 +29,9 @@ public enum OwnedFile {
             case .errno(let errno): "it cannot be read: \(errno)"
             case .notRegular: "it is not a regular file"
             case .notTrusted(let why): "it is not read, since \(why)"
+            case .notAllowed(let user):
+                "user \(user) may not read it, and others than root may write to a folder on its way: give it to that user "
+                    + "(chown, chmod), or put it into a folder that only root may write to"
             }
         }
     }
@@ -37,9 +42,9 @@ public enum OwnedFile {
     ///
     /// - Parameters:
     ///   - path: absolute.
-    ///   - user: whom it is read for.
-    public static func read(_ path: String, for user: UInt32, limit: Int) throws(Failure) -> [UInt8] {
-        let file = try open(path, for: user)
+    ///   - reader: whom it is read for; nil for this process's own user.
+    public static func read(_ path: String, for reader: FileRights?, limit: Int) throws(Failure) -> [UInt8] {
+        let file = try open(path, for: reader)
         return try errno { () throws(Errno) in try File.read(descriptor: file.raw, limit: limit) }
     }
 
@@ -47,17 +52,39 @@ public enum OwnedFile {
         do throws(Errno) { return try body() } catch { throw .errno(error) }
     }
 
-    private static func open(_ path: String, for user: UInt32) throws(Failure) -> Descriptor {
+    /// Opens what has that name in a folder, with these rights.
+    private static func open(
+        _ name: Substring,
+        in folder: Descriptor,
+        _ flags: OpenFlags,
+        as reader: FileRights?
+    ) throws(Failure) -> Descriptor {
+        guard let reader else {
+            return try errno { () throws(Errno) in try File.open(String(name), in: folder.raw, flags) }
+        }
+        do throws(Errno) {
+            return try reader.acting { () throws(Errno) in try File.open(String(name), in: folder.raw, flags) }
+        } catch {
+            if error == .permissionDenied { throw .notAllowed(user: reader.name) }
+            throw .errno(error)
+        }
+    }
+
+    private static func open(_ path: String, for reader: FileRights?) throws(Failure) -> Descriptor {
         var folder = try errno { () throws(Errno) in try File.open("/", [.path, .directory]) }
         var rest = names(path)
         var links = 0
         var isOthers = false
         while let name = rest.popLast() {
             let around = try status(folder)
-            let next = try errno { () throws(Errno) in try File.open(String(name), in: folder.raw, [.path, .noFollow]) }
-            let found = try status(next)
-            // In a sticky folder everybody has what is their own.
-            if !isTrusted(around, with: found) || tlx_is_made_up(folder.raw) != 0 { isOthers = true }
+            var next = try open(name, in: folder, [.path, .noFollow], as: isOthers ? reader : nil)
+            var found = try status(next)
+            if !isOthers, !isTrusted(around, with: found) || tlx_is_made_up(folder.raw) != 0 {
+                isOthers = true
+                // Once more, as whom it is for: this step may be another's already.
+                next = try open(name, in: folder, [.path, .noFollow], as: reader)
+                found = try status(next)
+            }
             switch found.kind {
             case .link:
                 guard !isOthers, isOurs(found.uid) else {
@@ -78,8 +105,8 @@ public enum OwnedFile {
                 }
                 folder = next
             case .regular where rest.isEmpty:
-                if isOthers { try judge(found, around, user) }
-                return try finish(name, in: folder, found)
+                if isOthers { try judge(found, around, reader) }
+                return try finish(name, in: folder, found, as: isOthers ? reader : nil)
             case .regular, .fifo, .socket, .character, .block, .other:
                 throw rest.isEmpty ? .notRegular : .errno(.notDirectory)
             }
@@ -101,11 +128,13 @@ public enum OwnedFile {
     private static func isTrusted(_ folder: FileStatus, with found: FileStatus) -> Bool {
         guard isOurs(folder.uid) else { return false }
         if folder.mode & 0o022 == 0 { return true }
-        return folder.mode & 0o1000 != 0 && isOurs(found.uid) && (found.kind != .regular || found.links == 1)
+        // In a sticky folder everybody has what is their own, but whoever has a file or a link of root's in a folder of
+        // their own can move it here; a folder they cannot (rename(2)).
+        return folder.mode & 0o1000 != 0 && isOurs(found.uid) && found.kind == .directory
     }
 
-    private static func judge(_ file: FileStatus, _ folder: FileStatus, _ user: UInt32) throws(Failure) {
-        guard isOurs(file.uid) || file.uid == user || file.uid == folder.uid else {
+    private static func judge(_ file: FileStatus, _ folder: FileStatus, _ reader: FileRights?) throws(Failure) {
+        guard isOurs(file.uid) || file.uid == reader?.uid || file.uid == folder.uid else {
             throw .notTrusted("it belongs to user \(file.uid), neither root's nor the app's nor of its folder's owner")
         }
         guard file.links == 1 else {
@@ -116,12 +145,11 @@ public enum OwnedFile {
     private static func finish(
         _ name: Substring,
         in folder: Descriptor,
-        _ seen: FileStatus
+        _ seen: FileStatus,
+        as reader: FileRights?
     ) throws(Failure) -> Descriptor {
         // Non-blocking: had a FIFO come there meanwhile, this would wait.
-        let file = try errno { () throws(Errno) in
-            try File.open(String(name), in: folder.raw, [.read, .noFollow, .nonBlocking])
-        }
+        let file = try open(name, in: folder, [.read, .noFollow, .nonBlocking], as: reader)
         let opened = try status(file)
         guard opened.device == seen.device, opened.inode == seen.inode else { throw .errno(.noSuchFileOrDirectory) }
         return file

@@ -18,7 +18,7 @@ public enum PathRights {
         _ body: () throws(Failure) -> T
     ) throws(Failure) -> T {
         guard Users.isRoot, let who = owner(ofWayTo: path) else { return try body() }
-        tlx_act_as(who.uid, who.gid)
+        guard tlx_act_as(who.uid, who.gid, nil, 0) == 0 else { return try body() }
         defer { tlx_act_as_before() }
         return try body()
     }
@@ -81,8 +81,12 @@ public enum PathRights {
         func isOurs(_ uid: UInt32) -> Bool { uid == 0 || uid == Users.effectiveUID }
         guard isOurs(folder.uid) else { return (folder.uid, nobody) }
         guard folder.mode & 0o022 != 0, let found, !isLast || found.kind == .link else { return nil }
-        // In a sticky folder everybody has what is their own; else whoever is in its group has all of it.
-        if folder.mode & 0o1000 != 0 { return isOurs(found.uid) ? nil : (found.uid, nobody) }
+        // In a sticky folder everybody has what is their own, but whoever has a file or a link of root's in a folder of
+        // their own can move it here; a folder they cannot (rename(2)). Else whoever is in its group has all of it.
+        if folder.mode & 0o1000 != 0 {
+            if !isOurs(found.uid) { return (found.uid, nobody) }
+            return found.kind == .directory ? nil : (nobody, nobody)
+        }
         return (nobody, folder.mode & 0o002 != 0 ? nobody : folder.gid)
     }
 

@@ -27,6 +27,11 @@ struct Account: Sendable {
     /// All its groups.
     let groups: [UInt32]
 
+    /// With which rights files are looked at for it; nil: with the supervisor's own.
+    var fileRights: FileRights? {
+        user.flatMap { FileRights(name: $0.name, uid: $0.uid, gid: gid, groups: groups) }
+    }
+
     /// Looks it up, which may wait for a directory on the network. Who cannot be found is nobody: never the supervisor's own
     /// user in its place.
     static func find(_ names: Names) throws(LaunchTrouble) -> Account {

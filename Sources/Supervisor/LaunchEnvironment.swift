@@ -75,7 +75,13 @@ extension LaunchEnvironment {
 
 /// Finds programs as a shell does.
 enum Executable {
-    static func find(_ name: String, path: String?, directory: String?) throws(LaunchTrouble) -> String {
+    /// - Parameter rights: those of the app's user, which may have set the PATH: what it cannot reach is not there.
+    static func find(
+        _ name: String,
+        path: String?,
+        directory: String?,
+        as rights: FileRights? = nil
+    ) throws(LaunchTrouble) -> String {
         if name.contains("/") {
             if name.hasPrefix("/") { return name }
             return (directory ?? "") + "/" + name
@@ -83,8 +89,9 @@ enum Executable {
         var candidate: String?
         for folder in (path ?? "/usr/bin:/bin").split(separator: ":", omittingEmptySubsequences: true) {
             let full = folder + "/" + name
+            guard (try? FileRights.status(full, as: rights)) != nil else { continue }
             if File.isExecutable(full) { return full }
-            if File.exists(full) { candidate = full }
+            candidate = full
         }
         if let candidate {
             throw LaunchTrouble(

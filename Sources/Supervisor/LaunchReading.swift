@@ -29,7 +29,8 @@ struct LaunchFacts: Sendable {
             executable: try Executable.find(
                 command[0],
                 path: specification.environment["PATH"] ?? LaunchEnvironment.inherited["PATH"],
-                directory: specification.directory
+                directory: specification.directory,
+                as: account?.fileRights
             ),
             directory: Supervisor.directory(of: specification, account?.user)
         )
@@ -38,11 +39,11 @@ struct LaunchFacts: Sendable {
     /// Reads what the app needs.
     static func find(_ specification: AppSpecification) throws(LaunchTrouble) -> LaunchFacts {
         let account = try Account.Names(specification).map { names throws(LaunchTrouble) in try Account.find(names) }
-        let owner = account?.user?.uid ?? Users.effectiveUID
+        let reader = account?.fileRights
         let variables: [String: String]
         do throws(EnvironmentFileError) {
             variables = try EnvironmentFile.load(specification.environmentFiles) {
-                ConfigurationSystem.read($0, ownedBy: owner)
+                ConfigurationSystem.read($0, for: reader)
             }
         } catch {
             throw LaunchTrouble(error.description)
@@ -62,7 +63,8 @@ struct LaunchFacts: Sendable {
             executable: try Executable.find(
                 specification.exec[0],
                 path: path ?? LaunchEnvironment.path,
-                directory: specification.directory
+                directory: specification.directory,
+                as: reader
             ),
             directory: Supervisor.directory(of: specification, account?.user)
         )

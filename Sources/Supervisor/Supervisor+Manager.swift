@@ -242,20 +242,23 @@ extension Supervisor {
             return
         }
         app.iconReplies = [reply]
-        let user = app.specification.user
-        iconReads.ask({ Self.icon(path, user).json }) { icon in
+        let names = Account.Names(app.specification)
+        iconReads.ask({ Self.icon(path, names).json }) { icon in
             let waiting = app.iconReplies ?? []
             app.iconReplies = nil
             for reply in waiting { reply.send(icon) }
         }
     }
 
-    private nonisolated static func icon(_ path: String, _ user: String?) -> AppIcon {
-        guard let owner = user.map({ Users.lookup($0)?.uid ?? UInt32($0) }) ?? Users.effectiveUID else {
-            return AppIcon(trouble: "\(path): the app's user cannot be looked up now")
+    private nonisolated static func icon(_ path: String, _ names: Account.Names?) -> AppIcon {
+        let reader: FileRights?
+        do throws(LaunchTrouble) {
+            reader = try names.map { names throws(LaunchTrouble) in try Account.find(names) }?.fileRights
+        } catch {
+            return AppIcon(trouble: "\(path): \(error)")
         }
         do throws(OwnedFile.Failure) {
-            return AppIcon(content: try OwnedFile.read(path, for: owner, limit: AppIcon.mostBytes))
+            return AppIcon(content: try OwnedFile.read(path, for: reader, limit: AppIcon.mostBytes))
         } catch {
             let isLarge = error == .errno(.fileTooLarge)
             return AppIcon(

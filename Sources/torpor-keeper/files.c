@@ -25,17 +25,19 @@
 struct place {
     bool is_trusted;  // only root and the keeper's user can change it, or have another in its place
     bool is_link;
-    bool is_sticky;   // everybody has what is their own there
+    bool is_folder;
+    bool is_sticky;   // anybody may add to it, and has what is their own there
 };
 
 static struct place look(int fd)
 {
     struct stat status;
-    struct place place = {false, false, false};
+    struct place place = {false, false, false, false};
     if (fstat(fd, &status) < 0)
         return place;
     place.is_link = S_ISLNK(status.st_mode);
-    place.is_sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX);
+    place.is_folder = S_ISDIR(status.st_mode);
+    place.is_sticky = place.is_folder && (status.st_mode & S_ISVTX) && (status.st_mode & (S_IWGRP | S_IWOTH));
     // Anybody may write to a link: only its owner, or that of its folder, can have another in its place. A file of more
     // than one name may be anybody's doing.
     place.is_trusted = (status.st_uid == 0 || status.st_uid == geteuid())
@@ -90,16 +92,20 @@ static int trusted_folder(const char *path, char name[NAME_MAX + 1], bool *is_th
         int found = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         *is_there = found >= 0;
         if (found < 0)
-            return is_last && errno == ENOENT ? folder : -1;
+            return is_last && errno == ENOENT && !here.is_sticky ? folder : -1;
         there = look(found);
+        // Whoever has a file or a link of root's in a folder of their own can move it to a sticky one; a folder they cannot
+        // (rename(2)).
+        if (here.is_sticky && !there.is_folder)
+            return -1;
         if (there.is_link) {
             if (!there.is_trusted || ++links > MOST_LINKS || !follow(found, rest, sizeof rest, &next))
                 return -1;
             close(found);
             found = rest[0] == '/' ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : folder;
         } else if (is_last) {
-            // Whoever's it is: but for a sticky folder nobody else can have put it there.
-            return here.is_sticky && !there.is_trusted ? -1 : folder;
+            // Whoever's it is: nobody else can have put it there.
+            return folder;
         }
         if (found != folder)
             close(folder);

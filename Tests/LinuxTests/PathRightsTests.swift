@@ -48,6 +48,9 @@ struct PathRightsTests {
             // In a sticky one nobody replaces what is root's.
             try File.setMode(root + "/group", 0o1777)
             #expect(PathRights.owner(ofWayTo: root + "/group/mine/s") == nil)
+            // But for files and links of root's, which others can have moved there.
+            try File.link(root + "/group/moved", to: root)
+            #expect(PathRights.owner(ofWayTo: root + "/group/moved/s")?.uid == Self.nobody)
             try ownLink(root + "/group/theirs", to: root)
             #expect(PathRights.owner(ofWayTo: root + "/group/theirs/s")?.uid == Self.nobody)
         }
@@ -141,6 +144,75 @@ struct PathRightsTests {
             _ = hasEnded.wait { hasEnded, _ in hasEnded ? true : nil }
             #expect(try File.list(root) == ["s"])
             #expect(try File.status(root + "/s").inode == inode)
+        }
+    }
+
+    /// What another user may read of these.
+    private func read(_ path: String, groups: [UInt32] = []) throws -> String {
+        let reader = try #require(FileRights(name: "nobody", uid: Self.nobody, gid: Self.nobody, groups: groups))
+        return String(decoding: try OwnedFile.read(path, for: reader, limit: 1000), as: UTF8.self)
+    }
+
+    private func write(_ path: String, _ text: String, mode: UInt32, uid: UInt32 = 0, gid: UInt32 = 0) throws {
+        try File.write(path, text, mode: mode)
+        try File.setMode(path, mode)
+        try File.setOwner(path, uid: uid, gid: gid)
+    }
+
+    @Test("a file in another's folder is read as that user, whosever it is; one in root's own as root")
+    func ownedFiles() throws {
+        let denied = OwnedFile.Failure.notAllowed(user: "nobody")
+        try withFolders { root, home in
+            try write(root + "/secret", "root's", mode: 0o600)
+            #expect(try read(root + "/secret") == "root's")
+            try File.rename(root + "/secret", home + "/env")
+            #expect(throws: denied) { try read(home + "/env") }
+            try File.setMode(home + "/env", 0o644)
+            #expect(try read(home + "/env") == "root's")
+            try write(home + "/group", "a group's", mode: 0o640, gid: 7)
+            #expect(throws: denied) { try read(home + "/group") }
+            #expect(try read(home + "/group", groups: [7]) == "a group's")
+            try write(home + "/own", "its own", mode: 0o400, uid: Self.nobody)
+            #expect(try read(home + "/own") == "its own")
+            // A folder of root's there is no way either.
+            try File.makeDirectory(home + "/closed", mode: 0o700)
+            try write(home + "/closed/env", "for all", mode: 0o644)
+            #expect(throws: denied) { try read(home + "/closed/env") }
+            // A sticky folder is one to which root's file may have been moved; but not a folder of root's.
+            try File.makeDirectory(root + "/all")
+            try File.setMode(root + "/all", 0o1777)
+            try write(root + "/all/env", "root's", mode: 0o600)
+            #expect(throws: denied) { try read(root + "/all/env") }
+            try File.makeDirectory(root + "/all/mine", mode: 0o700)
+            try write(root + "/all/mine/env", "root's", mode: 0o600)
+            #expect(try read(root + "/all/mine/env") == "root's")
+            // Nothing of it stays with this thread.
+            #expect(try File.readString(home + "/env") == "root's")
+        }
+    }
+
+    @Test("a file that is another one at each look gives nothing of root's")
+    func ownedFileSwapped() throws {
+        try withFolders { _, home in
+            try write(home + "/env", "its own", mode: 0o600, uid: Self.nobody)
+            try write(home + "/other", "root's", mode: 0o600)
+            let isOver = Monitor(false)
+            let hasEnded = Monitor(false)
+            try WorkerThread.start(named: "swaps") {
+                while !isOver.withLock({ $0 }) {
+                    try? File.rename(home + "/env", home + "/aside")
+                    try? File.rename(home + "/other", home + "/env")
+                    try? File.rename(home + "/env", home + "/other")
+                    try? File.rename(home + "/aside", home + "/env")
+                }
+                hasEnded.withLock { $0 = true }
+                hasEnded.wake()
+            }
+            for _ in 1...1000 {
+                if let text = try? read(home + "/env") { #expect(text == "its own") }
+            }
+            isOver.withLock { $0 = true }
+            _ = hasEnded.wait { hasEnded, _ in hasEnded ? true : nil }
         }
     }
 }

@@ -131,9 +131,12 @@ int tlx_set_socket_option(int fd, int option, int value);
 int tlx_socket_inode_mode(int fd, unsigned int mode);
 /// Of what is open as a place only too (fchown(2) refuses that); ~0 leaves one as it is.
 int tlx_set_owner(int fd, uint32_t user, uint32_t group);
-/// With whose rights this thread meets files from now on (setfsuid(2)), with no supplementary groups; and as before.
-void tlx_act_as(uint32_t user, uint32_t group);
+/// With whose rights this thread meets files from now on (setfsuid(2)), with these supplementary groups; and as before.
+/// −1 where that cannot be had (EPERM): then all is as before.
+int tlx_act_as(uint32_t user, uint32_t group, const uint32_t *groups, size_t count);
 void tlx_act_as_before(void);
+/// In between: with the rights that this thread had before, and back. Nothing where it acts as nobody else.
+void tlx_act_as_oneself(int on);
 /// A filter through which nothing passes (SO_ATTACH_FILTER), or none.
 int tlx_hold_back(int fd, int on);
 /// How many connections wait to be accepted, and how many may.

@@ -112,6 +112,22 @@ struct OwnFolderTests {
         }
     }
 
+    @Test("A file of root's that an app moves to where its environment file is hands nothing out")
+    func moved() throws {
+        try run("environment_file = \"@D/home/env\"\nicon = \"@D/home/env\"") { daemon, home in
+            try File.write(home + "/backup", "SECRET=hunter2\n", mode: 0o600)
+            try File.setOwner(home, uid: Self.nobody, gid: Self.nobody)
+            try File.rename(home + "/backup", home + "/env")
+            let message = try refused(daemon)
+            #expect(message.contains("home/env: user nobody may not read it"), "\(message)")
+            let icon = try AppIcon(json: daemon.call(.icon(app: "web")))
+            #expect(icon.data.isEmpty && icon.trouble?.contains("user nobody may not read it") ?? false)
+            try File.setMode(home + "/env", 0o644)
+            try daemon.done(.start, "web")
+            #expect(try daemon.status("web").summary.status == "read  and hunter2")
+        }
+    }
+
     @Test("A FIFO that nobody reads or writes holds up nobody but the app")
     func fifos() throws {
         try run("stderr = \"@D/home/err\"") { daemon, home in
@@ -131,8 +147,8 @@ struct OwnFolderTests {
     func given() throws {
         let keys = "stdin = \"@D/root/secret\"\nstderr = \"@D/home/err\"\nenvironment_file = \"@D/home/env\""
         try run(keys) { daemon, home in
-            // As whoever sets it up leaves it: root's, in the app's folder.
             try File.write(home + "/env", "SECRET=of its own\n", mode: 0o600)
+            try File.setOwner(home + "/env", uid: Self.nobody, gid: Self.nobody)
             try File.setOwner(home, uid: Self.nobody, gid: Self.nobody)
             try daemon.done(.start, "web")
             // Where only root may write, root's rights open it.
