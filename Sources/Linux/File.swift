@@ -284,16 +284,30 @@ public enum File {
 
     /// The names in a directory without `.` and `..`, in no order.
     public static func list(_ path: String) throws(Errno) -> [String] {
-        guard let directory = opendir(path) else { throw Errno(rawValue: errno) }
-        defer { closedir(directory) }
         var names: [String] = []
-        while let entry = readdir(directory) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(terminatedWire: $0) }
-            }
-            if name != ".", name != ".." { names.append(name) }
+        try eachName(in: path) { name in
+            names.append(String(terminatedWire: name))
+            return true
         }
         return names
+    }
+
+    /// Goes through the names in a directory, in no order and without `.` and `..`, until `body` returns false. They are
+    /// read piece by piece: however many there are, this takes no memory for them.
+    public static func eachName(
+        in path: String,
+        _ body: (UnsafePointer<CChar>) -> Bool
+    ) throws(Errno) {
+        guard let directory = opendir(path) else { throw Errno(rawValue: errno) }
+        defer { closedir(directory) }
+        while let entry = readdir(directory) {
+            let goesOn = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: 256) { name in
+                    strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || body(name)
+                }
+            }
+            guard goesOn else { return }
+        }
     }
 
     /// Makes a FIFO.

@@ -81,6 +81,12 @@ public final class Inotify {
         return try call { inotify_add_watch(inotify, path, flags) }
     }
 
+    /// Watches what is open, also as a place only or a link itself. EACCES where this thread may not read it.
+    public static func watch(_ inotify: Int32, node: Int32, _ events: Events) throws(Errno) -> Int32 {
+        let flags = events.rawValue | UInt32(IN_MASK_ADD)
+        return try call { inotify_add_watch(inotify, "/proc/self/fd/\(node)", flags) }
+    }
+
     /// Ends a watch.
     public func unwatch(_ watch: Int32) { _ = inotify_rm_watch(descriptor.raw, watch) }
 
@@ -117,6 +123,11 @@ public enum NamePattern {
     /// Whether a name, or a whole path, fits: no part of the pattern fits `/`, and `*` no dot at the beginning of a name.
     public static func fits(_ text: String, path pattern: String) -> Bool {
         fnmatch(pattern, text, Int32(FNM_PATHNAME) | Int32(FNM_PERIOD)) == 0
+    }
+
+    /// The same for a name as the kernel gives it.
+    public static func fits(_ name: UnsafePointer<CChar>, path pattern: String) -> Bool {
+        fnmatch(pattern, name, Int32(FNM_PATHNAME) | Int32(FNM_PERIOD)) == 0
     }
 
     /// Whether any text fits, in which no character is special.

@@ -13,16 +13,18 @@ public final class PathWatcher {
     public var onNews: (([PathNews]) -> Void)?
     /// ``remembered`` is another one.
     public var onRemember: (() -> Void)?
-    /// Whether no walk is under way.
-    public var isIdle: Bool { underWay.isEmpty }
+    /// Whether no walk is under way or to come.
+    public var isIdle: Bool { underWay.isEmpty && dirty.isEmpty }
 
     fileprivate struct Entry {
-        let place: Place
+        var place: Place
         var watches: Set<Int32> = []
         var found: [String: Found] = [:]
         /// What was found is known, from a walk or from the watcher before this one.
         var isKnown = false
         var trouble: String?
+        /// It is not walked to again before.
+        var restsUntil = Duration.zero
     }
 
     private let loop: EventLoop
@@ -51,6 +53,13 @@ public final class PathWatcher {
     private static let gathering = Duration.milliseconds(20)
     /// Paths that are named when much happens at once.
     private static let mostPaths = 64
+    /// Paths that are remembered until the walk; what more happened counts as missed.
+    private static let mostHappened = 1024
+    /// A place to which the walk is long rests for so many times as long: whoever fills a folder keeps no processor busy.
+    private static let rests = 4
+    private static let longestRest = Duration.seconds(1)
+    /// No thread could be had.
+    private static let retry = Duration.milliseconds(100)
 
     /// A watcher of nothing. Errors: out of descriptors, or of inotify instances (fs.inotify.max_user_instances).
     ///
@@ -70,7 +79,15 @@ public final class PathWatcher {
 
     /// Watches these places from now on, each under a name that stays the same.
     public func watch(_ places: [String: Place]) {
-        for (key, entry) in entries where places[key] != entry.place { forget(key) }
+        for (key, entry) in entries where places[key] != entry.place {
+            guard let place = places[key], place.path == entry.place.path, place.interest == entry.place.interest else {
+                forget(key)
+                continue
+            }
+            // With other rights: what is found otherwise is news.
+            entries[key]?.place = place
+            dirty.insert(key)
+        }
         for (key, place) in places where entries[key] == nil {
             var entry = Entry(place: place)
             if let found = memory.removeValue(forKey: key) { (entry.found, entry.isKnown) = (found, true) }
@@ -87,6 +104,9 @@ public final class PathWatcher {
         asked.insert(key)
         walk()
     }
+
+    /// Why a place cannot be watched, or not all of it, in a sentence.
+    public func trouble(of key: String) -> String? { entries[key]?.trouble }
 
     private func forget(_ key: String) {
         guard let entry = entries.removeValue(forKey: key) else { return }
@@ -125,17 +145,25 @@ public final class PathWatcher {
             // It is there no more, or has changed: the walk finds out.
             dirty.insert(key)
             guard let leaf = mark.leaf, !mark.events.isDisjoint(with: news.events) else { return }
-            if entries[key]?.place.interest != .content { happened[key, default: []].insert(leaf) }
+            if entries[key]?.place.interest != .content { note(leaf, key) }
             return
         }
-        if let awaited = mark.awaited, !mark.names.isDisjoint(with: news.events),
-            awaited == name || NamePattern.fits(name, path: awaited)
+        if !mark.names.isDisjoint(with: news.events),
+            mark.awaited.map({ $0 == name || NamePattern.fits(name, path: $0) }) ?? true
         {
             dirty.insert(key)
         }
         guard let leaf = mark.leaf, !mark.events.isDisjoint(with: news.events) else { return }
         dirty.insert(key)
-        happened[key, default: []].insert(leaf + "/" + name)
+        note(leaf + "/" + name, key)
+    }
+
+    private func note(_ path: String, _ key: String) {
+        guard happened[key]?.count ?? 0 < Self.mostHappened else {
+            missed.insert(key)
+            return
+        }
+        happened[key, default: []].insert(path)
     }
 
     // MARK: Walks
@@ -150,12 +178,19 @@ public final class PathWatcher {
         let now = loop.now
         guard now - walkedAt >= Self.gathering else {
             source?.setEvents([])
-            if timer?.deadline == nil { timer?.arm(at: walkedAt + Self.gathering) }
+            timer?.arm(at: walkedAt + Self.gathering)
             return
         }
         walkedAt = now
-        underWay = dirty
-        dirty = []
+        let due = dirty.filter { entries[$0].map { $0.restsUntil <= now } ?? true }
+        guard !due.isEmpty else {
+            // The others are heard meanwhile.
+            source?.setEvents(.readable)
+            timer?.arm(at: dirty.compactMap { entries[$0]?.restsUntil }.min() ?? now)
+            return
+        }
+        underWay = due
+        dirty.subtract(due)
         source?.setEvents([])
         let places = underWay.compactMap { key in entries[key].map { (key, $0.place) } }
         let raw = inotify.descriptor.raw
@@ -167,9 +202,10 @@ public final class PathWatcher {
                 doorbell.signal()
             }
         } catch {
-            // No room for a thread: then the loop waits this once.
-            let outcomes = places.map { Walk.run($0.0, $0.1, raw) }
-            loop.later { [weak self] in self?.take(outcomes) }
+            // No room for a thread: later, since the loop waits for no disk.
+            dirty.formUnion(underWay)
+            underWay = []
+            timer?.arm(at: now + Self.retry)
         }
     }
 
@@ -203,6 +239,7 @@ public final class PathWatcher {
         entry.watches = Set(outcome.marks.keys)
         entry.found = outcome.found
         entry.trouble = outcome.trouble
+        entry.restsUntil = loop.now + min(Self.longestRest, outcome.took * Self.rests)
         entry.isKnown = true
         entries[key] = entry
         for (watch, marks) in outcome.marks { watches[watch, default: [:]][key] = marks }

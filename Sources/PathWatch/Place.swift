@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Linux
+public import Linux
 
 /// A place in the file system that is watched, whether or not there is anything.
 public struct Place: Hashable, Sendable {
@@ -34,10 +34,14 @@ public struct Place: Hashable, Sendable {
     /// What of it counts.
     public var interest: Interest
 
+    /// With whose rights it is looked at and watched; nil: with this process's own.
+    public var rights: FileRights?
+
     /// A place.
-    public init(_ path: String, _ interest: Interest) {
+    public init(_ path: String, _ interest: Interest, as rights: FileRights? = nil) {
         self.path = path
         self.interest = interest
+        self.rights = rights
     }
 }
 

@@ -32,6 +32,7 @@ extension Supervisor {
         if connects, app.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
             status.notWokenBy = ["connections (no process has its port until it is launched)"]
         }
+        status.notWokenBy += pathSource?.troubles(of: app) ?? []
     }
 
     /// Why no event launches an app until it is started.

@@ -14,6 +14,9 @@ import Varlink
 /// What lasts (`exists`, `not_empty`) wakes an app when it begins, when more of it comes, and, as long as it lasts, when the
 /// app has ended. What happens (`changed`, `modified`) wakes it each time. What was otherwise when an earlier torpord
 /// looked is news to this one: the keeper has what was found in between.
+///
+/// Places are looked at with the rights of the app's user. Whom it is, a directory on the network may have to say: its
+/// places are watched as soon as that is known.
 final class PathSource: EventSource {
     /// What follows from news of a place.
     private enum Meaning {
@@ -38,16 +41,31 @@ final class PathSource: EventSource {
     private var unsettledSince = Duration.zero
     /// How often there were news that wait for the end of the start.
     private var untold = 0
+    /// Whom apps run as, as of the last configuration, or why that is not known.
+    private var accounts: [Account.Names: Result<Account, LaunchTrouble>] = [:]
+    private let lookups: SideWork
+    private var lookedUp: Set<Account.Names> = []
+    private var isPlacing = false
+    private var retry: TimerSource?
+    private var retryDelay = PathSource.firstRetry
+    /// When something was said of a place last: a user can make trouble as often as they like.
+    private var complained: [String: Duration] = [:]
 
     /// Editors and package managers take several steps to replace a file.
     private static let settlingTime = Duration.milliseconds(100)
     private static let longestSettling = Duration.seconds(2)
+    /// Users are looked up again after so long, where a directory did not say who they are.
+    private static let firstRetry = Duration.seconds(1)
+    private static let longestRetry = Duration.seconds(60)
+    /// Of one place.
+    private static let betweenComplaints = Duration.seconds(60)
     /// Where the locale of the machine is set (locale.conf(5); Debian's place).
     static let localeFiles = ["/etc/locale.conf", "/etc/default/locale"]
 
     init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
         kept = KeptBytes(supervisor, named: HeldName.paths, most: 4 << 20)
+        lookups = SideWork(supervisor.loop, named: "path users", isInOrder: false)
     }
 
     var held: [(name: String, descriptors: [Int32])] { kept.held }
@@ -55,6 +73,14 @@ final class PathSource: EventSource {
     // MARK: What is watched
 
     func configure() {
+        // Once more for those that are known: groups may have changed.
+        let all = Set(supervisor.apps.compactMap { names(of: $0.next ?? $0.specification) })
+        accounts = accounts.filter { all.contains($0.key) }
+        lookUp(all)
+        place()
+    }
+
+    private func place() {
         var places: [String: Place] = [:]
         meanings = [:]
         var now: [AppID: (keys: [String], isAlive: Bool)] = [:]
@@ -65,28 +91,110 @@ final class PathSource: EventSource {
         var isLocaleHeard = false
         for app in supervisor.apps {
             let settings = app.next ?? app.specification
+            if settings.notifications.contains(.locale) { isLocaleHeard = true }
+            guard settings.hasWatchedFiles else { continue }
+            let user = names(of: settings).map { accounts[$0] }
+            let isKnown = user.map { (try? $0?.get()) != nil } ?? true
+            let rights = (try? user??.get())?.fileRights
             if !settings.paths.isEmpty {
                 var keys: [String] = []
                 for trigger in settings.paths {
                     let key = "\(app.name)/path/\(trigger.name)"
                     keys.append(key)
-                    add(key, Place(trigger.path, trigger.condition.interest), .trigger(app.id, trigger))
+                    guard isKnown else { continue }
+                    add(key, Place(trigger.path, trigger.condition.interest, as: rights), .trigger(app.id, trigger))
                 }
                 now[app.id] = (keys, triggered[app.id]?.isAlive ?? isAlive(app))
             }
+            guard isKnown else { continue }
             for path in settings.settingsFiles {
-                add("\(app.name)/settings/\(path)", Place(path, .content), .settings(app.id))
+                add("\(app.name)/settings/\(path)", Place(path, .content, as: rights), .settings(app.id))
             }
             for path in settings.identityFiles {
-                add("\(app.name)/identity/\(path)", Place(path, .content), .identity(app.id))
+                add("\(app.name)/identity/\(path)", Place(path, .content, as: rights), .identity(app.id))
             }
-            if settings.notifications.contains(.locale) { isLocaleHeard = true }
         }
         if isLocaleHeard { for path in Self.localeFiles { add("/locale/" + path, Place(path, .content), .locale) } }
         triggered = now
         guard watcher != nil || !places.isEmpty else { return }
         start()
         watcher?.watch(places)
+    }
+
+    /// Whom files are looked at for; nil: the supervisor's own user.
+    private func names(of settings: AppSpecification) -> Account.Names? {
+        settings.hasWatchedFiles && Users.isRoot && settings.user != nil ? Account.Names(settings) : nil
+    }
+
+    /// Looks up whom apps run as, beside the loop.
+    private func lookUp(_ all: Set<Account.Names>) {
+        for names in all where lookedUp.insert(names).inserted {
+            lookups.ask {
+                do throws(LaunchTrouble) {
+                    return Result<Account, LaunchTrouble>.success(try Account.find(names))
+                } catch {
+                    return .failure(error)
+                }
+            } _: { [weak self] in
+                self?.learned(names, $0)
+            }
+        }
+    }
+
+    private func learned(_ names: Account.Names, _ result: Result<Account, LaunchTrouble>) {
+        lookedUp.remove(names)
+        switch (result, accounts[names]) {
+        case (.failure, .success):
+            // A directory that does not answer takes nothing back.
+            retryLater()
+        case (.failure(let trouble), let before):
+            if before == nil { supervisor.log.warning("files of apps are not watched: \(trouble)") }
+            accounts[names] = result
+            retryLater()
+        case (.success(let account), let before):
+            accounts[names] = result
+            if case .success(let known) = before, known.fileRights == account.fileRights { break }
+            placeSoon()
+        }
+        remember()
+    }
+
+    private func placeSoon() {
+        guard !isPlacing else { return }
+        isPlacing = true
+        supervisor.loop.later { [weak self] in
+            self?.isPlacing = false
+            self?.place()
+        }
+    }
+
+    private func retryLater() {
+        guard retry?.deadline == nil else { return }
+        if retry == nil { retry = try? supervisor.loop.timer { [weak self] in self?.retryNow() } }
+        retry?.arm(after: retryDelay)
+        retryDelay = min(retryDelay * 2, Self.longestRetry)
+    }
+
+    private func retryNow() {
+        retry?.disarm()
+        let all = Set(supervisor.apps.compactMap { names(of: $0.next ?? $0.specification) })
+        let unknown = all.filter { (try? accounts[$0]?.get()) == nil }
+        if unknown.isEmpty { retryDelay = Self.firstRetry }
+        lookUp(unknown)
+    }
+
+    /// What of an app's files is not watched, each with the reason.
+    func troubles(of app: AppRuntime) -> [String] {
+        let settings = app.next ?? app.specification
+        let places =
+            settings.paths.map { ("path \($0.name)", "\(app.name)/path/\($0.name)") }
+            + settings.settingsFiles.map { ("changes of \($0)", "\(app.name)/settings/\($0)") }
+            + settings.identityFiles.map { ("changes of \($0)", "\(app.name)/identity/\($0)") }
+        var unknown: String?
+        if let names = names(of: settings), case .failure(let trouble) = accounts[names] { unknown = "\(trouble)" }
+        return places.compactMap { what, key in
+            (unknown ?? watcher?.trouble(of: key)).map { "\(what) (\(Readable.line($0)))" }
+        }
     }
 
     private func start() {
@@ -109,7 +217,9 @@ final class PathSource: EventSource {
 
     /// What was found is kept for the next torpord as soon as all of it was told: until then it is to be found again.
     private func remember() {
-        guard unsettled.isEmpty, untold == 0, let bytes = watcher?.remembered else { return }
+        guard unsettled.isEmpty, untold == 0, lookedUp.isEmpty, !isPlacing, let bytes = watcher?.remembered else {
+            return
+        }
         kept.keep(bytes)
     }
 
@@ -124,7 +234,7 @@ final class PathSource: EventSource {
         }
         for news in all {
             guard let meaning = meanings[news.key] else { continue }
-            if let trouble = news.trouble { supervisor.log.warning("\(news.key): \(trouble)") }
+            if let trouble = news.trouble { complain(trouble, of: news.key) }
             switch meaning {
             case .trigger(let id, let trigger): tell(supervisor.apps[id], trigger, news)
             case .settings, .identity, .locale:
@@ -137,6 +247,13 @@ final class PathSource: EventSource {
                 settling?.arm(after: Self.settlingTime)
             }
         }
+    }
+
+    private func complain(_ trouble: String, of key: String) {
+        let now = supervisor.loop.now
+        if let last = complained[key], now - last < Self.betweenComplaints { return }
+        complained[key] = now
+        supervisor.log.warning("\(key): \(Readable.line(trouble))")
     }
 
     private func tell(_ app: AppRuntime, _ trigger: PathTrigger, _ news: PathNews) {
@@ -239,6 +356,13 @@ final class PathSource: EventSource {
         heldBack[app.id] = nil
         let prefix = app.name + "/"
         meanings = meanings.filter { !$0.key.hasPrefix(prefix) }
+        complained = complained.filter { !$0.key.hasPrefix(prefix) }
+    }
+}
+
+extension AppSpecification {
+    fileprivate var hasWatchedFiles: Bool {
+        !self.paths.isEmpty || !self.settingsFiles.isEmpty || !self.identityFiles.isEmpty
     }
 }
 

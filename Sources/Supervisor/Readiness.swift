@@ -19,6 +19,8 @@ final class ReadinessProbe {
     private var source: IOSource?
     private var answer: [UInt8] = []
     private var command: Descriptor?
+    /// Why the file could not be looked at: said once.
+    private var said: Errno?
     /// Tells answers to an earlier try from those to this one.
     private var attempt = 0
 
@@ -51,17 +53,33 @@ final class ReadinessProbe {
         }
     }
 
-    /// Beside the loop, which whoever made the path could keep waiting. While a look hangs, no other begins for the app, by
-    /// whichever of its incarnations.
+    /// Beside the loop, which whoever made the path could keep waiting, and with the rights of the app's user, who may have
+    /// led the path anywhere. While a look hangs, no other begins for the app, by whichever of its incarnations.
     private func look(_ path: String, _ app: AppRuntime, _ supervisor: Supervisor) {
         guard !app.isLookedAt else { return }
+        guard let account = try? Optional(supervisor.account(of: app)) else { return failed() }
+        let rights = account?.fileRights
         app.isLookedAt = true
-        supervisor.launchReads.ask({ File.exists(path) }) { [weak self, weak app] isThere in
+        supervisor.launchReads.ask {
+            do throws(Errno) {
+                _ = try FileRights.status(path, as: rights)
+                return Errno?.none
+            } catch {
+                return error
+            }
+        } _: { [weak self, weak app] error in
             app?.isLookedAt = false
             guard let self, let supervisor = self.supervisor, let app = self.app,
                 self.coordinatorSaysLaunching(supervisor, app)
             else { return }
-            isThere ? self.succeeded() : self.failed()
+            if let error, error != self.said, error != .noSuchFileOrDirectory {
+                self.said = error
+                let user = rights.map { " as its user, \($0.name)" } ?? ""
+                supervisor.log.warning(
+                    "\(app.name): \(path), by which it is ready, cannot be looked at\(user): \(error)"
+                )
+            }
+            error == nil ? self.succeeded() : self.failed()
         }
     }
 

@@ -108,6 +108,8 @@ public final class Supervisor {
     var memoryTimer: TimerSource?
     /// Sees to it that there is memory.
     private(set) lazy var memoryWatch = MemoryWatch(self)
+    /// Watches the files of apps.
+    private(set) var pathSource: PathSource?
     /// What waits to be told to apps.
     private(set) lazy var mailboxes = Mailboxes(self)
     /// What apps are told of the machine.
@@ -304,7 +306,9 @@ public final class Supervisor {
         sockets.takeOver()
         connectionWatch.takeOver()
         // Before what nobody has taken of the keeper is let go.
-        wakes.add(PathSource(self))
+        let pathSource = PathSource(self)
+        self.pathSource = pathSource
+        wakes.add(pathSource)
         wakes.add(DeviceSource(self))
         wakes.add(MachineNotices(self))
         let fresh = recover()

@@ -33,8 +33,8 @@ private final class World {
         listen()
     }
 
-    func watch(_ path: String, _ interest: Place.Interest) throws {
-        watcher.watch(["it": Place(folder + "/" + path, interest)])
+    func watch(_ path: String, _ interest: Place.Interest, as rights: FileRights? = nil) throws {
+        watcher.watch(["it": Place(folder + "/" + path, interest, as: rights)])
         try settle()
     }
 
@@ -311,5 +311,107 @@ struct PathWatcherTests {
         }
         try world.settle()
         #expect(world.news.contains { $0.isNew })
+    }
+
+    @Test("of more files than are watched no more is kept, and it is said once")
+    func tooMany() throws {
+        let world = try World()
+        try world.make("in")
+        for number in 0..<6000 { try world.write("in/\(number)", "") }
+        try world.watch("in/*", .existence)
+        #expect(world.news.compactMap(\.trouble).count == 1)
+        #expect(world.watcher.trouble(of: "it")?.contains("more than 4096 names fit") ?? false)
+        let kept = world.watcher.remembered.split(separator: 0).filter { $0.starts(with: world.folder.utf8) }
+        #expect(kept.count == 4096)
+        world.news = []
+        for number in 6000..<6010 { try world.write("in/\(number)", "") }
+        try world.settle()
+        #expect(world.news.compactMap(\.trouble).isEmpty)
+        try world.remove("in")
+        try world.settle()
+        #expect(world.watcher.trouble(of: "it") == nil)
+        #expect(world.watcher.remembered.split(separator: 0).count == 1)
+    }
+
+    @Test("links of thousands of steps, and thousands of links to nothing, lead to an end")
+    func longLinks() throws {
+        let world = try World()
+        try world.make("d")
+        let steps = String(repeating: "d/../", count: 800)
+        for number in 0..<30 { try world.link("d/\(number)", "../" + steps + "d/\(number + 1)") }
+        try world.watch("d/0", .existence)
+        #expect(world.watcher.trouble(of: "it")?.contains("leads over more than") ?? false)
+        try world.make("e")
+        for number in 0..<1000 { try world.link("e/\(number)", "missing\(number)") }
+        try world.watch("e/*", .existence)
+        #expect(world.news.allSatisfy { $0.holds == nil })
+        #expect(try world.told { try world.write("e/missing900") } == ["e/900", "e/missing900"])
+    }
+}
+
+@Suite(
+    "Places that are watched for another user",
+    .enabled(if: Users.isRoot, "another user is needed, and only root can become one")
+)
+struct PlaceRightsTests {
+    private static let nobody: UInt32 = 65534
+
+    /// A folder of nobody's, `home`, and one of root's, `root`, into which only root may look.
+    private func withHomes(_ body: (World, FileRights) throws -> Void) throws {
+        let rights = try #require(FileRights(name: "nobody", uid: Self.nobody, gid: Self.nobody, groups: []))
+        let world = try World()
+        try File.setMode(world.folder, 0o711)
+        try world.make("home")
+        try File.setOwner(world.folder + "/home", uid: Self.nobody, gid: Self.nobody)
+        try File.makeDirectory(world.folder + "/root", mode: 0o700)
+        try world.write("root/secret")
+        try body(world, rights)
+    }
+
+    @Test(
+        "a link into a folder of root's shows nothing of it, and a sentence says so",
+        arguments: [
+            ("home/w/*", Place.Interest.existence), ("home/w/secret", .existence), ("home/w", .changes),
+            ("home/w", .entries), ("home/w/secret", .content), ("home/w/*", .content),
+        ]
+    )
+    func links(path: String, interest: Place.Interest) throws {
+        try withHomes { world, rights in
+            try world.link("home/w", world.folder + "/root")
+            try world.watch(path, interest, as: rights)
+            let trouble =
+                "user nobody may not look at \(world.folder)/root: give it the right to (chmod, chown, setfacl), or "
+                + "name another path"
+            #expect(world.watcher.trouble(of: "it") == trouble)
+            #expect(world.news.allSatisfy { !$0.isNew && $0.holds == nil })
+            #expect(try world.told { try world.write("root/hidden") } == [])
+            #expect(try world.told { try world.write("root/secret", "another one") } == [])
+            #expect(world.news.allSatisfy { !$0.isNew && $0.holds == nil })
+            // It is seen when it may be.
+            try File.setMode(world.folder + "/root", 0o755)
+            try world.settle()
+            #expect(world.watcher.trouble(of: "it") == nil)
+            let isOne = path.hasSuffix("secret")
+            let (name, shown) = isOne ? ("root/secret", "home/w/secret") : ("root/later", "home/w/later")
+            if isOne { _ = try world.told { try world.remove("root/secret") } }
+            #expect(try world.told { try world.write(name, "1") } == [shown])
+        }
+    }
+
+    @Test("what a user may look at is found in folders that it may only pass, and what it may not read is not watched")
+    func passing() throws {
+        try withHomes { world, rights in
+            try world.watch("home/a/f", .existence, as: rights)
+            #expect(try world.told { try world.make("home/a") } == [])
+            #expect(try world.told { try world.write("home/a/f") } == ["home/a/f"])
+            try File.setMode(world.folder + "/home/a/f", 0o600)
+            // Whether it is there may be known of a file that may not be read; what becomes of it may not.
+            try world.watch("home/a/f", .content, as: rights)
+            #expect(world.watcher.trouble(of: "it")?.contains("may not look at \(world.folder)/home/a/f:") ?? false)
+            #expect(try world.told { try world.write("home/a/f", "more") } == [])
+            try File.setMode(world.folder + "/home/a/f", 0o644)
+            try world.settle()
+            #expect(try world.told { try world.write("home/a/f", "and more") } == ["home/a/f"])
+        }
     }
 }

@@ -128,6 +128,54 @@ struct OwnFolderTests {
         }
     }
 
+    @Test("Folders of root's are not listed or watched for an app that leads its paths there, and status says so")
+    func paths() throws {
+        let keys = """
+            ready = "notify"
+            topics = { "*" = { keep = true } }
+            settings_files = ["@D/home/s"]
+            paths = [{ name = "w", exists = "@D/home/w/*" }, { name = "own", exists = "@D/home/own" }]
+            """
+        try withDaemon(Self.toml(keys), files: ["app.py": Self.program]) { daemon in
+            let home = daemon.directory + "/home"
+            try File.makeDirectory(home)
+            try File.makeDirectory(daemon.directory + "/root", mode: 0o700)
+            try File.write(daemon.directory + "/root/secret", "SECRET=it\n", mode: 0o600)
+            try File.link(home + "/w", to: daemon.directory + "/root")
+            try File.link(home + "/s", to: daemon.directory + "/root/secret")
+            try giveAway(home)
+            let trouble = "user nobody may not look at \(daemon.directory)/root:"
+            try daemon.eventually("status says what is not watched") {
+                let status = try daemon.status("web").notWokenBy
+                return status.contains { $0.hasPrefix("path w (\(trouble)") }
+                    && status.contains { $0.hasPrefix("changes of \(home)/s (\(trouble)") }
+            }
+            try File.write(daemon.directory + "/root/hidden", "")
+            // What comes after it is heard.
+            try File.write(home + "/own", "")
+            #expect(try daemon.waitForEvent("web", "woken by").text.contains("home/own, which is there"))
+            let status = try daemon.status("web")
+            #expect(!status.notWokenBy.contains { $0.hasPrefix("path own") })
+        }
+    }
+
+    @Test("Whether there is a file of root's is not told by a link to it that says that an app is ready")
+    func readiness() throws {
+        let keys = "launch_deadline = \"2s\"\nready = { file = \"@D/home/go\", interval = \"10ms\" }"
+        try withDaemon(Self.toml(keys), files: ["app.py": Self.program]) { daemon in
+            let home = daemon.directory + "/home"
+            try File.makeDirectory(home)
+            try File.makeDirectory(daemon.directory + "/root", mode: 0o700)
+            try File.write(daemon.directory + "/root/secret", "SECRET=it\n", mode: 0o600)
+            try File.link(home + "/go", to: daemon.directory + "/root/secret")
+            try giveAway(home)
+            _ = try refused(daemon)
+            try File.remove(home + "/go")
+            try File.write(home + "/go", "")
+            try daemon.done(.start, "web")
+        }
+    }
+
     @Test("A FIFO that nobody reads or writes holds up nobody but the app")
     func fifos() throws {
         try run("stderr = \"@D/home/err\"") { daemon, home in
