@@ -281,6 +281,87 @@ int tlx_tcp_ask(int netlink, int version, uint32_t states)
     return sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0 ? -1 : 0;
 }
 
+// Addresses of one family, as inet_diag has them; 0 for another family.
+static int diagnostics_address(const struct sockaddr_storage *from, uint32_t address[4], uint16_t *port)
+{
+    memset(address, 0, 4 * sizeof *address);
+    if (from->ss_family == AF_INET) {
+        const struct sockaddr_in *v4 = (const struct sockaddr_in *)from;
+        memcpy(address, &v4->sin_addr, sizeof v4->sin_addr);
+        *port = v4->sin_port;
+        return 1;
+    }
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)from;
+    if (from->ss_family != AF_INET6)
+        return 0;
+    memcpy(address, &v6->sin6_addr, sizeof v6->sin6_addr);
+    *port = v6->sin6_port;
+    return 1;
+}
+
+static int is_loopback(int family, const uint32_t address[4])
+{
+    if (family == AF_INET)
+        return ntohl(address[0]) >> 24 == 127;
+    struct in6_addr v6;
+    memcpy(&v6, address, sizeof v6);
+    return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && ntohl(address[3]) >> 24 == 127);
+}
+
+int tlx_tcp_peer_user(int fd, uint32_t *user)
+{
+    struct sockaddr_storage own, other;
+    socklen_t own_size = sizeof own, other_size = sizeof other;
+    struct {
+        struct nlmsghdr header;
+        struct inet_diag_req_v2 request;
+    } question = {
+        .header = {.nlmsg_len = sizeof question, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST},
+        .request = {.sdiag_protocol = IPPROTO_TCP,
+                    .idiag_states = UINT32_MAX,
+                    .id = {.idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}}},
+    };
+    struct inet_diag_sockid *id = &question.request.id;
+    if (getsockname(fd, (struct sockaddr *)&own, &own_size) < 0 ||
+        getpeername(fd, (struct sockaddr *)&other, &other_size) < 0)
+        return -1;
+    // What we look for is the other side: its own address is our peer's.
+    if (!diagnostics_address(&other, id->idiag_src, &id->idiag_sport) ||
+        !diagnostics_address(&own, id->idiag_dst, &id->idiag_dport)) {
+        errno = EAFNOSUPPORT;
+        return -1;
+    }
+    // The kernel connects to an address of this machine from that same address, if from no other in 127.0.0.0/8.
+    if (memcmp(id->idiag_src, id->idiag_dst, sizeof id->idiag_src) != 0 && !is_loopback(other.ss_family, id->idiag_src))
+        return 0;
+    question.request.sdiag_family = (uint8_t)other.ss_family;
+    int netlink = tlx_diagnostics_socket();
+    if (netlink < 0)
+        return -1;
+    struct sockaddr_nl kernel = {.nl_family = AF_NETLINK}, from = {0};
+    socklen_t from_size = sizeof from;
+    _Alignas(struct nlmsghdr) char answer[4096];
+    ssize_t size = sendto(netlink, &question, sizeof question, 0, (struct sockaddr *)&kernel, sizeof kernel);
+    // The answer is there when the question is sent. Nobody else knows of this socket, and may send to it.
+    if (size >= 0)
+        size = recvfrom(netlink, answer, sizeof answer, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
+    if (size < 0)
+        return close_keeping_errno(netlink);
+    close(netlink);
+    const struct nlmsghdr *message = (const struct nlmsghdr *)(const void *)answer;
+    errno = ENOENT;
+    if (from.nl_pid != 0 || !NLMSG_OK(message, (size_t)size) || message->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+        message->nlmsg_len < NLMSG_LENGTH(sizeof(struct inet_diag_msg)))
+        return -1;
+    const struct inet_diag_msg *found = NLMSG_DATA(message);
+    // Where there is no such connection the kernel gives who listens there; and of a connection that nobody has open, the
+    // user is said to be root.
+    if (found->id.idiag_sport != id->idiag_sport || found->id.idiag_dport != id->idiag_dport || found->idiag_inode == 0)
+        return -1;
+    *user = found->idiag_uid;
+    return 1;
+}
+
 ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last)
 {
     *is_last = 0;

@@ -286,6 +286,26 @@ public enum Sockets {
         Descriptor(owning: try call { tlx_tcp_listen(address, port, backlog, reusePort ? 1 : 0) })
     }
 
+    /// Who has the other side of a TCP connection open.
+    public enum TCPPeer: Hashable, Sendable {
+        /// A process of this user accepted it, on this machine. It cannot be another's later.
+        case user(UInt32)
+        /// This machine, and it cannot be told who: nobody has accepted it (any more), or the kernel does not say.
+        case unknown
+        /// Another machine.
+        case elsewhere
+    }
+
+    /// Who has the other side of a TCP connection open (sock_diag(7)). A side that has written something was accepted.
+    public static func peer(ofTCP socket: Int32) -> TCPPeer {
+        var user: UInt32 = 0
+        switch tlx_tcp_peer_user(socket, &user) {
+        case 0: return .elsewhere
+        case 1: return .user(user)
+        default: return .unknown
+        }
+    }
+
     /// The port that a TCP socket is bound to.
     public static func port(_ socket: Int32) throws(Errno) -> UInt16 {
         UInt16(truncatingIfNeeded: try call { tlx_tcp_port(socket) })

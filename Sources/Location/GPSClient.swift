@@ -8,11 +8,17 @@ import Varlink
 ///
 /// gpsd switches receivers on only while somebody watches: it is left as soon as this object is let go. It may come, go and
 /// come back; it is tried again after 1 s, then 2, up to a minute.
+///
+/// Any user can listen at its port while it is not there, and say where the machine is: what answers on this machine is read
+/// only if it is of a user that is trusted. What answers on another machine is trusted with the address.
 public final class GPSClient {
     /// A position came.
     public var onFix: ((Position) -> Void)?
     /// No position has come for a while, since no receiver has one or gpsd is gone.
     public var onSilence: (() -> Void)?
+
+    /// What answers is not read, for the reason in ``trouble``; called once until gpsd answers.
+    public var onDistrust: ((String) -> Void)?
 
     /// gpsd's version; nil while there is none.
     public private(set) var release: String?
@@ -27,7 +33,12 @@ public final class GPSClient {
     /// Where it is, likewise.
     public let port: UInt16
 
+    /// The users that are believed if they answer on this machine.
+    public let trusted: Set<UInt32>
+
     private let loop: EventLoop
+    private var isTrusted = false
+    private var hasToldDistrust = false
     private var socket: Descriptor?
     private var source: IOSource?
     private var retry: TimerSource?
@@ -44,8 +55,11 @@ public final class GPSClient {
     private static let command = "?WATCH={\"enable\":true,\"json\":true};\n"
 
     /// Begins to connect to a numeric address.
-    public init(_ loop: EventLoop, address: String, port: UInt16) {
+    ///
+    /// - Parameter trusted: the users that are believed if they answer on this machine.
+    public init(_ loop: EventLoop, address: String, port: UInt16, trusted: Set<UInt32>) {
         self.loop = loop
+        self.trusted = trusted
         self.address = address
         self.port = port
         retry = try? loop.timer { [weak self] in self?.connect() }
@@ -89,6 +103,7 @@ public final class GPSClient {
         source?.cancel()
         source = nil
         socket = nil
+        isTrusted = false
         input = []
         release = nil
         receivers = 0
@@ -102,6 +117,8 @@ public final class GPSClient {
         do throws(Errno) {
             guard let bytes = try Descriptor.read(socket.raw, maximum: 16 << 10) else { return }
             guard !bytes.isEmpty else { return lost("it closed the connection") }
+            // Only now: before it has written, it need not have accepted the connection.
+            guard isTrusted || trustPeer(socket.raw) else { return }
             input += bytes
         } catch {
             return lost("\(error)")
@@ -118,11 +135,32 @@ public final class GPSClient {
         if let fix { found(fix) }
     }
 
+    /// Whether what answers is believed; else the connection is over.
+    private func trustPeer(_ socket: Int32) -> Bool {
+        let who: String
+        switch Sockets.peer(ofTCP: socket) {
+        case .elsewhere:
+            isTrusted = true
+            return true
+        case .user(let user):
+            isTrusted = trusted.contains(user)
+            if isTrusted { return true }
+            who = "user \(user) runs what answers there"
+        case .unknown: who = "the kernel does not tell which user runs what answers there"
+        }
+        let reason = "\(who), and only root, the user gpsd and torpord's own user are believed"
+        lost(reason)
+        if !hasToldDistrust { onDistrust?(reason) }
+        hasToldDistrust = true
+        return false
+    }
+
     private func take(_ report: GPSReport, _ fix: inout Position?) {
         switch report {
         case .version(let release):
             self.release = release
             trouble = nil
+            hasToldDistrust = false
             delay = Self.firstDelay
         case .devices(let count): receivers = count
         case .fix(let position): fix = position

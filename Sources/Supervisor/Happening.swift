@@ -109,6 +109,7 @@ enum Happening: String, CaseIterable {
     case clockChanged = "8398d3fbd802461880b530f513d2f80c"
     case sessionLocked = "a89196c1c976459fbb3d3b7b95ef6ded"
     case sessionUnlocked = "5b9c3054f67744aeb0bb94724da0f8d0"
+    case gpsdNotBelieved = "576eb285556c4d11b357d2086636678d"
 
     /// What the event log calls the sort of event.
     var kind: String {
@@ -134,7 +135,8 @@ enum Happening: String, CaseIterable {
         case .storeChanged: "store"
         case .woken, .notWoken, .fetched, .fetchPutOff, .wakeStorm: "wake"
         case .memoryShort, .memoryEnough, .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory: "memory"
-        case .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked: "supervisor"
+        case .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked, .gpsdNotBelieved:
+            "supervisor"
         }
     }
 
@@ -156,7 +158,7 @@ enum Happening: String, CaseIterable {
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
-            .backlogNearlyFull:
+            .backlogNearlyFull, .gpsdNotBelieved:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -180,7 +182,7 @@ enum Happening: String, CaseIterable {
             .adviceNotTaken,
             .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
             .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,
-            .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked:
+            .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked, .gpsdNotBelieved:
             ": "
         }
     }

@@ -57,7 +57,9 @@ final class LocationMode: EventSource {
         for app in supervisor.apps where next[app.id] == nil { end(app.id) }
         if !gone.isEmpty || !next.isEmpty { supervisor.log.debug("positions are wanted by \(next.count) apps") }
         let place = supervisor.configuration.supervisor.gpsd
-        if let client, client.address != place.address || client.port != place.port { self.client = nil }
+        if let client, client.address != place.address || client.port != place.port || client.trusted != trusted {
+            self.client = nil
+        }
         arrange()
     }
 
@@ -80,6 +82,11 @@ final class LocationMode: EventSource {
         }
     }
 
+    /// Whose gpsd is believed.
+    private var trusted: Set<UInt32> {
+        Set([0, Users.effectiveUID] + [supervisor.accounts.gpsd].compactMap { $0 })
+    }
+
     /// Watches gpsd as long as somebody wants to know.
     private func arrange() {
         guard followed.contains(where: { isWanted($0.key, $0.value) }) else {
@@ -89,7 +96,11 @@ final class LocationMode: EventSource {
         }
         guard client == nil else { return }
         let place = supervisor.configuration.supervisor.gpsd
-        let made = GPSClient(supervisor.loop, address: place.address, port: place.port)
+        let made = GPSClient(supervisor.loop, address: place.address, port: place.port, trusted: trusted)
+        made.onDistrust = { [weak self] reason in
+            let text = "what answers at \(place.text) as gpsd is not believed: \(reason)"
+            self?.supervisor.note(.gpsdNotBelieved, text: text, reason: BackgroundMode.location.rawValue)
+        }
         made.onFix = { [weak self] in self?.found($0) }
         made.onSilence = { [weak self] in self?.isSilent() }
         client = made

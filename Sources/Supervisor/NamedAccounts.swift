@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Lifecycle
 import Linux
 
 /// The users and groups that a configuration names, apart from those that apps run as: looked up when it is read, which
@@ -8,12 +9,16 @@ import Linux
 struct NamedAccounts: Sendable {
     /// Who may ask what.
     let authority: Authority
+    /// Who is believed where the machine is, beside root and the supervisor's own user: gpsd, where an app wants to know.
+    let gpsd: UInt32?
     private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
     private var groups: [String: UInt32] = [:]
 
     /// Looks up every name, once.
     init(_ configuration: TorporConfiguration) {
         authority = Authority(configuration.supervisor)
+        let wantsPositions = configuration.apps.contains { $0.backgroundModes.contains(.location) }
+        gpsd = wantsPositions ? Users.lookup("gpsd")?.uid : nil
         for app in configuration.apps { lookUp(app.sockets) }
     }
 

@@ -53,6 +53,62 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         }
     }
 
+    @Test("whose the other side is shows once it is accepted, and as long as it is open", arguments: ["127.0.0.1", "::1"])
+    func peer(address: String) throws {
+        guard let loopback = try Loopback(address) else { return print("skipped: there is no \(address)") }
+        let pair = loopback.pairs[0]
+        #expect(Sockets.peer(ofTCP: pair.client.raw) == .user(Users.effectiveUID))
+        #expect(Sockets.peer(ofTCP: pair.server.raw) == .user(Users.effectiveUID))
+        let waiting = try Sockets.connectTCP(address: address, port: Sockets.port(loopback.listener.raw))
+        try #require(try Descriptor.wait(loopback.listener.raw, timeout: .seconds(10)))
+        #expect(Sockets.peer(ofTCP: waiting.raw) == .unknown)
+        var accepted = try Sockets.accept(loopback.listener.raw)
+        #expect(accepted != nil && Sockets.peer(ofTCP: waiting.raw) == .user(Users.effectiveUID))
+        accepted = nil
+        #expect(Sockets.peer(ofTCP: waiting.raw) == .unknown)
+    }
+
+    @Test("whose the other side is shows with IPv4 over sockets of IPv6 too, and for addresses that are not 127.0.0.1")
+    func otherPeers() throws {
+        let address = "::ffff:127.0.0.2"
+        guard let loopback = try Loopback(address) else { return print("skipped: there is no \(address)") }
+        let plain = try Sockets.connectTCP(address: "127.0.0.2", port: Sockets.port(loopback.listener.raw))
+        try #require(try Descriptor.wait(loopback.listener.raw, timeout: .seconds(10)))
+        let accepted = try #require(try Sockets.accept(loopback.listener.raw))
+        for socket in [loopback.pairs[0].client.raw, loopback.pairs[0].server.raw, plain.raw, accepted.raw] {
+            #expect(Sockets.peer(ofTCP: socket) == .user(Users.effectiveUID))
+        }
+    }
+
+    @Test("whose the other side is shows of another user's", .enabled(if: Users.isRoot, "only root can become another"))
+    func othersPeer() throws {
+        let port = try TestAddress.port()
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/setpriv")
+        let program = """
+            import socket
+            s = socket.create_server(("127.0.0.1", \(port)))
+            c = s.accept()[0]
+            c.sendall(b"x")
+            c.recv(1)
+            """
+        process.arguments = [
+            "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-S", "-c", program,
+        ]
+        try process.run()
+        defer { process.terminate() }
+        var client: Descriptor?
+        try eventually("it writes") {
+            let made = try Sockets.connectTCP(address: "127.0.0.1", port: port)
+            guard try Descriptor.wait(made.raw, timeout: .seconds(10)), Sockets.pendingError(made.raw) == nil,
+                try Descriptor.read(made.raw, maximum: 1) == [UInt8(ascii: "x")]
+            else { return false }
+            client = made
+            return true
+        }
+        #expect(Sockets.peer(ofTCP: try #require(client).raw) == .user(65534))
+    }
+
     @Test("both ends of a connection are there, the socket that listens is not", arguments: ["127.0.0.1", "::1"])
     func established(address: String) throws {
         guard let loopback = try Loopback(address) else { return print("skipped: there is no \(address)") }

@@ -116,20 +116,59 @@ import Testing
         #expect(older == .fix(Position(latitude: 1, longitude: 2, accuracy: 5)))
     }
 
+    static func turn(_ loop: EventLoop, until isSo: () throws -> Bool) throws {
+        let end = Clock.monotonic() + .seconds(60)
+        while try !isSo() {
+            try #require(Clock.monotonic() < end)
+            _ = try loop.runOnce(timeout: .milliseconds(50))
+        }
+    }
+
+    @Test("What answers on this machine is not read where its user is not trusted, and is tried again")
+    func distrust() throws {
+        let loop = try EventLoop()
+        let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
+        let own = Users.effectiveUID
+        let port = try Sockets.port(listener.raw)
+        let client = GPSClient(loop, address: "127.0.0.1", port: port, trusted: [own + 1])
+        var fixes = 0
+        var reasons: [String] = []
+        client.onFix = { _ in fixes += 1 }
+        client.onDistrust = { reasons.append($0) }
+        let lines = #"{"class":"VERSION","release":"9"}"# + "\n" + #"{"class":"TPV","mode":2,"lat":1,"lon":2}"# + "\n"
+        for _ in 0..<2 {
+            var peer: Descriptor?
+            try Self.turn(loop) {
+                peer = try Sockets.accept(listener.raw)
+                return peer != nil
+            }
+            let accepted = try #require(peer)
+            _ = try Descriptor.write(accepted.raw, Array(lines.utf8))
+            // It is left.
+            try Self.turn(loop) {
+                do throws(Errno) {
+                    var isLeft = false
+                    while let bytes = try Descriptor.read(accepted.raw, maximum: 4096), !isLeft { isLeft = bytes.isEmpty }
+                    return isLeft
+                } catch {
+                    return true
+                }
+            }
+        }
+        #expect(fixes == 0 && client.release == nil && client.lastFix == nil)
+        #expect(reasons.count == 1 && reasons.first?.contains("user \(own) runs what answers there") ?? false, "\(reasons)")
+        #expect(client.trouble == reasons.first)
+    }
+
     @Test("What answers and is no gpsd is left, and tried again")
     func nonsense() throws {
         let loop = try EventLoop()
         let listener = try Sockets.listenTCP(address: "127.0.0.1", port: 0)
-        let client = GPSClient(loop, address: "127.0.0.1", port: try Sockets.port(listener.raw))
+        let port = try Sockets.port(listener.raw)
+        let client = GPSClient(loop, address: "127.0.0.1", port: port, trusted: [Users.effectiveUID])
         var fixes: [Position] = []
         client.onFix = { fixes.append($0) }
-        func turn(until isSo: () throws -> Bool) throws {
-            let end = Clock.monotonic() + .seconds(60)
-            while try !isSo() {
-                try #require(Clock.monotonic() < end)
-                _ = try loop.runOnce(timeout: .milliseconds(50))
-            }
-        }
+        func turn(until isSo: () throws -> Bool) throws { try Self.turn(loop, until: isSo) }
         var peer: Descriptor?
         try turn {
             peer = try Sockets.accept(listener.raw)

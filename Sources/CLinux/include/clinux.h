@@ -94,6 +94,10 @@ int tlx_tcp_ask(int netlink, int version, uint32_t states);
 ssize_t tlx_tcp_answer(int netlink, tlx_tcp_socket *to, int *is_last);
 enum { tlx_tcp_piece = 512 };
 
+/// Who has the other side of a TCP connection open: 1 and the user that accepted it, 0 where that is another machine. ENOENT
+/// where it is this machine, and nobody has accepted the connection (any more) or the kernel does not say.
+int tlx_tcp_peer_user(int fd, uint32_t *user);
+
 // Sockets that apps are given (listening.c).
 enum { tlx_bind_ipv4, tlx_bind_ipv6, tlx_bind_vsock, tlx_bind_unix };
 enum { tlx_stage_make, tlx_stage_option, tlx_stage_bind };

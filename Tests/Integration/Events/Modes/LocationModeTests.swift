@@ -76,6 +76,66 @@ struct LocationModeTests {
         }
     }
 
+    @Test(
+        "Who listens where gpsd would be tells nobody where the machine is, and gpsd does when it comes",
+        .enabled(if: Users.isRoot, "another user is needed, and only root can become one")
+    )
+    func impostor() throws {
+        let gps = try GPSFake()
+        let more = """
+            launch = "on-demand"
+            location = { updates = "none" }
+            [[apps.guide.regions]]
+            name = "home"
+            latitude = 52.52
+            longitude = 13.405
+            radius = 200
+            settle = "100ms"
+            """
+        let program = """
+            import socket
+            s = socket.create_server(("127.0.0.1", \(gps.port)))
+            while True:
+                c = s.accept()[0]
+                try:
+                    c.sendall(b'{"class":"VERSION","release":"false"}\\n')
+                    for latitude in [52.52] * 40 + [52.53] * 40:
+                        c.sendall(b'{"class":"TPV","mode":3,"lat":%f,"lon":13.405,"eph":1}\\n' % latitude)
+                        c.settimeout(0.05)
+                        try:
+                            c.recv(100)
+                        except TimeoutError:
+                            pass
+                except OSError:
+                    pass
+                print("left", flush=True)
+            """
+        try withDaemon(Self.toml(gps, more), files: Self.guide) { daemon in
+            chmod(daemon.directory, 0o755)
+            let output = daemon.directory + "/impostor.out"
+            let pid = try Spawn.start(
+                [
+                    "/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/usr/bin/python3", "-S",
+                    "-c", program,
+                ],
+                environment: [:],
+                output: output
+            )
+            try daemon.eventually("it is left") { (try? File.readString(output))?.contains("left") ?? false }
+            try daemon.eventually("it is said") {
+                try daemon.events().contains { $0.text.contains("user 65534 runs what answers there") }
+            }
+            let checks = try Spawn.run([Built.path("torpor"), "--socket", daemon.socket, "doctor"]).output
+            #expect(checks.contains("only root, the user gpsd and torpord's own user are believed"), "\(checks)")
+            #expect(try daemon.summary("guide").pid == nil)
+            kill(pid, SIGKILL)
+            var status: Int32 = 0
+            waitpid(pid, &status, 0)
+            try gps.start(Self.toAndFro)
+            try daemon.waitForEvent("guide", "woken by")
+        }
+    }
+
     @Test("A significant change launches an app, also one that was force-quit, unless the configuration is against it")
     func significant() throws {
         let gps = try GPSFake()
