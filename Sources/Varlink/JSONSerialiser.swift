@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import WireText
+
 extension JSON {
-    /// The value as compact JSON text in UTF-8. Numbers that JSON cannot write (NaN, infinity) become `null`.
+    /// The value as compact JSON text in UTF-8. Numbers that JSON cannot write (NaN, infinity) become `null`; what steers
+    /// terminals is escaped.
     public func serialised() -> [UInt8] {
         var bytes: [UInt8] = []
         append(to: &bytes)
@@ -96,30 +99,51 @@ extension JSON {
         var text = text
         text.withUTF8 { utf8 in
             var start = 0
-            for index in 0..<utf8.count {
-                let byte = utf8[index]
-                guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
+            var index = 0
+            while index < utf8.count {
+                guard let (code, length) = escaped(utf8, at: index) else {
+                    index += 1
+                    continue
+                }
                 bytes.append(contentsOf: utf8[start..<index])
-                start = index + 1
-                appendEscape(of: byte, to: &bytes)
+                appendEscape(of: code, to: &bytes)
+                index += length
+                start = index
             }
             bytes.append(contentsOf: utf8[start...])
         }
         bytes.append(UInt8(ascii: "\""))
     }
 
-    private static func appendEscape(of byte: UInt8, to bytes: inout [UInt8]) {
+    /// The code and the length of a character that is not written as it is: what JSON wants escaped, and what steers
+    /// terminals, since people read JSON there.
+    private static func escaped(_ utf8: UnsafeBufferPointer<UInt8>, at index: Int) -> (code: UInt16, length: Int)? {
+        let first = utf8[index]
+        let code: UInt16
+        switch first {
+        case ..<0x20, UInt8(ascii: "\""), UInt8(ascii: "\\"), 0x7f: return (UInt16(first), 1)
+        // What else steers terminals begins so.
+        case 0xc2, 0xd8: code = UInt16(first & 0x1f) << 6 | UInt16(utf8[index + 1] & 0x3f)
+        case 0xe2: code = 0x2000 | UInt16(utf8[index + 1] & 0x3f) << 6 | UInt16(utf8[index + 2] & 0x3f)
+        default: return nil
+        }
+        guard let scalar = Unicode.Scalar(code), scalar.steersTerminals else { return nil }
+        return (code, first == 0xe2 ? 3 : 2)
+    }
+
+    private static func appendEscape(of code: UInt16, to bytes: inout [UInt8]) {
         bytes.append(UInt8(ascii: "\\"))
-        switch byte {
+        switch code {
         case 0x08: bytes.append(UInt8(ascii: "b"))
         case 0x09: bytes.append(UInt8(ascii: "t"))
         case 0x0a: bytes.append(UInt8(ascii: "n"))
         case 0x0c: bytes.append(UInt8(ascii: "f"))
         case 0x0d: bytes.append(UInt8(ascii: "r"))
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes.append(byte)
+        case 0x22, 0x5c: bytes.append(UInt8(code))
         default:
-            bytes.append(contentsOf: "u00".utf8)
-            for digit in [byte >> 4, byte & 15] {
+            bytes.append(UInt8(ascii: "u"))
+            for shift in [12, 8, 4, 0] {
+                let digit = UInt8(code >> UInt16(shift) & 15)
                 bytes.append(digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
             }
         }

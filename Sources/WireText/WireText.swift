@@ -33,6 +33,17 @@ extension String {
     }
 }
 
+extension Unicode.Scalar {
+    /// Whether a terminal would do something other than show it, or show what follows in another order: controls (C0, DEL,
+    /// C1), separators of lines and paragraphs, and what marks, embeds, overrides or isolates a direction.
+    public var steersTerminals: Bool {
+        switch value {
+        case 0..<0x20, 0x7f...0x9f, 0x61c, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069: true
+        default: false
+        }
+    }
+}
+
 /// Text that is told apart by its bytes: a key for what others name. Two spellings of the same letter are two.
 public struct WireText: Hashable, Sendable, CustomStringConvertible {
     /// The text.

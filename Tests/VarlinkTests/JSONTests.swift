@@ -98,6 +98,28 @@ import Varlink
         #expect(!value.serialised().contains(0))
     }
 
+    @Test("writes nothing that steers a terminal as it is, and reads it back as it was")
+    func terminals() throws {
+        let steering: [ClosedRange<UInt32>] = [
+            0...0x1f, 0x7f...0x9f, 0x61c...0x61c, 0x200e...0x200f, 0x2028...0x202e, 0x2066...0x2069,
+        ]
+        for value: UInt32 in 0...0x10ffff {
+            guard let scalar = Unicode.Scalar(value) else { continue }
+            let json = JSON.string("a" + String(Character(scalar)) + "z")
+            let written = json.serialised()
+            let isEscaped = scalar == "\"" || scalar == "\\" || steering.contains { $0.contains(value) }
+            guard written.contains(UInt8(ascii: "\\")) == isEscaped, try !isEscaped || JSON.parse(written) == json else {
+                Issue.record("\(String(value, radix: 16)): \(String(decoding: written, as: UTF8.self))")
+                return
+            }
+        }
+        let text = "\u{9b}31m\u{7f}\u{202e}\u{2066}\u{1b}[5m“ä”\u{c2}\u{2e2e}"
+        let expected = #"{"\u009b31m\u007f\u202e\u2066\u001b[5m“ä”Â⸮":["\u009b31m\u007f\u202e\u2066\u001b[5m“ä”Â⸮"]}"#
+        let object = JSON.object(JSONObject(members: [.init(name: text, value: [.string(text)])]))
+        #expect(object.description == expected)
+        #expect(String(decoding: object.serialisedPretty(), as: UTF8.self).contains(#""\u009b31m\u007f"#))
+    }
+
     @Test("survives any input: what it takes, it writes and reads again")
     func mutations() throws {
         var random = Random(state: 0x5eed)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
+import WireText
 
 /// Colours, only on a terminal and never with NO_COLOR (https://no-color.org).
 enum Terminal {
@@ -39,7 +40,7 @@ enum Terminal {
         // All that is harmful is one of these bytes, or begins with one.
         guard text.utf8.contains(where: { $0 < 0x20 || [0x7f, 0xc2, 0xd8, 0xe2].contains($0) }) else { return text }
         var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars { result.append(isHarmful(scalar) && scalar != "\t" ? "\u{fffd}" : scalar) }
+        for scalar in text.unicodeScalars { result.append(scalar.steersTerminals && scalar != "\t" ? "\u{fffd}" : scalar) }
         return String(result)
     }
 
@@ -63,7 +64,7 @@ enum Terminal {
                 continue
             }
             let scalar = scalars[at]
-            result.append(isHarmful(scalar) && scalar != "\t" ? "\u{fffd}" : scalar)
+            result.append(scalar.steersTerminals && scalar != "\t" ? "\u{fffd}" : scalar)
             at += 1
         }
         return String(result) + (isColoured ? "\u{1b}[0m" : "")
@@ -79,14 +80,6 @@ enum Terminal {
             at += 1
         }
         return nil
-    }
-
-    /// Controls, separators of lines and paragraphs, and what turns the direction of what follows.
-    private static func isHarmful(_ scalar: Unicode.Scalar) -> Bool {
-        switch scalar.value {
-        case 0..<0x20, 0x7f...0x9f, 0x61c, 0x200e, 0x200f, 0x2028...0x202e, 0x2066...0x2069: true
-        default: false
-        }
     }
 
     /// The colour of a state.
