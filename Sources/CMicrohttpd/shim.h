@@ -30,19 +30,54 @@ static inline struct MHD_Daemon *torpor_http_start(
         context, MHD_OPTION_NOTIFY_CONNECTION, connected, context, MHD_OPTION_UNESCAPE_CALLBACK, torpor_http_unescape, NULL, MHD_OPTION_END);
 }
 
-static inline enum MHD_Result torpor_http_count_host(void *count, enum MHD_ValueKind kind, const char *key,
-                                                     const char *value) {
-    (void)kind, (void)value;
-    if (key && strcasecmp(key, "host") == 0)
-        ++*(int *)count;
+/// How often a request has the headers that say whom it is for and where it ends, whether it is said to be chunked, and
+/// whether a header is none: its name is no token, or its value has control characters.
+typedef struct {
+    int hosts, lengths, codings, is_chunked, is_malformed;
+} torpor_http_framing;
+
+/// Whether a header has this name. libmicrohttpd joins a continued line to the name in front of an empty value: a name that
+/// only begins so is malformed.
+static inline int torpor_http_is(torpor_http_framing *framing, const char *key, size_t size, const char *name) {
+    size_t length = strlen(name);
+    if (size < length || strncasecmp(key, name, length) != 0)
+        return 0;
+    if (size > length)
+        framing->is_malformed = 1;
+    return size == length;
+}
+
+static inline enum MHD_Result torpor_http_count(void *context, enum MHD_ValueKind kind, const char *key, size_t key_size,
+                                                const char *value, size_t value_size) {
+    torpor_http_framing *framing = context;
+    (void)kind;
+    if (!value)
+        value_size = 0;
+    for (size_t i = 0; i < key_size; i++) {
+        char c = key[i];
+        // A token of RFC 9110, 5.6.2.
+        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+              (c != 0 && strchr("!#$%&'*+-.^_`|~", c))))
+            framing->is_malformed = 1;
+    }
+    for (size_t i = 0; i < value_size; i++)
+        if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
+            framing->is_malformed = 1;
+    framing->hosts += torpor_http_is(framing, key, key_size, "host");
+    framing->lengths += torpor_http_is(framing, key, key_size, "content-length");
+    if (torpor_http_is(framing, key, key_size, "transfer-encoding")) {
+        ++framing->codings;
+        framing->is_chunked = value_size == 7 && strncasecmp(value, "chunked", 7) == 0;
+    }
     return MHD_YES;
 }
 
-/// The kind is an enum, of which Swift makes no flags. How many headers Host there are: a lookup sees the first one alone.
-static inline int torpor_http_hosts(struct MHD_Connection *connection) {
-    int count = 0;
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, torpor_http_count_host, &count);
-    return count;
+/// The kind is an enum, of which Swift makes no flags. A lookup sees the first header of a name alone, and so does
+/// libmicrohttpd, at its strictest too.
+static inline torpor_http_framing torpor_http_framing_of(struct MHD_Connection *connection) {
+    torpor_http_framing framing = {0, 0, 0, 0, 0};
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, torpor_http_count, &framing);
+    return framing;
 }
 
 /// MHD_get_connection_info is variadic. What the callback for new connections has put at its `socket_context`.

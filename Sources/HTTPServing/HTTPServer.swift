@@ -107,15 +107,19 @@ public final class HTTPServer: Sendable {
             // Some more, since one that is closed for another goes a moment later.
             UInt32(connections + connections / 8 + 1),
             UInt32(timeout.components.seconds),
-            { context, connection, url, method, _, data, size, place in
-                guard let context, let connection, let url, let method, let size, let place else { return .NO }
+            { context, connection, url, method, version, data, size, place in
+                guard let context, let connection, let url, let method, let version, let size, let place else {
+                    return .NO
+                }
                 let server = Unmanaged<HTTPServer>.fromOpaque(context).takeUnretainedValue()
                 let head = HTTPHead(
                     connection,
                     method: String(terminatedWire: method),
                     path: String(terminatedWire: url)
                 )
-                guard let request = place.pointee else { return server.begin(connection, head, place) }
+                guard let request = place.pointee else { 
+                    return server.begin(connection, head, String(terminatedWire: version), place)
+                }
                 let known = Unmanaged<OpenRequest>.fromOpaque(request).takeUnretainedValue()
                 guard size.pointee > 0 else { return known.end(connection, head) }
                 // Whoever still sends is not idle.
@@ -162,15 +166,15 @@ public final class HTTPServer: Sendable {
     private func begin(
         _ connection: OpaquePointer,
         _ head: HTTPHead,
+        _ version: String,
         _ place: UnsafeMutablePointer<UnsafeMutableRawPointer?>
     ) -> MHD_Result {
         let entry = ConnectionTable.Entry.of(connection)
         // What had come of it when it was cut can still be read: its client is told nothing, and asks again.
         guard entry?.isCut != true else { return .NO }
         entry?.waitForClient()
-        // Who stands between may have looked at the other one.
-        guard torpor_http_hosts(connection) <= 1 else {
-            let answer = HTTPResponse(status: 400, json: ["error": "a request has one header Host"])
+        if let flaw = torpor_http_framing_of(connection).flaw(version) {
+            let answer = HTTPResponse(status: 400, json: ["error": .string(flaw)], headers: [("Connection", "close")])
             return respond(connection, answer, withBody: head.method != "HEAD")
         }
         switch service.begin(head) {
@@ -189,6 +193,21 @@ public final class HTTPServer: Sendable {
         open.withLock { $0 += 1 }
         place.pointee = Unmanaged.passRetained(OpenRequest(exchange)).toOpaque()
         return .YES
+    }
+}
+
+extension torpor_http_framing {
+    /// Why it cannot be told whom a request is for or where it ends, in a sentence; nil when it can. A proxy before us may
+    /// have gone by the other one of two headers, and taken for a body what we would take for the next request (RFC 9112,
+    /// 3.2 and 6.3).
+    fileprivate func flaw(_ version: String) -> String? {
+        if is_malformed != 0 { return "a header is malformed: NAME: VALUE, on one line, without control characters" }
+        if hosts > 1 { return "a request has one header Host" }
+        if lengths > 1 { return "a request has one header Content-Length" }
+        guard codings > 0 else { return nil }
+        if lengths > 0 { return "a request has Content-Length or Transfer-Encoding, and not both" }
+        if version != "HTTP/1.1" { return "only a request of HTTP/1.1 has Transfer-Encoding" }
+        return codings == 1 && is_chunked != 0 ? nil : "the only Transfer-Encoding that is taken is chunked, once"
     }
 }
 

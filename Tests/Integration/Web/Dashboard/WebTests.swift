@@ -92,7 +92,7 @@ import Varlink
         }
     }
 
-    @Test("answers no request with two hosts")
+    @Test("answers no request with two hosts, or whose end is not certain")
     func ambiguous() throws {
         try withDaemon(Self.two) { daemon in
             let web = try WebFixture(daemon)
@@ -107,6 +107,9 @@ import Varlink
             #expect(try status("\(host)\r\n\(bearer)") == "200")
             #expect(try status("\(host)\r\nHost: evil.example\r\n\(bearer)") == "400")
             #expect(try status("Host: evil.example\r\n\(host)\r\n\(bearer)") == "400")
+            let both = "Content-Length: 0\r\nTransfer-Encoding: chunked"
+            #expect(try status("\(host)\r\n\(bearer)\r\n\(both)") == "400")
+            #expect(try status("\(host)\r\n\(bearer)\r\nContent-Length: 0\r\nContent-Length: 9") == "400")
         }
     }
 

@@ -66,6 +66,45 @@ import Varlink
         #expect(try fixture.curl([url + "/health"], token: nil).status == 200)
     }
 
+    @Test("refuses a request whose end is not certain, and closes the connection")
+    func uncertainEnds() throws {
+        let chunked = "Transfer-Encoding: chunked"
+        let (head, end) = ("Host: x\r\nAuthorization: Bearer \(GatewayFixture.token)", "1\r\n1\r\n0\r\n\r\n")
+        /// The codes of all answers until the connection ends.
+        func codes(_ headers: [String], _ body: String, version: String = "1.1") throws -> [Substring] {
+            let peer = try Peer(port: port)
+            let next = "POST /apps/smuggled/t HTTP/1.1\r\n\(head)\r\nConnection: close\r\nContent-Length: 1\r\n\r\n2"
+            let lines = ["POST /apps/web/t HTTP/\(version)", head] + headers + ["", body]
+            try peer.send(lines.joined(separator: "\r\n") + next)
+            let answers = try peer.receive(until: "no end but that of the connection")
+            return answers.matches(of: /HTTP\/1\.[01] (\d{3})/).map(\.1)
+        }
+        #expect(try codes(["Content-Length: 1"], "1") == ["202", "202"])
+        #expect(try codes([chunked], end) == ["202", "202"])
+        #expect(try codes(["transfer-encoding: Chunked"], end) == ["202", "202"])
+        let before = fixture.supervisor.posts("web").count
+        let smuggled = fixture.supervisor.posts("smuggled").count
+        for headers in [
+            ["Content-Length: 1", "Content-Length: 40"], ["Content-Length: 40", "content-length: 1"],
+            ["Content-Length: 1", "Content-Length: 1"], ["Content-Length: 1, 1"], ["Content-Length: +1"],
+            ["Content-Length: 0x1"], ["Content-Length: -1"], ["Content-Length:"],
+            ["Content-Length : 1"], ["Content-Length\t: 1"], ["X: y\rContent-Length: 1"], ["X: y\u{7f}", "Content-Length: 1"],
+            ["X: y", " Content-Length: 1"], ["Content-Length:", " 1"], ["Transfer-Encoding:", " chunked"],
+        ] {
+            #expect(try codes(headers, "1") == ["400"], "\(headers)")
+        }
+        for headers in [
+            ["Content-Length: 1", chunked], [chunked, "Content-Length: 11"], [chunked, chunked],
+            ["Transfer-Encoding: xchunked"], ["Transfer-Encoding: gzip, chunked"], ["Transfer-Encoding: identity"],
+            ["Transfer-Encoding: chunked", "Transfer-Encoding: identity"], ["Transfer-Encoding:"],
+        ] {
+            #expect(try codes(headers, end) == ["400"], "\(headers)")
+        }
+        #expect(try codes([chunked], end, version: "1.0") == ["400"])
+        #expect(fixture.supervisor.posts("web").count == before)
+        #expect(fixture.supervisor.posts("smuggled").count == smuggled)
+    }
+
     @Test("says whether it is worth to try again")
     func outcomes() throws {
         fixture.supervisor.answer("full", .error("MailboxFull"))
