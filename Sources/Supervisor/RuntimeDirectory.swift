@@ -43,7 +43,9 @@ final class RuntimeDirectory {
         logs = specification.logDirectory
         state = specification.stateDirectory
         // The state directory is the store's to make: without it the supervisor goes on.
-        for directory in [path, apps] { try Self.make(directory) }
+        try Self.make(path)
+        try Self.checkOwner(of: path)
+        try Self.make(apps)
         do throws(StartError) {
             try Self.make(logs)
         } catch {
@@ -74,6 +76,16 @@ final class RuntimeDirectory {
                     + "or make it writable for this user"
             )
         }
+    }
+
+    /// Whoever has the directory can put other files into it, and the next torpord goes by them. In `/tmp`, where a user's is
+    /// without `XDG_RUNTIME_DIR`, another user may have made it first.
+    private static func checkOwner(of directory: String) throws(StartError) {
+        guard let owner = (try? File.status(directory))?.uid, owner != 0, owner != Users.effectiveUID else { return }
+        throw StartError(
+            "the directory \(directory) belongs to user \(owner), who could take over what runs here: remove it, "
+                + "or choose another one with runtime_directory under [supervisor] or with XDG_RUNTIME_DIR"
+        )
     }
 
     private static func isAt(_ path: String, _ descriptor: Descriptor) -> Bool {

@@ -42,6 +42,25 @@ import Varlink
         #expect(output.contains("socket"), "\(output)")
     }
 
+    @Test(
+        "A directory that another user has made is refused, and the command does not ask there",
+        .enabled(if: Users.isRoot, "another user is needed, and only root can make files of another")
+    )
+    func othersDirectory() throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try File.makeDirectories(folder + "/r/torpor")
+        chown(folder + "/r/torpor", 65534, 65534)
+        try File.write(folder + "/torpor.toml", Self.toml)
+        let words = ["--config", folder + "/torpor.toml"]
+        let place = ["RUNTIME_DIRECTORY": folder + "/r/torpor", "HOME": folder]
+        let (code, output) = try Spawn.run([Built.path("torpord")] + words, environment: place)
+        #expect(code != 0 && output.contains("belongs to user 65534"), "\(output)")
+        let impostor = try Sockets.listen(path: folder + "/r/torpor/io.torpor")
+        _ = try Spawn.run([Built.path("torpor"), "list"], environment: place)
+        #expect(try Sockets.accept(impostor.raw) == nil)
+    }
+
     @Test("A configuration that is wrong starts nothing and says everything that is wrong")
     func wrong() throws {
         let (code, output) = try LaunchFailureTests.check(
