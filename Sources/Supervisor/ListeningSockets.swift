@@ -482,7 +482,9 @@ final class ListeningSockets: EventSource {
     func places(of app: AppRuntime) -> [UInt64: WakeManner] {
         var places: [UInt64: WakeManner] = [:]
         for socket in sockets(of: app) where socket.specification.plan.kind != .datagram {
-            guard let descriptor = socket.descriptor, let place = try? SocketFacts(descriptor.raw).place else { continue }
+            guard let descriptor = socket.descriptor, let place = try? SocketFacts(descriptor.raw).place else {
+                continue
+            }
             places[place] = socket.specification.wake
         }
         return places

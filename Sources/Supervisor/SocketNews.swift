@@ -32,9 +32,8 @@ struct ConnectionWish: Hashable {
     func wake(for socket: some WatchableSocket, _ places: ListeningPlaces) -> Wake? {
         if isServing(socket), let wake = incoming.wake() { return wake }
         if let wake = manner(ofClient: socket, places).wake() { return wake }
-        guard outgoing, socket.family.isOfNetwork, !socket.listens, socket.isConnected || socket.kind == .datagram else {
-            return nil
-        }
+        guard outgoing, socket.family.isOfNetwork, !socket.listens, socket.isConnected || socket.kind == .datagram
+        else { return nil }
         return Wake()
     }
 

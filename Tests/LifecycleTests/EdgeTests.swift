@@ -299,7 +299,7 @@ struct EdgeTests {
         }
     }
 
-    @Test("a restarted app that is to sleep has its background time first, where it does not say itself that it is ready")
+    @Test("a restarted app that is to sleep has its background time first, where it does not say that it is ready")
     func settlesIn() throws {
         for readiness in [Readiness.exec, .probe, .notify] {
             var bench = Bench { $0.readiness = readiness }

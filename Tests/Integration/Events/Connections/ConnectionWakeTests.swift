@@ -152,8 +152,9 @@ import TorporAPI
     @Test("A client that waits for longer than answer_time does not keep it awake", arguments: [Way.own, .sockets])
     func answerTime(way: Way) throws {
         try withServer(way, "answer_time = \"100ms\"") { daemon in
+            let port = try daemon.port(of: "web")
             try daemon.done(.suspend, "web")
-            let peer = try Peer(port: daemon.port(of: "web"))
+            let peer = try Peer(port: port)
             try peer.send("GET /late HTTP/1.1\r\nHost: x\r\n\r\n")
             try daemon.waitForRecord("web", "asked")
             try daemon.waitFor("web", "suspended")
