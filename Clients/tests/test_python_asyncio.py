@@ -68,6 +68,18 @@ class AsyncioTests(SupervisedTestCase):
         self.run_app(recorder, work)
         self.assertEqual(recorder.names, names)
 
+    def test_a_wrong_result_and_what_is_no_delegate_are_sentences(self) -> None:
+        recorder = Recorder()
+
+        async def work(app: torpor.aio.App) -> None:
+            recorder.on = {"openURL": lambda message: "failed", "didEnterBackground": lambda message: app.save_state("x")}
+            self.assertIn("returned 'failed'", (await self.told("openURL"))["text"])
+            self.assertIn("bytes, not str", (await self.told("didEnterBackground"))["text"])
+
+        self.run_app(recorder, work)
+        with self.assertRaisesRegex(TypeError, "not its class"):
+            torpor.aio.App(Recorder)  # type: ignore[arg-type]
+
     def test_failed_declined_and_later_answers(self) -> None:
         recorder = Recorder()
 

@@ -2,14 +2,18 @@
 """torpor.App: the Python library with threads."""
 
 import logging
+import os
 import random
+import re
+import subprocess
+import sys
 import threading
 import time
 import unittest
 import warnings
 from typing import Any, Callable, Dict, List, Optional
 
-from support import SupervisedTestCase
+from support import CLIENTS, SupervisedTestCase
 
 import torpor
 
@@ -71,6 +75,102 @@ class ThreadsTests(SupervisedTestCase):
             self.assertEqual(self.supervisor.told(name), {"result": "done"})
         self.assertEqual(recorder.names, names)
         self.assertEqual(recorder.situations[0].options, {"reason": "test"})
+
+    def test_what_was_posted_has_its_method(self) -> None:
+        heard: List[Any] = []
+
+        class Mail(torpor.Delegate):
+            def did_receive_event(self, message: torpor.Message) -> None:
+                heard.append((message.topic, message.payload))
+
+            def other(self, message: torpor.Message) -> None:
+                heard.append(message.name)
+
+        self.app(Mail())
+        self.supervisor.told("didReceiveEvent", topic="jobs", payload=[1])
+        self.supervisor.told("didReceiveNotification", topic="power")
+        self.assertEqual(heard, [("jobs", [1]), "didReceiveNotification"])
+
+    def test_a_wrong_word_or_result_is_a_sentence(self) -> None:
+        recorder = Recorder()
+        self.app(recorder)
+        recorder.on = {
+            "willFinishLaunching": lambda message: message.decline("snapshots"),  # type: ignore[arg-type]
+            "performFetch": lambda message: message.fetched("new"),  # type: ignore[arg-type]
+            "openURL": lambda message: "failed",
+            "didEnterBackground": lambda message: message.app.save_state({}),
+        }
+        for name, part in [
+            ("willFinishLaunching", "decline('snapshots'): it takes \"url\", \"restoration\", \"snapshot\""),
+            ("performFetch", "fetched('new'): it takes"), ("openURL", "returned 'failed'"),
+            ("didEnterBackground", "bytes, not dict"),
+        ]:
+            answer = self.supervisor.told(name)
+            self.assertEqual(answer["result"], "failed")
+            self.assertIn(part, answer["text"])
+
+    def program(self, *lines: str) -> "subprocess.Popen[str]":
+        """A process with an app, the supervisor's delegate."""
+        text = "\n".join(["import os, sys, threading, torpor", *lines])
+        environment = {**os.environ, "PYTHONPATH": CLIENTS + "/python"}
+        process = subprocess.Popen(
+            [sys.executable, "-c", text], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.addCleanup(process.kill)
+        self.supervisor.wait_attached()
+        return process
+
+    def test_exit_in_a_method_ends_the_program_with_its_status(self) -> None:
+        threads = "with torpor.App(D()): threading.Event().wait()"
+        for raised, run, status, part in [
+            ("sys.exit(3)", threads, 3, "SystemExit: 3"), ("sys.exit()", threads, 0, ""),
+            ("sys.exit('no disk')", threads, 1, "no disk"), ("raise KeyboardInterrupt", threads, 130, "Traceback"),
+            ("sys.exit(3)", "torpor.App(D()).run()", 3, ""),
+        ]:
+            with self.subTest(raised=raised, run=run):
+                body = f"    def will_terminate(self, message): print('ending'); {raised}"
+                process = self.program("class D(torpor.Delegate):", body, run)
+                self.supervisor.tell("willTerminate")
+                out, err = process.communicate(timeout=BOUND)
+                self.assertEqual((process.returncode, out), (status, "ending\n"))
+                self.assertIn(part, err)
+                self.supervisor.stop()
+                self.supervisor.messages, self.supervisor.sent = [], 0
+                self.supervisor.start()
+
+    def test_a_forked_child_is_told_to_make_an_app_of_its_own(self) -> None:
+        process = self.program(
+            "app = torpor.App(torpor.Delegate())",
+            "with app, app.background_task('whole'):",
+            "    if os.fork() == 0:",
+            "        try:",
+            "            app.background_task('child')",
+            "        except torpor.TorporError as error:",
+            "            print(error, flush=True)",
+            "        with torpor.App() as own:",
+            "            print(own.situation().app, flush=True)",
+            "        sys.exit()",
+            "    os.wait()",
+            "    print(app.situation().tasks, flush=True)",
+        )
+        out, err = process.communicate(timeout=BOUND)
+        self.assertEqual(err, "")
+        first, own, tasks = out.splitlines()
+        self.assertIn(f"belongs to process {process.pid}, from which this one was forked", first)
+        self.assertEqual((own, tasks), ("fake", "{1: 'whole'}"))
+        self.assertEqual(self.supervisor.count("Attach"), 1)
+
+    def test_a_second_app_with_a_delegate_is_told_so(self) -> None:
+        first, second = Recorder(), Recorder()
+        app = self.app(first)
+        self.supervisor.wait_attached()
+        self.app(second)
+        second.wait(lambda: second.problems)
+        self.assertIn("told nothing while there is another delegate", second.problems[0])
+        self.supervisor.told("didBecomeActive")
+        self.assertEqual((first.names, second.names), (["didBecomeActive"], []))
+        app.close()
+        second.wait(lambda: second.situations)
 
     def test_a_delegate_that_overrides_nothing_answers(self) -> None:
         self.app(torpor.Delegate())
@@ -166,7 +266,7 @@ class ThreadsTests(SupervisedTestCase):
         recorder = Recorder()
         app = self.app(recorder)
         held = threading.Event()
-        recorder.on["willResignActive"] = lambda message: held.wait(BOUND)
+        recorder.on["willResignActive"] = lambda message: held.wait(BOUND) and None
         task = app.background_task("upload")
         self.supervisor.told("didBecomeActive")
         number = self.supervisor.tell("willResignActive")
@@ -278,6 +378,30 @@ class ThreadsTests(SupervisedTestCase):
 
 
 class DelegateTests(unittest.TestCase):
+    def test_every_message_of_the_lifecycle_has_a_method(self) -> None:
+        with open(os.path.join(os.path.dirname(CLIENTS), "Sources/Lifecycle/States.swift")) as file:
+            cases = re.findall(r"    case (\w+)$", file.read().split("enum Message")[1].split("}")[0], re.MULTILINE)
+        self.assertGreater(len(cases), 20)
+        # Nothing sends it.
+        cases.remove("refresh")
+        from torpor import _delegate
+
+        self.assertEqual(set(_delegate._METHODS), set(cases))
+        for name, method in _delegate._METHODS.items():
+            self.assertEqual(method, re.sub("URL$|[A-Z]", lambda match: "_" + match[0].lower(), name))
+            self.assertTrue(hasattr(torpor.Delegate, method), method)
+
+    def test_what_is_no_delegate_is_refused_at_once(self) -> None:
+        class Notes(torpor.Delegate):
+            async def did_enter_background(self, message: torpor.Message) -> None:
+                pass
+
+        for delegate, part in [
+            (Notes, "not its class: write torpor.App("), (5, "not int"), (Notes(), "use torpor.aio.App"),
+        ]:
+            with self.assertRaisesRegex(TypeError, re.escape(part)):
+                torpor.App(delegate)  # type: ignore[arg-type]
+
     def warnings_of(self, **methods: Any) -> List[str]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -291,6 +415,7 @@ class DelegateTests(unittest.TestCase):
         for name, meant in [
             ("did_enter_backgroud", "did_enter_background"), ("did_enter_foreground", "will_enter_foreground"),
             ("didEnterBackground", "did_enter_background"), ("will_terminated", "will_terminate"),
+            ("didReceiveEvent", "did_receive_event"), ("did_recieve_event", "did_receive_event"),
         ]:
             said = self.warnings_of(**{name: method})
             self.assertEqual(said, [f"Notes.{name} is never called: did you mean {meant}?"])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 import warnings
 from typing import Any, Callable, Dict, Optional
 
@@ -25,7 +26,10 @@ class Delegate:
     """What an app hears: a method a message, each of which may be overridden.
 
     A method that returns answers ``done``; one that raises answers ``failed`` with the exception's text; one that
-    returns LATER leaves the answer to ``app.answer(message)``. With torpor.aio.App they may be coroutines.
+    returns LATER leaves the answer to ``app.answer(message)``. With torpor.aio.App they may be coroutines. SystemExit,
+    as of sys.exit(), ends the program with that status, without an answer.
+
+    The methods of what waited in the app's mailbox, from did_receive_event on, call ``other`` unless they are overridden.
 
     A method whose name is almost that of one of these is probably misspelled and would never be called: a warning says so.
     """
@@ -85,8 +89,40 @@ class Delegate:
     def will_terminate(self, message: Message) -> Any:
         """The app is ended: SIGTERM follows."""
 
+    def did_receive_event(self, message: Message) -> Any:
+        """Something was posted to the app, or a timer or a file of it: message.topic, .payload, .key, .sender, .count."""
+        return self.other(message)
+
+    def did_receive_notification(self, message: Message) -> Any:
+        """As did_receive_event, of the machine or the session: power, screens, languages."""
+        return self.other(message)
+
+    def did_receive_remote_notification(self, message: Message) -> Any:
+        """As did_receive_event, from outside of the machine, by torpor-gateway."""
+        return self.other(message)
+
+    def did_receive_local_notification(self, message: Message) -> Any:
+        """As did_receive_event, of a notification that was due."""
+        return self.other(message)
+
+    def significant_time_change(self, message: Message) -> Any:
+        """The clock was set, the time zone or the day is another one: message.payload says which."""
+        return self.other(message)
+
+    def identity_did_change(self, message: Message) -> Any:
+        """One of the app's identity_files changed: message.payload names it."""
+        return self.other(message)
+
+    def protected_data_will_become_unavailable(self, message: Message) -> Any:
+        """The session was locked."""
+        return self.other(message)
+
+    def protected_data_did_become_available(self, message: Message) -> Any:
+        """The session was unlocked."""
+        return self.other(message)
+
     def other(self, message: Message) -> Any:
-        """Every message that this version of the library has no method for."""
+        """Every message that has no method above, and what those of the mailbox are told that are not overridden."""
 
     def problem(self, sentence: str) -> None:
         """Something went wrong that the library goes on after."""
@@ -107,6 +143,14 @@ _METHODS: Dict[str, str] = {
     "settingsDidChange": "settings_did_change",
     "performFetch": "perform_fetch",
     "willTerminate": "will_terminate",
+    "didReceiveEvent": "did_receive_event",
+    "didReceiveNotification": "did_receive_notification",
+    "didReceiveRemoteNotification": "did_receive_remote_notification",
+    "didReceiveLocalNotification": "did_receive_local_notification",
+    "significantTimeChange": "significant_time_change",
+    "identityDidChange": "identity_did_change",
+    "protectedDataWillBecomeUnavailable": "protected_data_will_become_unavailable",
+    "protectedDataDidBecomeAvailable": "protected_data_did_become_available",
 }
 
 
@@ -124,3 +168,40 @@ def method_of(delegate: Delegate, message: Message) -> Callable[[Message], Any]:
     """The method for a message."""
     method: Callable[[Message], Any] = getattr(delegate, _METHODS.get(message.name, "other"))
     return method
+
+
+def checked(delegate: Optional[Delegate], app: str, *, coroutines: bool) -> Delegate:
+    """An app's delegate, TypeError for what cannot be one."""
+    if delegate is None:
+        return Delegate()
+    if isinstance(delegate, type):
+        raise TypeError(f"{app} takes a delegate, not its class: write {app}({delegate.__qualname__}())")
+    if not isinstance(delegate, Delegate):
+        raise TypeError(f"{app} takes an object of a class derived from torpor.Delegate, not {_kind(delegate)}")
+    if not coroutines:
+        for name in ("attached", *_METHODS.values(), "other", "problem"):
+            if inspect.iscoroutinefunction(getattr(delegate, name)):
+                raise TypeError(
+                    f"{type(delegate).__qualname__}.{name} is a coroutine (async def), which {app} does not await: "
+                    "use torpor.aio.App"
+                )
+    return delegate
+
+
+def is_later(result: Any, message: Message) -> bool:
+    """Whether a method of a delegate leaves the answer to app.answer; TypeError for what means nothing."""
+    if result is LATER:
+        return True
+    if result is None:
+        return False
+    if inspect.iscoroutine(result):
+        result.close()
+        raise TypeError(f"the method for {message.name} returned a coroutine, which torpor.App does not await: use torpor.aio.App")
+    raise TypeError(
+        f"the method for {message.name} returned {result!r}: return nothing when it is done, torpor.LATER to answer "
+        "later, and raise an exception when it failed"
+    )
+
+
+def _kind(value: Any) -> str:
+    return type(value).__qualname__

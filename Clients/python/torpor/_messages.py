@@ -7,7 +7,7 @@ import json
 import os
 import socket
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Literal, Mapping, Optional
+from typing import Any, Dict, List, Literal, Mapping, Optional, get_args
 
 Json = Dict[str, Any]
 #: What an app may decline of what it is offered: "url" and "restoration" in answers to launch messages, "snapshot" in
@@ -15,6 +15,13 @@ Json = Dict[str, Any]
 Declinable = Literal["url", "restoration", "snapshot"]
 #: What an app found that looked for new content.
 Fetched = Literal["new-data", "no-data", "failed"]
+
+
+def _need(word: str, words: Any, method: str) -> None:
+    """A wrong word would have the whole answer refused."""
+    if word not in get_args(words):
+        known = ", ".join(f'"{each}"' for each in get_args(words))
+        raise ValueError(f"{method}({word!r}): it takes {known}")
 
 
 @dataclass
@@ -51,10 +58,13 @@ class Message:
 
     def decline(self, *what: Declinable) -> None:
         """Says with the answer what the app does not want."""
+        for each in what:
+            _need(each, Declinable, "decline")
         self.declined += what
 
     def fetched(self, what: Fetched) -> None:
         """Says with the answer to performFetch what the app found: the next time is chosen by it."""
+        _need(what, Fetched, "fetched")
         self.found = what
 
     @property

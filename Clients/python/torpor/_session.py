@@ -10,7 +10,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
-from ._errors import NotSupervised, error_of
+from ._errors import NotSupervised, TorporError, error_of
 from ._messages import Json, Message, Situation
 
 #: The longest reply that is taken, in bytes.
@@ -83,12 +83,26 @@ class Session:
         #: Names by tokens.
         self.tasks: Dict[int, str] = {}
         self._own_tokens = 0
+        #: A child that is forked has copies of the connections, over which the parent would get what it asks.
+        self._process = os.getpid()
 
     @property
     def supervised(self) -> bool:
         return self.path is not None
 
+    @property
+    def is_of_this_process(self) -> bool:
+        return os.getpid() == self._process
+
+    def need_this_process(self) -> None:
+        if not self.is_of_this_process:
+            raise TorporError(
+                f"This App belongs to process {self._process}, from which this one was forked: make one of its own, "
+                "torpor.App()."
+            )
+
     def need_supervisor(self) -> str:
+        self.need_this_process()
         if self.path is None:
             raise NotSupervised("The program runs without a supervisor, who would keep its state.")
         return self.path
@@ -138,6 +152,12 @@ class Session:
 @contextmanager
 def state_parameters(data: bytes) -> Iterator[Json]:
     """The parameters of SaveState and SaveSnapshot for bytes: what is large goes through a file for the moment of the call."""
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(
+            f"what is to be kept are bytes, not {type(data).__qualname__}: json.dumps(…).encode() makes some of a dict or a "
+            "list, .encode() of a str"
+        )
+    data = bytes(data)
     if len(data) <= LONGEST_DATA:
         yield {"data": base64.b64encode(data).decode("ascii")}
         return

@@ -22,8 +22,8 @@ import time
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Set, Type, TypeVar
 
-from ._delegate import LATER, Delegate, method_of
-from ._errors import AlreadyAnswered, NotPermitted, SupervisorGone, TaskExpired, TorporError, UnknownTask
+from ._delegate import Delegate, checked, is_later, method_of
+from ._errors import AlreadyAnswered, AlreadyAttached, NotPermitted, SupervisorGone, TaskExpired, TorporError, UnknownTask
 from ._messages import Message, Situation
 from ._session import (
     ALONE,
@@ -168,7 +168,7 @@ class App:
 
     def __init__(self, delegate: Optional[Delegate] = None) -> None:
         self._receives = delegate is not None
-        self._delegate = delegate or Delegate()
+        self._delegate = checked(delegate, "torpor.aio.App", coroutines=True)
         self._session = Session()
         self._running: Dict[int, BackgroundTask] = {}
         self._workers: Set[asyncio.Future[Any]] = set()
@@ -211,11 +211,13 @@ class App:
 
     async def answer(self, message: Message, failed: Optional[str] = None) -> None:
         """Answers a message whose method returned LATER: done, or failed with a sentence."""
+        self._session.need_this_process()
         if self.supervised:
             await self._whole(self._answer(Session.answer(message, "done" if failed is None else "failed", failed)))
 
     async def pending(self, message: Message, expected: float, text: Optional[str] = None) -> None:
         """Says that the answer takes so many seconds from now, for a longer deadline where the app may have one."""
+        self._session.need_this_process()
         if self.supervised:
             await self._whole(self._answer(Session.answer(message, "pending", text, expected)))
 
@@ -298,7 +300,7 @@ class App:
 
     def _problem(self, sentence: str) -> None:
         _log.warning("%s", sentence)
-        self._delegate.problem(sentence)
+        self._messages.put_nowait(lambda: self._tell(self._delegate.problem, sentence))
 
     async def _read_messages(self) -> None:
         waits, complained = pauses(), False
@@ -307,6 +309,10 @@ class App:
                 await self._read_connection()
             except NotPermitted as error:
                 return self._problem(f"The supervisor does not take this process as the app's delegate: {error}")
+            except AlreadyAttached as error:
+                if not complained:
+                    complained = True
+                    self._problem(f"This App is told nothing while there is another delegate: {error}")
             except (*_BROKEN, TorporError) as error:
                 if self._attached.is_set():
                     self._attached.clear()
@@ -360,7 +366,7 @@ class App:
                 task = self._running.get(message.parameters.get("token", 0))
                 if task is not None:
                     await task._expire()
-            if await self._tell(method_of(self._delegate, message), message) is LATER:
+            if is_later(await self._tell(method_of(self._delegate, message), message), message):
                 return
         except Exception as error:
             _log.exception("The delegate failed at %s.", message.name)
@@ -420,6 +426,8 @@ class App:
     async def _call(
         self, member: str, parameters: Mapping[str, Any], timeout: float = CALL_TIMEOUT
     ) -> Mapping[str, Any]:
+        self._session.need_this_process()
+
         async def locked() -> Mapping[str, Any]:
             async with self._calls.lock:
                 return await self._call_held(member, parameters, timeout)

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import select
 import socket
+import sys
 import threading
 import time
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Type
 
-from ._delegate import LATER, Delegate, method_of
-from ._errors import AlreadyAnswered, NotPermitted, SupervisorGone, TorporError, UnknownTask
+from ._delegate import Delegate, checked, is_later, method_of
+from ._errors import AlreadyAnswered, AlreadyAttached, NotPermitted, SupervisorGone, TorporError, UnknownTask
 from ._messages import Message, Situation
 from ._session import (
     ALONE,
@@ -80,9 +82,11 @@ class _Connection:
         except OSError:
             return True
 
-    def close(self) -> None:
+    def close(self, *, of_parent: bool = False) -> None:
         try:
-            self.socket.shutdown(socket.SHUT_RDWR)
+            # Also for a child that was forked and has a copy; that itself leaves its parent's as it is.
+            if not of_parent:
+                self.socket.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
         self.socket.close()
@@ -125,7 +129,9 @@ class BackgroundTask:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        self.end()
+        # A child that was forked inside leaves it to its parent.
+        if self._app._session.is_of_this_process:
+            self.end()
 
 
 class App:
@@ -133,11 +139,16 @@ class App:
 
     Without a delegate, in a worker process of an app, it gets no messages. A process that is forked from one with an
     App makes an App of its own.
+
+    A method of the delegate that raises SystemExit, as sys.exit() does, or KeyboardInterrupt ends the program with that
+    status. In the thread that start begins it does so at once, by os._exit after what was printed and logged is written:
+    no thread but the main one could end it otherwise, and that is elsewhere. A program that has more to do at its end
+    calls close, or sets an event that the main thread waits for. In the main thread, with run, it is raised out of run.
     """
 
     def __init__(self, delegate: Optional[Delegate] = None) -> None:
         self._receives = delegate is not None
-        self._delegate = delegate or Delegate()
+        self._delegate = checked(delegate, "torpor.App", coroutines=False)
         self._session = Session()
         self._closed = threading.Event()
         # Guards what follows; never held while something waits.
@@ -163,16 +174,23 @@ class App:
 
     def start(self) -> None:
         """Starts listening, and a thread that calls the delegate."""
+        self._session.need_this_process()
         self._listen()
         self._start(self._work, "torpor-delegate")
 
     def run(self) -> None:
         """Listens, and calls the delegate in this thread until close is called."""
+        self._session.need_this_process()
         self._listen()
         self._work()
 
     def close(self) -> None:
-        """Ends connections, tasks and threads. From a method of the delegate too."""
+        """Ends connections, tasks and threads. From a method of the delegate too; in a forked child it lets go of copies."""
+        if not self._session.is_of_this_process:
+            for connection in (self._stream, self._answers, self._calls):
+                if connection is not None:
+                    connection.close(of_parent=True)
+            return
         self._closed.set()
         with self._lock:
             self._lock.notify_all()
@@ -201,11 +219,13 @@ class App:
 
     def answer(self, message: Message, failed: Optional[str] = None) -> None:
         """Answers a message whose method returned LATER: done, or failed with a sentence."""
+        self._session.need_this_process()
         if self.supervised:
             self._answer(Session.answer(message, "done" if failed is None else "failed", failed))
 
     def pending(self, message: Message, expected: float, text: Optional[str] = None) -> None:
         """Says that the answer takes so many seconds from now, for a longer deadline where the app may have one."""
+        self._session.need_this_process()
         if self.supervised:
             self._answer(Session.answer(message, "pending", text, expected))
 
@@ -217,6 +237,7 @@ class App:
         Shortly before, on_expiry is called in the delegate's thread, and task.expired becomes true; the work has to
         come to an end then, and the task with it.
         """
+        self._session.need_this_process()
         with self._calls_lock:
             if not self.supervised:
                 return self._note(name, self._session.own_token(), on_expiry)
@@ -305,6 +326,10 @@ class App:
                 self._read_connection()
             except NotPermitted as error:
                 return self._problem(f"The supervisor does not take this process as the app's delegate: {error}")
+            except AlreadyAttached as error:
+                if not complained:
+                    complained = True
+                    self._problem(f"This App is told nothing while there is another delegate: {error}")
             except (OSError, ValueError, TorporError) as error:
                 with self._lock:
                     was_attached, self._attached = self._attached, False
@@ -357,6 +382,10 @@ class App:
                 work()
             except Exception:
                 _log.exception("A method of the delegate failed.")
+            except BaseException as error:
+                if threading.current_thread() is threading.main_thread():
+                    raise
+                _end_program(error)
 
     def _handle(self, message: Message) -> None:
         failed: Optional[str] = None
@@ -365,7 +394,7 @@ class App:
                 task = self._running.get(message.parameters.get("token", 0))
                 if task is not None:
                     task._expire()
-            if method_of(self._delegate, message)(message) is LATER:
+            if is_later(method_of(self._delegate, message)(message), message):
                 return
         except Exception as error:
             _log.exception("The delegate failed at %s.", message.name)
@@ -411,6 +440,7 @@ class App:
         return task
 
     def _end_task(self, task: BackgroundTask) -> None:
+        self._session.need_this_process()
         with self._calls_lock:
             if self._running.pop(task.token, None) is None:
                 return
@@ -424,6 +454,7 @@ class App:
                     pass
 
     def _call(self, member: str, parameters: Mapping[str, Any], timeout: float = CALL_TIMEOUT) -> Mapping[str, Any]:
+        self._session.need_this_process()
         with self._calls_lock:
             return self._call_held(member, parameters, timeout)
 
@@ -489,3 +520,26 @@ class App:
                     pass
             except (OSError, ValueError, TorporError):
                 self._closed.wait(0.05)
+
+
+def _end_program(error: BaseException) -> None:
+    """Ends the program from a thread as the interpreter would from its main one, as far as that can be done."""
+    status = 1
+    if isinstance(error, KeyboardInterrupt):
+        status = 130
+    elif isinstance(error, SystemExit):
+        status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+    _log.log(
+        logging.ERROR if status else logging.INFO,
+        "A method of the delegate ended the program with status %d.",
+        status,
+        exc_info=error if status else None,
+    )
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, OSError, ValueError):
+            # It is closed, or there is none.
+            pass
+    os._exit(status & 0xFF)
