@@ -37,6 +37,9 @@
 extern "C" {
 #endif
 
+/* The version of this library: that of Torpor. */
+#define TORPOR_APP_VERSION "0.2.0"
+
 typedef struct torpor_app torpor_app;
 
 /* ---- JSON, as far as messages need it ---------------------------------------------------------------------------- */

@@ -38,6 +38,9 @@ from ._errors import (
 from ._messages import Declinable, Fetched, Message, Situation, launch_options, notify
 from .threads import App, BackgroundTask
 
+#: The version of this library: that of Torpor.
+__version__ = "0.2.0"
+
 __all__ = [
     "AlreadyAnswered",
     "AlreadyAttached",
