@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps lines that are posted to it; they are its state. What is between the lines of hyphens is all that an app in Node
+// needs: Varlink over the app's own socket, where each message is JSON with a NUL behind it.
+"use strict";
+const fs = require("node:fs");
+const http = require("node:http");
+
+// ----
+const net = require("node:net");
+
+function connect(method, parameters, more, onReply, onEnd) {
+    const socket = net.connect(process.env.TORPOR_APP_SOCKET);
+    let text = "";
+    socket.setEncoding("utf8").on("error", () => {}).on("close", onEnd).on("data", (data) => {
+        const replies = (text + data).split("\0");
+        text = replies.pop();
+        for (const reply of replies) onReply(JSON.parse(reply), socket);
+    });
+    socket.write(JSON.stringify({ method: `io.torpor.App.${method}`, parameters, more }) + "\0");
+}
+
+// Asks once, and again if torpord is replaced before it has replied.
+const call = (method, parameters = {}) => new Promise((resolve, reject) => {
+    let isDone = false;
+    const onReply = ({ error, parameters }, socket) => {
+        isDone = true;
+        socket.destroy();
+        error ? reject(new Error(parameters?.message ?? error)) : resolve(parameters);
+    };
+    const ask = () => connect(method, parameters, false, onReply, () => isDone || setTimeout(ask, 100));
+    ask();
+});
+
+// Has the methods of an object called with the parameters of their messages, one after the other.
+function supervise(delegate, incarnation, last = 0) {
+    const onReply = async ({ error, parameters }) => {
+        if (error) return console.error(error, parameters);
+        const { message } = parameters;
+        if (!message) incarnation = parameters.incarnation; // The first reply says how the app is.
+        if (!message || message.id <= last) return;
+        last = message.id;
+        const answer = { id: message.id, result: "done" };
+        try {
+            await delegate[message.name]?.(message.parameters);
+        } catch (error) {
+            Object.assign(answer, { result: "failed", text: String(error) });
+        }
+        call("Answer", answer).catch(console.error);
+    };
+    // A torpord that takes over is told what was heard, and tells no message again.
+    const known = incarnation ? { incarnation, after: last } : {};
+    connect("Attach", known, true, onReply, () => setTimeout(supervise, 100, delegate, incarnation, last));
+}
+// ----
+
+let notes = [];
+const delegate = {
+    restoreState({ path }) {
+        notes = JSON.parse(fs.readFileSync(path));
+    },
+    async didEnterBackground() {
+        await call("SaveState", { data: Buffer.from(JSON.stringify(notes)).toString("base64") });
+    },
+};
+if (process.env.TORPOR_APP_SOCKET) supervise(delegate);
+
+http.createServer(async (request, response) => {
+    if (request.method === "POST") {
+        let note = "";
+        for await (const part of request) note += part;
+        notes.push(note);
+    }
+    response.end(notes.map((note) => note + "\n").join(""));
+}).listen(Number(process.argv[2] ?? 8080), "127.0.0.1");
