@@ -17,8 +17,8 @@ import urllib.request
 
 try:
     import torpor
-except ImportError:  # Not installed: from Torpor's sources.
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "Clients/python"))
+except ImportError:  # Not installed: from Torpor's sources, or from where the package torpor has it.
+    sys.path += [str(pathlib.Path(__file__).resolve().parent / "../../Clients/python"), "/usr/share/torpor/clients/python"]
     import torpor
 import torpor.aio
 

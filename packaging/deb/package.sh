@@ -25,6 +25,12 @@ mkdir -p "$stage/DEBIAN" "$work/debian"
 # put MODE FILE PATH: as `install` does, folders included.
 put() { install -D -m "$1" "$2" "$stage/$3"; }
 
+# put_page FILE PATH: a page that names what it names where the package has it.
+put_page() {
+    packaging/deb/pages --page "$1" >"$work/page"
+    put 644 "$work/page" "$2"
+}
+
 # put_compressed FILE PATH: without a name and a time inside.
 put_compressed() {
     mkdir -p "$(dirname "$stage/$2")"
