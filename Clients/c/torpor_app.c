@@ -528,6 +528,7 @@ static void finish_call(struct text *call, bool more)
 
 struct stream {
     int fd; /* -1: none. */
+    pid_t opener;
     struct text in;
     size_t searched; /* No NUL before this in `in`. */
     struct text out;
@@ -589,6 +590,10 @@ static void nap(int milliseconds)
 
 static void close_stream(struct stream *stream)
 {
+    /* Also for a child that was forked and has a copy: the supervisor takes it for gone only when all are closed. Such a
+     * child leaves its parent's as it is. */
+    if (stream->fd >= 0 && stream->opener == getpid())
+        shutdown(stream->fd, SHUT_RDWR);
     if (stream->fd >= 0)
         close(stream->fd);
     free(stream->in.bytes);
@@ -624,6 +629,7 @@ static int connect_stream(torpor_app *app, struct stream *stream, uint32_t event
         return -error;
     }
     stream->fd = fd;
+    stream->opener = getpid();
     watch(app, EPOLL_CTL_ADD, fd, events, source);
     return 0;
 }

@@ -141,7 +141,8 @@ enum {
 };
 
 /* Makes the caller the app's delegate; NULL without memory or descriptors (errno). The structure is copied. The
- * connection is made by the first dispatch, and again whenever it breaks. */
+ * connection is made by the first dispatch, and again whenever it breaks. An app has one delegate: while there is another,
+ * in this process too, `problem` says so once, and the messages are the other's. */
 torpor_app *torpor_app_open(const torpor_delegate *delegate, void *context, unsigned flags);
 /* Ends tasks, connections and the thread. Not from one of the delegate's functions. */
 void torpor_app_close(torpor_app *app);

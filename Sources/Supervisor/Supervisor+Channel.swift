@@ -230,18 +230,23 @@ extension Supervisor {
             return reply.fail(VarlinkErrorName.expectedMore)
         }
         let channel = channel(of: app)
-        if let there = channel.delegate, there.pid != peer.pid, !there.reply.isClosed {
+        // A process that comes back, or became another program by execve, has closed its connection before. One that
+        // has not would have two delegates, each of which would take the messages from the other.
+        if let there = channel.delegate, !there.reply.isClosed,
+            app.server?.isConnected(there.reply.connection) == true
+        {
+            let sentence =
+                there.pid == peer.pid
+                ? "this process (\(there.pid)) is the delegate of \(app.name) already, over another connection: an app has "
+                    + "one delegate, so close that one first"
+                : "process \(there.pid) is the delegate of \(app.name) already"
             return reply.fail(
                 AppInterface.ErrorName.alreadyAttached,
-                [
-                    "pid": .int(Int64(there.pid)),
-                    "message": .string("process \(there.pid) is the delegate of \(app.name) already"),
-                ]
+                ["pid": .int(Int64(there.pid)), "message": .string(sentence)]
             )
         }
         let incarnation = Int64(coordinator.machine(app.id).incarnation)
         let after = request.incarnation == incarnation ? request.after ?? 0 : 0
-        // The same process again: its other connection is one that it has given up.
         let earlier = channel.delegate?.reply
         channel.delegate = AppChannel.Delegate(
             reply: reply,

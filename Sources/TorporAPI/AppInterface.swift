@@ -10,7 +10,7 @@ public enum AppInterface {
     public enum ErrorName {
         /// The caller is no process of the app.
         public static let notPermitted = name + ".NotPermitted"
-        /// Another process of the app is its delegate.
+        /// Another process of the app, or another connection of the caller's process, is its delegate.
         public static let alreadyAttached = name + ".AlreadyAttached"
         /// The message is not the one that waits for an answer.
         public static let notInFlight = name + ".NotInFlight"
@@ -154,7 +154,8 @@ public enum AppInterface {
         # The caller may not do that; message says why.
         error NotPermitted (message: string)
 
-        # The app has a delegate already, the process pid.
+        # The app has a delegate already, the process pid. That may be the caller's own, which has not closed its other
+        # connection.
         error AlreadyAttached (pid: int, message: string)
 
         # The message is not in flight; the one that is has the id expected.

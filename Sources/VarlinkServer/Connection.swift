@@ -58,6 +58,9 @@ final class Connection {
 
     deinit { close() }
 
+    /// The client has closed it, though nobody here has been told of that yet.
+    var isHungUp: Bool { source == nil || !Descriptor.readiness(socket.raw).isDisjoint(with: [.hangup, .error]) }
+
     /// Ends it at once; the call in work hears of it.
     func close() {
         guard let source else { return }

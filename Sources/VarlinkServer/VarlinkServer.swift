@@ -230,6 +230,9 @@ public final class VarlinkServer {
     /// Ends one connection.
     public func close(connection: UInt64) { connections[connection]?.close() }
 
+    /// Whether the client of a connection is still at its other end.
+    public func isConnected(_ connection: UInt64) -> Bool { connections[connection].map { !$0.isHungUp } ?? false }
+
     private static func listen(
         path: String,
         mode: UInt32,

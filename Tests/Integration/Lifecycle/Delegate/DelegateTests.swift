@@ -159,6 +159,33 @@ import Varlink
         }
     }
 
+    @Test("a second delegate in one process is refused, and the first one hears on")
+    func twoInOneProcess() throws {
+        try withDelegate { daemon in
+            try daemon.done(.start, "web")
+            try daemon.ask("Delegate(attach=False).listen()")
+            let refused = try #require(try daemon.heard().first { $0.what == "refused" })
+            #expect(refused.error == "AlreadyAttached")
+            #expect(refused.reply["message"]?.stringValue?.contains("over another connection") == true)
+            try daemon.done(.background, "web")
+            #expect(try daemon.messages().last == "didEnterBackground")
+            #expect(try daemon.heard().filter { $0.what == "attached" }.count == 1)
+        }
+    }
+
+    @Test("a delegate that became another program by execve attaches again")
+    func executed() throws {
+        try withDelegate { daemon in
+            try daemon.done(.start, "web")
+            try daemon.tellLater("os.execv('/usr/bin/python3', ['python3', '-S', HERE + '/app.py'])")
+            try daemon.eventually("it is attached again") {
+                try daemon.heard().filter { $0.what == "attached" }.count == 2
+            }
+            try daemon.done(.background, "web")
+            #expect(try daemon.messages().last == "didEnterBackground")
+        }
+    }
+
     @Test("a delegate that connects and never reads is ended when it should have entered the background")
     func neverReads() throws {
         let toml = """
