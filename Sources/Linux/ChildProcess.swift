@@ -44,8 +44,35 @@ public final class ChildProcess {
         let code = posix_spawn(&child, path, &actions, nil, &argv, &envp)
         if code != 0 { throw Errno(rawValue: code) }
         pid = child
+        pidfd = try Self.watch(child)
+    }
+
+    /// Runs a program with this one's descriptors, except for those that are close-on-exec.
+    ///
+    /// - Parameter ownPID: the names of variables whose value becomes the number of the new process, such as LISTEN_PID.
+    public init(
+        _ path: String,
+        arguments: [String],
+        environment: [String],
+        ownPID names: [String]
+    ) throws(Errno) {
+        let room = String(repeating: "0", count: Int(TLX_PID_ROOM))
+        let named = names.map { strdup($0 + "=" + room) }
+        var places: [UnsafeMutablePointer<CChar>?] =
+            zip(names, named).map { name, entry in entry.map { $0 + name.utf8.count + 1 } } + [nil]
+        let others = environment.filter { entry in !names.contains { entry.hasPrefix($0 + "=") } }
+        var argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
+        var envp: [UnsafeMutablePointer<CChar>?] = others.map { strdup($0) } + named + [nil]
+        defer { for text in argv + envp { free(text) } }
+        let child = tlx_spawn_with_own_pid(path, &argv, &envp, &places)
+        if child < 0 { throw Errno(rawValue: errno) }
+        pid = child
+        pidfd = try Self.watch(child)
+    }
+
+    private static func watch(_ child: Int32) throws(Errno) -> Descriptor {
         do throws(Errno) {
-            pidfd = try Pidfd.open(child)
+            return try Pidfd.open(child)
         } catch {
             _ = Glibc.kill(child, SIGKILL)
             _ = waitpid(child, nil, 0)

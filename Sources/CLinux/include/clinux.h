@@ -24,6 +24,11 @@ int tlx_pidfd_open(pid_t pid, unsigned int flags);
 int tlx_pidfd_send_signal(int pidfd, int signo);
 /// PIDFD_SIGNAL_PROCESS_GROUP has no name in older headers.
 int tlx_pidfd_kill_group(int pidfd);
+/// What a place for a process number has room for, with its NUL.
+#define TLX_PID_ROOM 12
+/// Starts a program that finds its own number in its environment: at these places in it, each with TLX_PID_ROOM bytes; the
+/// last is NULL. Returns the child, or -1.
+pid_t tlx_spawn_with_own_pid(const char *path, char *const arguments[], char *const environment[], char *const places[]);
 /// close_range needs _GNU_SOURCE.
 int tlx_close_range(unsigned int first, unsigned int last, int flags);
 /// memfd_create needs _GNU_SOURCE; always close-on-exec, sealing allowed.

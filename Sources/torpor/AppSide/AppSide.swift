@@ -120,6 +120,23 @@ enum AppSide {
         }
     }
 
+    /// Starts a program in this one's place: the sockets and the watchdog that torpord has given this process are its own,
+    /// so the variables that say whose they are name it.
+    static func startInPlace(_ words: [String]) throws(Failure) -> ChildProcess {
+        let path = try program(words[0])
+        let mine = "\(ThisProcess.pid)"
+        do throws(Errno) {
+            return try ChildProcess(
+                path,
+                arguments: words,
+                environment: ThisProcess.environment,
+                ownPID: ["LISTEN_PID", "WATCHDOG_PID"].filter { ThisProcess.environment($0) == mine }
+            )
+        } catch {
+            throw Failure(status: .failed, message: "\(words[0]) could not be run: \(error)")
+        }
+    }
+
     /// The exit status that stands for a wait status, as shells have it.
     static func exitStatus(_ status: Int32) -> Int32 {
         WaitStatus.exitCode(status) ?? WaitStatus.signal(status).map { 128 + $0.number } ?? 1

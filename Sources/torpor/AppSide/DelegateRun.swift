@@ -122,7 +122,7 @@ final class DelegateRun {
 
     private func startProgram() throws {
         guard !words.isEmpty, program == nil else { return }
-        let child = try AppSide.start(words)
+        let child = try AppSide.startInPlace(words)
         try poller.add(child.pidfd.raw, .readable, tag: 0)
         program = child
     }
@@ -182,7 +182,8 @@ final class DelegateRun {
         }
         variables["TORPOR_MESSAGE"] = message.name
         variables["TORPOR_MESSAGE_ID"] = "\(message.id)"
-        if let deadline = message.deadlineMilliseconds { variables["TORPOR_MESSAGE_DEADLINE_MS"] = "\(deadline)" }
+        // There too where there is no bound: a script may name it under ‘set -u’.
+        variables["TORPOR_MESSAGE_DEADLINE_MS"] = message.deadlineMilliseconds.map { "\($0)" } ?? ""
         return variables
     }
 

@@ -110,6 +110,28 @@ struct ShellDelegateTests {
         }
     }
 
+    @Test("a program has the sockets and the watchdog of the app: the variables name its own process")
+    func sockets() throws {
+        let program = """
+            #!/bin/bash
+            [ "$LISTEN_PID" = $$ ] && [ "$WATCHDOG_PID" = $$ ] && [ "$LISTEN_FDS" = 1 ] && [ -S /dev/fd/3 ] && echo mine >>@D/rec.web
+            trap 'exit 0' TERM
+            while :; do sleep 0.02; done
+            """
+        let keys = "sockets = [{ stream = '@D/web.sock' }]\nwatchdog = '1h'\ntopics = { news = 'all' }\n"
+        let words = [Self.torpor, "app", "delegate", "--on", "didReceiveEvent=@D/hook.sh", "--", "@D/program.sh"]
+        // Mail has no deadline, but the variable is there.
+        let hook = "#!/bin/bash\nset -u\necho \"in <$TORPOR_MESSAGE_DEADLINE_MS> $TORPOR_MESSAGE_TOPIC\" >>@D/rec.web\n"
+        let files = ["program.sh": program, "hook.sh": hook]
+        try withDaemon(Self.toml(words, keys), files: files) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.waitForRecord("web", "mine")
+            try daemon.post("news", .int(1))
+            try daemon.waitForRecord("web", "in <> news")
+            try daemon.done(.stop, "web")
+        }
+    }
+
     @Test("a command that runs while torpord is killed runs once, and answers the next one")
     func replaced() throws {
         let toml = Self.toml([Self.torpor, "delegate", "--on", "didEnterBackground=@D/hook.sh", "--", "@D/program.sh"])
