@@ -168,8 +168,8 @@ int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const c
 
 /* ---- Background tasks -------------------------------------------------------------------------------------------- */
 
-/* Begins a task: in the background the app is not suspended before the task has ended or its time is up. Returns a
- * token, 1 or more. *remaining_ms (may be NULL) is how long the app may run, -1 for no limit now. Waits for the
+/* Begins a task: in the background the app is not suspended before the task has ended or its time is up. Its name has 1 to
+ * 128 bytes (-EINVAL), and an app has up to 64 tasks at a time (-EIO). Returns a token, 1 or more. *remaining_ms (may be NULL) is how long the app may run, -1 for no limit now. Waits for the
  * supervisor, for up to 10 s while it is being replaced. Tasks last until they are ended or the app is closed. */
 int64_t torpor_app_begin_task(torpor_app *app, const char *name, int64_t *remaining_ms);
 /* Ends it; a task whose end is known already is no error. */

@@ -31,6 +31,15 @@ public struct Hold: Sendable, Hashable {
     }
 }
 
+/// The name of a background task.
+public enum TaskName {
+    /// Its most bytes.
+    public static let longest = 128
+
+    /// Whether a task may have it.
+    public static func isValid(_ name: String) -> Bool { 1...longest ~= name.utf8.count }
+}
+
 /// What keeps an app in the background, and the account of it. Most apps have none.
 ///
 /// The time of tasks runs while there is one and the app is in the background; ``AppMachine/settleTasks(now:)`` starts
@@ -60,7 +69,6 @@ struct BackgroundTime: Sendable, Hashable {
     /// More is no use of them.
     static let mostTasks = 64
     static let mostHolds = 16
-    static let longestName = 128
 
     init() {}
 
@@ -177,8 +185,8 @@ extension AppMachine {
         case .notRunning, .terminating: throw RequestError("is not running, so it begins no task")
         case .launching, .running: break
         }
-        if name.isEmpty || name.utf8.count > BackgroundTime.longestName {
-            throw RequestError("names a task with 1 to \(BackgroundTime.longestName) bytes")
+        if !TaskName.isValid(name) {
+            throw RequestError("names a task with \(name.utf8.count) bytes, not 1 to \(TaskName.longest)")
         }
         if tasks.count >= BackgroundTime.mostTasks {
             throw RequestError("has \(BackgroundTime.mostTasks) tasks already, which is the most: end one first")

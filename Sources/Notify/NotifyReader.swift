@@ -91,10 +91,14 @@ struct NotifyReader {
             case "1", "yes", "true", "on": fields.append(.fdPoll(true))
             default: warn("FDPOLL=\(shown(value)) means nothing: send FDPOLL=0 to keep closed descriptors")
             }
+        case _ where key.utf8.starts(with: "X_TORPOR_".utf8):
+            warn("\(shown(key)) means nothing: there are X_TORPOR_TASK_BEGIN, _TASK_END, _SNAPSHOT and _DONE")
         default: fields.append(.unknown(key: cut(key, "a key"), value: cut(value, key)))
         }
     }
 
+    /// As long as a task's name may be, in bytes.
+    private static let longestName = 128
     /// 2^63 microseconds: more does not fit a Duration's arithmetic, and nobody means it.
     private static let longest = UInt64(Int64.max)
 
@@ -124,8 +128,11 @@ struct NotifyReader {
 
     private mutating func name(_ key: String, _ value: String, _ make: (String) -> NotifyField) {
         let plain = value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7f }
-        guard !value.isEmpty, value.utf8.count <= 255, plain else {
-            warn("\(key)=\(shown(value)) is no name: 1 to 255 bytes without control characters, please")
+        guard !value.isEmpty, value.utf8.count <= NotifyReader.longestName, plain else {
+            warn(
+                "\(key)=\(shown(value)) is no name: 1 to \(NotifyReader.longestName) bytes without control characters, "
+                    + "please"
+            )
             return
         }
         fields.append(make(value))

@@ -19,6 +19,9 @@ extension Supervisor {
     }
 
     func beginTask(_ name: String, _ reply: Reply, _ app: AppRuntime) {
+        guard TaskName.isValid(name) else {
+            return reply.fail(FieldError(field: "name", problem: "must have 1 to \(TaskName.longest) bytes"))
+        }
         do throws(RequestError) {
             let token = try begin(name, .connection(reply.connection), app)
             reply.send(["token": .int(Int64(token)), "remaining_ms": .optional(remainingMilliseconds(app))])

@@ -57,7 +57,8 @@ import Testing
             "READY=0", "READY=yes", "STOPPING=", "MAINPID=0", "MAINPID=-1", "MAINPID=99999999999999999999",
             "MAINPID=12a", "WATCHDOG=maybe", "WATCHDOG_USEC=1s", "EXTEND_TIMEOUT_USEC=+5", "ERRNO=-1",
             "EXIT_STATUS=256", "FDNAME=a:b", "FDNAME=\u{e4}", "X_TORPOR_DONE=", "X_TORPOR_TASK_BEGIN=a\tb",
-            "no equals sign", "=value", "FDPOLL=2", "STATUS=a\u{0}b",
+            "X_TORPOR_TASK=a", "X_TORPOR_TASK_BEGIN=\(String(repeating: "a", count: 129))", "no equals sign", "=value",
+            "FDPOLL=2", "STATUS=a\u{0}b",
         ]
     )
     func nonsense(line: String) {

@@ -103,6 +103,8 @@ import Varlink
         let daemon = try Daemon(toml, files: files)
         try daemon.waitUntilItAnswers()
         try daemon.done(.start, "web")
+        try daemon.ask("notify('X_TORPOR_TASK_BGIN=backup')")
+        try daemon.waitForEvent("web", "X_TORPOR_TASK_BGIN means nothing")
         try daemon.ask("notify('X_TORPOR_TASK_BEGIN=backup')")
         try daemon.eventually("it is held") { try daemon.summary("web").holds == ["the task backup"] }
         let refused = try daemon.verb(.suspend, "web")
