@@ -49,7 +49,8 @@ struct DocumentationTests {
         let source = try workshop.text("night-shift/Sources/NightShiftPolicy/NightShiftPolicy.swift")
         let text = try String(contentsOfFile: Workshop.sources + "/docs/policies.md", encoding: .utf8)
         for line in [
-            "@c(torpor_policy_entry)", "        events: [.timeUsed],", "        keep = try options.selectors(\"keep\")",
+            "@c(torpor_policy_entry)", "        events: [.started, .timeUsed],",
+            "        keep = try options.selectors(\"keep\")",
         ] {
             #expect(source.contains(line) && text.contains(line), "\(line)")
         }

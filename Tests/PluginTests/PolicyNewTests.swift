@@ -41,6 +41,13 @@ struct PolicyNewTests {
         let built = try workshop.run("make", ["CFLAGS=-O2 -Wall -Wextra -Werror"], in: "some where/policy")
         try #require(built.status == 0, "\(built.output)")
 
+        // The line beside it does the same.
+        let lines = try workshop.text("some where/policy/README.md").split(separator: "\n")
+        let line = try #require(lines.first { $0.hasPrefix("    cc ") })
+        #expect(try workshop.run("rm", ["libNightShiftPolicy.so"], in: "some where/policy").status == 0)
+        let compiled = try workshop.run("sh", ["-c", String(line)], in: "some where/policy")
+        try #require(compiled.status == 0, "\(compiled.output)")
+
         let library = workshop.folder + "/some where/policy/libNightShiftPolicy.so"
         let bench = try PolicyBench(library: library, options: ["keep": "always"])
         #expect(bench.description.name == "night_shift")
@@ -57,6 +64,11 @@ struct PolicyNewTests {
         bench.add("db", .background, tags: ["always"])
         bench.add("task", .background)
         bench.change("task") { $0.tasks = 1 }
+        // Those whose time was used up before it was loaded, and no other.
+        bench.add("late", .background)
+        let now = bench.now
+        bench.change("late") { $0.grant_ends = now }
+        #expect(try bench.ask(TORPOR_EVENT_STARTED) == ["late → suspended"])
         #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "web") == ["web → suspended"])
         #expect(bench.reasons == ["its time in the background is used up"])
         #expect(try bench.ask(TORPOR_EVENT_TIME_USED, "db") == [])
@@ -71,6 +83,17 @@ struct PolicyNewTests {
         #expect(readme.contains("policies = [\"kiosk\"]"))
         #expect(readme.contains("path = \"libKioskPolicy.so\""))
         #expect(readme.contains(inC ? "    make\n" : "    swift build -c release\n"))
+    }
+
+    @Test("a machine without Swift is told of --c, and one without make has the compiler's line")
+    func missing() throws {
+        let torpor = BuiltProducts.path("torpor")
+        let written = try workshop.run("env", ["PATH=/nowhere", torpor, "policy", "new", "kiosk"])
+        #expect(written.status == 0)
+        #expect(written.output.contains("There is no swift on PATH"), "\(written.output)")
+        #expect(written.output.contains("  torpor policy new --c kiosk\n"), "\(written.output)")
+        let inC = try workshop.run("env", ["PATH=/nowhere", torpor, "policy", "new", "--c", "lobby"])
+        #expect(inC.output.contains("  cc -O2 -g -shared -fPIC -I") && !inC.output.contains("make"), "\(inC.output)")
     }
 
     @Test("with --json one document says what was written")

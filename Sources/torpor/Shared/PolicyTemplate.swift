@@ -63,7 +63,7 @@ struct PolicyTemplate {
                 name: "\(names.name)",
                 version: "0.1.0",
                 summary: "Apps in the background are suspended when their time there is used up.",
-                events: [.timeUsed],
+                events: [.started, .timeUsed],
                 options: [
                     OptionDescription("keep", "list of apps", default: "[]", "apps that go on in the background")
                 ]
@@ -77,13 +77,22 @@ struct PolicyTemplate {
 
             mutating func decide(_ event: Event, in view: View, advice: inout Advice) -> Verdict {
                 switch event {
+                case .started:
+                    // No event follows for those whose time was used up before.
+                    for app in view.apps {
+                        if let end = app.grantEnds, end <= view.now { suspend(app, &advice) }
+                    }
                 case .timeUsed(let app):
-                    guard app.canBeSuspended, !app.matches(keep) else { break }
-                    advice.send(app, to: .suspended, because: "its time in the background is used up")
+                    suspend(app, &advice)
                 default:
                     break
                 }
                 return .continue
+            }
+
+            private func suspend(_ app: App, _ advice: inout Advice) {
+                guard app.canBeSuspended, !app.matches(keep) else { return }
+                advice.send(app, to: .suspended, because: "its time in the background is used up")
             }
         }
 
@@ -106,6 +115,12 @@ struct PolicyTemplate {
         \trm -f \(names.library)
 
         """
+    }
+
+    /// What make runs.
+    var compilation: String {
+        let include = kit + "/Sources/TorporPolicyABI/include"
+        return "cc -O2 -g -shared -fPIC -I\(WrittenFile.quoted(include)) -o \(names.library) \(names.name).c"
     }
 
     private var cSource: String {
@@ -141,26 +156,43 @@ struct PolicyTemplate {
             return policy;
         }
 
+        static void suspend(
+            const struct policy *policy,
+            const torpor_policy_view *view,
+            uint32_t place,
+            const torpor_policy_reply *reply)
+        {
+            const torpor_policy_app *app = torpor_policy_app_at(view, place);
+            if (!app || app->state != TORPOR_STATE_BACKGROUND || app->edge != TORPOR_EDGE_NONE) return;
+            if (app->tasks || app->holds) return;
+            if (app->flags & (TORPOR_APP_REQUIRED | TORPOR_APP_TRACED)) return;
+            if (policy->keep[0] && torpor_policy_has_tag(view, app, policy->keep)) return;
+            torpor_policy_advice advice = {
+                .size = sizeof advice,
+                .kind = TORPOR_ADVISE_GOAL,
+                .app = place,
+                .value = TORPOR_STATE_SUSPENDED,
+                .reason = "its time in the background is used up",
+            };
+            reply->advise(reply, &advice);
+        }
+
         static int32_t decide(
             void *context,
             const torpor_policy_view *view,
             const torpor_policy_event *event,
             const torpor_policy_reply *reply)
         {
-            const struct policy *policy = context;
-            const torpor_policy_app *app = torpor_policy_app_at(view, event->app);
-            if (event->kind != TORPOR_EVENT_TIME_USED || !app) return TORPOR_CONTINUE;
-            if (app->state != TORPOR_STATE_BACKGROUND || app->tasks || app->holds) return TORPOR_CONTINUE;
-            if (app->flags & (TORPOR_APP_REQUIRED | TORPOR_APP_TRACED)) return TORPOR_CONTINUE;
-            if (policy->keep[0] && torpor_policy_has_tag(view, app, policy->keep)) return TORPOR_CONTINUE;
-            torpor_policy_advice advice = {
-                .size = sizeof advice,
-                .kind = TORPOR_ADVISE_GOAL,
-                .app = event->app,
-                .value = TORPOR_STATE_SUSPENDED,
-                .reason = "its time in the background is used up",
-            };
-            reply->advise(reply, &advice);
+            if (event->kind == TORPOR_EVENT_TIME_USED) {
+                suspend(context, view, event->app, reply);
+            } else if (event->kind == TORPOR_EVENT_STARTED) {
+                /* No event follows for those whose time was used up before. */
+                for (uint32_t place = 0; place < view->app_count; place++) {
+                    const torpor_policy_app *app = torpor_policy_app_at(view, place);
+                    if (app && app->grant_ends != TORPOR_NEVER && app->grant_ends <= view->system->now)
+                        suspend(context, view, place, reply);
+                }
+            }
             return TORPOR_CONTINUE;
         }
 
@@ -174,7 +206,7 @@ struct PolicyTemplate {
             .size = sizeof policy,
             .abi = TORPOR_POLICY_ABI,
             .minimum_abi = 1,
-            .events = TORPOR_EVENT_BIT(TORPOR_EVENT_TIME_USED),
+            .events = TORPOR_EVENT_BIT(TORPOR_EVENT_STARTED) | TORPOR_EVENT_BIT(TORPOR_EVENT_TIME_USED),
             .name = "\(names.name)",
             .version = "0.1.0",
             .summary = "Apps in the background are suspended when their time there is used up.",
@@ -205,7 +237,7 @@ struct PolicyTemplate {
             ## Build
 
                 \(inC ? "make" : "swift build -c release")
-
+            \(inC ? "\nor, without make:\n\n    " + compilation + "\n" : "")
             ## Check
 
                 torpor policy check \(built)

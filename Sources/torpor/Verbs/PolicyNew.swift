@@ -40,12 +40,23 @@ struct PolicyNew: ParsableCommand {
                 "library": .string(folder + "/" + template.builtLibrary(inC: inC)),
             ])
         }
+        let isThere = (try? AppSide.program(inC ? "make" : "swift")) != nil
+        let build = inC ? isThere ? "make" : template.compilation : "swift build"
         Output.write(
             """
             The policy \(name) is in \(folder). To build it and look at it:
-              cd \(folder)
-              \(inC ? "make" : "swift build")
+              cd \(WrittenFile.quoted(folder))
+              \(build)
               torpor policy check \(template.builtLibrary(inC: inC))
+
+            """
+        )
+        guard !inC, !isThere else { return }
+        Output.write(
+            """
+            There is no swift on PATH: install Swift 6.2 or later (swift.org), or write it in C, which needs a C compiler alone:
+              rm -r \(WrittenFile.quoted(folder))
+              torpor policy new --c \(name)\(directory.map { " " + WrittenFile.quoted($0) } ?? "")
 
             """
         )
