@@ -45,8 +45,37 @@ struct ExampleTests {
         }
     }
 
-    private static func visit(_ port: Int, _ page: String = "") throws -> String {
-        try Spawn.run(["/usr/bin/curl", "-s", "--max-time", "10", "http://127.0.0.1:\(port)/\(page)"]).output
+    private static let hasNode = (try? Spawn.run(["/usr/bin/env", "node", "--version"]).code) == 0
+
+    @Test("the notes in Node are there again after a crash, and over a torpord that is killed", .enabled(if: hasNode))
+    func node() throws {
+        let port = 40_000 + Int(ThisProcess.pid) % 10_000
+        let toml = """
+            [apps.web]
+            exec = ["node", "\(Self.examples)/node-notes/notes.js", "\(port)"]
+            launch = "on-demand"
+            ready = "delegate"
+            launch_deadline = "20s"
+            restart_backoff = { initial = "10ms" }
+            """
+        try withRecovery(toml) { daemon in
+            try daemon.done(.start, "web")
+            try daemon.eventually("it serves") { try Self.visit(port, "", "milk") == "milk\n" }
+            try daemon.lose(.killed)
+            try daemon.done(.background, "web")
+            let first = try #require(daemon.processes(of: "web").first)
+            kill(first, SIGKILL)
+            try daemon.eventually("it has its notes again") {
+                try daemon.processes(of: "web").first.map { $0 != first } == true && Self.visit(port) == "milk\n"
+            }
+            try daemon.done(.stop, "web")
+        }
+    }
+
+    private static func visit(_ port: Int, _ page: String = "", _ body: String? = nil) throws -> String {
+        let data = body.map { ["-d", $0] } ?? []
+        return try Spawn.run(["/usr/bin/curl", "-s", "--max-time", "10"] + data + ["http://127.0.0.1:\(port)/\(page)"])
+            .output
     }
 
     @Test("the uploader sends what is there, in a background task")
