@@ -117,7 +117,7 @@ public final class HTTPServer: Sendable {
                     method: String(terminatedWire: method),
                     path: String(terminatedWire: url)
                 )
-                guard let request = place.pointee else { 
+                guard let request = place.pointee else {
                     return server.begin(connection, head, String(terminatedWire: version), place)
                 }
                 let known = Unmanaged<OpenRequest>.fromOpaque(request).takeUnretainedValue()

@@ -108,7 +108,8 @@ extension MemoryWatch {
     private func freeText(_ memory: MachineMemory) -> String {
         let promised = admission.promised.values.reduce(0) { $0 &+ $1.bytes }
         let others = promised == 0 ? "" : " and \(MemoryReading.size(promised)) were promised to other apps"
-        return "\(MemoryReading.size(free(memory))) are free: of \(MemoryReading.size(memory.available)) that are available "
+        return
+            "\(MemoryReading.size(free(memory))) are free: of \(MemoryReading.size(memory.available)) that are available "
             + "\(MemoryReading.size(kept(of: memory))) are kept free (critical_available)\(others)"
     }
 

@@ -205,7 +205,8 @@ enum LastValid {
             try File.replace(file, sources.encoded(), mode: 0o600, sync: true)
             return nil
         } catch {
-            return "cannot write \(file) (\(error)): should the configuration on disk be invalid at the next boot, nothing is "
+            return
+                "cannot write \(file) (\(error)): should the configuration on disk be invalid at the next boot, nothing is "
                 + "started then"
         }
     }

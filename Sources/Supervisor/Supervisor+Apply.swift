@@ -127,7 +127,8 @@ extension Supervisor {
         recovery.isDiskInvalid = true
         note(
             .configurationInvalid,
-            text: "the configuration on disk is not valid: the apps are launched as the last valid one says, until ‘torpor "
+            text:
+                "the configuration on disk is not valid: the apps are launched as the last valid one says, until ‘torpor "
                 + "apply’ finds one that is",
             reason: "the start"
         )

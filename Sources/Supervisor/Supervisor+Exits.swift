@@ -145,7 +145,8 @@ extension Supervisor {
             missing: missingRequirements(of: app)
         )
         if ending.reason.isFailure, let mail = unansweredMail(of: app) {
-            text += "; it was being told \(mail.id) (\(mail.draft.topic)): if that ends it each time, ‘torpor mailbox "
+            text +=
+                "; it was being told \(mail.id) (\(mail.draft.topic)): if that ends it each time, ‘torpor mailbox "
                 + "\(app.name) --drop \(mail.id)’ drops it"
         }
         note(

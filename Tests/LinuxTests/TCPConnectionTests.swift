@@ -53,7 +53,10 @@ func inode(_ descriptor: Descriptor) throws -> UInt32 {
         }
     }
 
-    @Test("whose the other side is shows once it is accepted, and as long as it is open", arguments: ["127.0.0.1", "::1"])
+    @Test(
+        "whose the other side is shows once it is accepted, and as long as it is open",
+        arguments: ["127.0.0.1", "::1"]
+    )
     func peer(address: String) throws {
         guard let loopback = try Loopback(address) else { return print("skipped: there is no \(address)") }
         let pair = loopback.pairs[0]

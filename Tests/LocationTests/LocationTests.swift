@@ -148,7 +148,9 @@ import Testing
             try Self.turn(loop) {
                 do throws(Errno) {
                     var isLeft = false
-                    while let bytes = try Descriptor.read(accepted.raw, maximum: 4096), !isLeft { isLeft = bytes.isEmpty }
+                    while let bytes = try Descriptor.read(accepted.raw, maximum: 4096), !isLeft {
+                        isLeft = bytes.isEmpty
+                    }
                     return isLeft
                 } catch {
                     return true
@@ -156,7 +158,10 @@ import Testing
             }
         }
         #expect(fixes == 0 && client.release == nil && client.lastFix == nil)
-        #expect(reasons.count == 1 && reasons.first?.contains("user \(own) runs what answers there") ?? false, "\(reasons)")
+        #expect(
+            reasons.count == 1 && reasons.first?.contains("user \(own) runs what answers there") ?? false,
+            "\(reasons)"
+        )
         #expect(client.trouble == reasons.first)
     }
 

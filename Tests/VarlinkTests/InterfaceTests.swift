@@ -119,7 +119,15 @@ import VarlinkServer
         #expect(try AppStatus(json: JSON.parse(status.json.serialised())) == status)
         let event = EventRecord(at: 1, app: "web", kind: "state", text: "t", details: ["a": 1])
         #expect(try EventRecord(json: event.json) == event)
-        let info = SupervisorInfo(version: "1", instance: 2, pid: 3, apps: 4, phase: "p", upgradeFailure: "u", configurationFailure: "c")
+        let info = SupervisorInfo(
+            version: "1",
+            instance: 2,
+            pid: 3,
+            apps: 4,
+            phase: "p",
+            upgradeFailure: "u",
+            configurationFailure: "c"
+        )
         #expect(try SupervisorInfo(json: info.json) == info)
         let upgrade = UpgradeReply(ok: false, message: "m")
         #expect(try UpgradeReply(json: upgrade.json) == upgrade)

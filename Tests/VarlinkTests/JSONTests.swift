@@ -108,7 +108,8 @@ import Varlink
             let json = JSON.string("a" + String(Character(scalar)) + "z")
             let written = json.serialised()
             let isEscaped = scalar == "\"" || scalar == "\\" || steering.contains { $0.contains(value) }
-            guard written.contains(UInt8(ascii: "\\")) == isEscaped, try !isEscaped || JSON.parse(written) == json else {
+            guard written.contains(UInt8(ascii: "\\")) == isEscaped, try !isEscaped || JSON.parse(written) == json
+            else {
                 Issue.record("\(String(value, radix: 16)): \(String(decoding: written, as: UTF8.self))")
                 return
             }

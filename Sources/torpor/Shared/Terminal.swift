@@ -40,7 +40,9 @@ enum Terminal {
         // All that is harmful is one of these bytes, or begins with one.
         guard text.utf8.contains(where: { $0 < 0x20 || [0x7f, 0xc2, 0xd8, 0xe2].contains($0) }) else { return text }
         var result = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars { result.append(scalar.steersTerminals && scalar != "\t" ? "\u{fffd}" : scalar) }
+        for scalar in text.unicodeScalars {
+            result.append(scalar.steersTerminals && scalar != "\t" ? "\u{fffd}" : scalar)
+        }
         return String(result)
     }
 

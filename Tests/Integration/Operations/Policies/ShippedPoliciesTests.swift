@@ -139,7 +139,9 @@ import Varlink
             let client = try Sockets.connectTCP(address: "127.0.0.1", port: port)
             try daemon.waitForEvent("visited", "woken by a connection")
             try daemon.waitFor("visited", "background")
-            let order = try (daemon.call(.evictionOrder)["apps"]?.arrayValue ?? []).map { try EvictionCandidate(json: $0) }
+            let order = try (daemon.call(.evictionOrder)["apps"]?.arrayValue ?? []).map {
+                try EvictionCandidate(json: $0)
+            }
             #expect(order.map(\.app) == ["other", "visited"])
             #expect(order.last?.reason.contains("last used") == true, "\(order)")
             client.close()

@@ -88,7 +88,8 @@ import Varlink
             ["Content-Length: 1", "Content-Length: 40"], ["Content-Length: 40", "content-length: 1"],
             ["Content-Length: 1", "Content-Length: 1"], ["Content-Length: 1, 1"], ["Content-Length: +1"],
             ["Content-Length: 0x1"], ["Content-Length: -1"], ["Content-Length:"],
-            ["Content-Length : 1"], ["Content-Length\t: 1"], ["X: y\rContent-Length: 1"], ["X: y\u{7f}", "Content-Length: 1"],
+            ["Content-Length : 1"], ["Content-Length\t: 1"], ["X: y\rContent-Length: 1"],
+            ["X: y\u{7f}", "Content-Length: 1"],
             ["X: y", " Content-Length: 1"], ["Content-Length:", " 1"], ["Transfer-Encoding:", " chunked"],
         ] {
             #expect(try codes(headers, "1") == ["400"], "\(headers)")
