@@ -62,7 +62,11 @@ struct DiffTests {
     private static let supervisor = SupervisorSpecification(environment: [:], userID: 0)
 
     /// What a key needs beside itself to mean something.
-    private static let company = ["answers": ["signals": "{ didEnterBackground = \"USR1\" }"]]
+    private static let company = [
+        "answers": ["signals": "{ didEnterBackground = \"USR1\" }"],
+        // Which is a oneshot's where none is written.
+        "type": ["launch_deadline": "\"none\""],
+    ]
 
     /// Keys that say which apps there are.
     private static let names: Set = ["instances", "instance_first"]
@@ -117,7 +121,8 @@ struct DiffTests {
         #expect(try shown("umask", "\"0022\"", "\"0007\"") == "umask 0022 → 0007")
         #expect(try shown("stop_signal", nil, "\"INT\"") == "stop_signal SIGTERM → SIGINT")
         #expect(try shown("memory_limit", "\"64MiB\"", "\"1000B\"") == "memory_limit 64MiB → 1000B")
-        #expect(try shown("type", nil, "\"oneshot\"") == "type service → oneshot")
+        let type = try shown("type", nil, "\"oneshot\"").split(separator: ", ")
+        #expect(Set(type) == ["type service → oneshot", "launch_deadline 5s → none"])
         #expect(try shown("log", nil, "\"null\"") == "log file → null")
         #expect(
             try shown("ready", nil, "{ tcp = \"[::1]:80\", interval = \"1s\" }")
