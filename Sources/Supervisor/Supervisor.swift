@@ -320,7 +320,6 @@ public final class Supervisor {
             recovery.isDiskInvalid = invalid != nil
             keepConfiguration()
         }
-        keepForNextBoot()
         if let invalid { tellInvalid(invalid) }
         repairRuntimeDirectory()
         watchRuntimeDirectory()
@@ -343,6 +342,7 @@ public final class Supervisor {
         wakes.add(connectionWatch)
         wakes.add(KeepAlive(self))
         wakes.configure()
+        keepForNextBoot()
         remember(fresh) { [weak self] in
             self?.whenLeftOverIsGone {
                 self?.whenGoverned { self?.launchAtStart(fresh) }

@@ -92,7 +92,8 @@ import Varlink
             ["X: y\u{7f}", "Content-Length: 1"],
             ["X: y", " Content-Length: 1"], ["Content-Length:", " 1"], ["Transfer-Encoding:", " chunked"],
         ] {
-            #expect(try codes(headers, "1") == ["400"], "\(headers)")
+            // libmicrohttpd itself may say it twice before it closes the connection.
+            #expect(try Set(codes(headers, "1")) == ["400"], "\(headers)")
         }
         for headers in [
             ["Content-Length: 1", chunked], [chunked, "Content-Length: 11"], [chunked, chunked],
