@@ -63,7 +63,7 @@ static inline enum MHD_Result torpor_http_count(void *context, enum MHD_ValueKin
     for (size_t i = 0; i < value_size; i++)
         if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f)
             framing->is_malformed = 1;
-    framing->hosts += torpor_http_is(framing, key, key_size, "host");
+    framing->hosts += key_size == 4 && strncasecmp(key, "host", 4) == 0;
     framing->lengths += torpor_http_is(framing, key, key_size, "content-length");
     if (torpor_http_is(framing, key, key_size, "transfer-encoding")) {
         ++framing->codings;
