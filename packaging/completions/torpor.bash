@@ -290,11 +290,14 @@ _torpor_events() {
     repeating_flags=()
     non_repeating_flags=(--follow -f --otlp --utc --json --verbose -v --version -h --help)
     repeating_options=()
-    non_repeating_options=(--since --record --for --every --socket)
+    non_repeating_options=(-n --lines --since --record --for --every --socket)
     __torpor_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '-n'|'--lines')
+        return
+        ;;
     '--since')
         return
         ;;
@@ -360,11 +363,14 @@ _torpor_report() {
     repeating_flags=()
     non_repeating_flags=(--utc --json --verbose -v --version -h --help)
     repeating_options=()
-    non_repeating_options=(--socket)
+    non_repeating_options=(-n --lines --socket)
     __torpor_offer_flags_options 1
 
     # Offer option value completions
     case "${prev}" in
+    '-n'|'--lines')
+        return
+        ;;
     '--socket')
         __torpor_add_completions -f
         return
@@ -879,7 +885,7 @@ _torpor_signal() {
     # Offer positional completions
     case "${positional_number}" in
     1)
-        __torpor_add_completions -W 'SIGHUP'$'\n''SIGINT'$'\n''SIGQUIT'$'\n''SIGUSR1'$'\n''SIGUSR2'$'\n''SIGTERM'$'\n''SIGABRT'$'\n''SIGWINCH'
+        __torpor_add_completions -W 'HUP'$'\n''SIGHUP'$'\n''INT'$'\n''SIGINT'$'\n''QUIT'$'\n''SIGQUIT'$'\n''USR1'$'\n''SIGUSR1'$'\n''USR2'$'\n''SIGUSR2'$'\n''TERM'$'\n''SIGTERM'$'\n''ABRT'$'\n''SIGABRT'$'\n''WINCH'$'\n''SIGWINCH'
         return
         ;;
     2)

@@ -55,7 +55,7 @@ _torpor() {
             'top:Shows all apps on the whole screen, as they change, and acts on them.'
             'logs:Shows what apps wrote; all of them if none is named.'
             'events:Shows what happened and why.'
-            'history:Shows what happened to an app and why, over restarts and boots; the newest last.'
+            'history:Shows what happened to apps and why, over restarts and boots; the newest last.'
             'report:Shows termination reports: why apps ended when nobody had asked for it.'
             'snapshot:Shows what an app showed when it was in the background last: a picture or a text.'
             'graph:Shows which apps need which.'
@@ -74,7 +74,7 @@ _torpor() {
             'interrupt:Makes active apps inactive: user events are withheld from them.'
             'hold:Keeps apps from being suspended when they are in the background.'
             'force-quit:Ends apps by SIGKILL, without telling them; no event launches them again.'
-            'signal:Sends a signal to the main process of an app.'
+            'signal:Sends a signal to the main process of apps.'
             'post:Tells an app something about a topic, now or when it wakes.'
             'reset:Clears ‘failed’ and the restart count of apps.'
             'wait:Returns when the apps are in a state.'
@@ -155,7 +155,7 @@ _torpor_logs() {
         '*:app:{__torpor_custom_complete ---completion logs -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(--follow -f)'{--follow,-f}'[Go on with what comes from now on.]'
         '(-n --lines)'{-n,--lines}'[So many of the last lines.]:lines:'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
         '--grep[Only lines that contain this.]:text:'
         '(-t --times)'{-t,--times}'[Show the time of each line.]'
         '--utc[Show and read times in UTC, and not in the local time zone.]'
@@ -174,8 +174,9 @@ _torpor_events() {
     local -i ret=1
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion events -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(-n --lines)'{-n,--lines}'[So many of the last events.]:lines:'
         '(--follow -f)'{--follow,-f}'[Go on with what happens from now on.]'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
         '--otlp[As traces of OpenTelemetry (OTLP/JSON, a line each)\: a run of an app is a trace, its states are spans.]'
         '--record[Record for policies into a file; - is standard output.]:file:_files'
         '--for[Record so long.]:duration:'
@@ -197,7 +198,7 @@ _torpor_history() {
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion history -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '(-n --lines)'{-n,--lines}'[So many of the last events; 100, if nothing says where to begin.]:lines:'
-        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
+        '--since[From that time\: so long ago (10min, '\''2 hours ago'\''), boot, yesterday, 14\:04, or 2026-01-31T12\:34\:56 (with Z\: UTC).]:time:'
         '--until[Before that time.]:time:'
         '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
@@ -215,6 +216,7 @@ _torpor_report() {
     local -i ret=1
     local -ar arg_specs=(
         ':app:{__torpor_custom_complete ---completion report -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(-n --lines)'{-n,--lines}'[So many of the newest reports.]:lines:'
         '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
@@ -551,7 +553,7 @@ _torpor_force-quit() {
 
 _torpor_signal() {
     local -i ret=1
-    local -ar _sig=('SIGHUP' 'SIGINT' 'SIGQUIT' 'SIGUSR1' 'SIGUSR2' 'SIGTERM' 'SIGABRT' 'SIGWINCH')
+    local -ar _sig=('HUP' 'SIGHUP' 'INT' 'SIGINT' 'QUIT' 'SIGQUIT' 'USR1' 'SIGUSR1' 'USR2' 'SIGUSR2' 'TERM' 'SIGTERM' 'ABRT' 'SIGABRT' 'WINCH' 'SIGWINCH')
     local -ar arg_specs=(
         ':sig:{__torpor_complete "${_sig[@]}"}'
         ':app:{__torpor_custom_complete ---completion signal -- positional@1 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
