@@ -45,7 +45,13 @@ final class TaskRun {
     func run() throws -> Int32 {
         let token = try begin()
         try Signal.count(Signal.terminate, with: signals)
-        let child = try AppSide.start(words, descriptors: descriptors)
+        let child: ChildProcess
+        do {
+            child = try AppSide.start(words, descriptors: descriptors)
+        } catch {
+            end(token)
+            throw error
+        }
         try poller.add(child.pidfd.raw, .readable, tag: 0)
         var nextLook = Clock.monotonic()
         while child.reap(within: .zero) == nil {

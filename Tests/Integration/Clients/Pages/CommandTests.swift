@@ -129,7 +129,7 @@ import TorporAPI
     /// What verbs find that are only for apps in a certain state.
     private static let before = [
         "snapshot": "torpor background web kiosk && torpor suspend web kiosk", "interrupt": "torpor foreground web",
-        "resume": "torpor suspend web", "wait": "torpor foreground web",
+        "resume": "torpor suspend web", "wait": "torpor foreground web", "app task end": "torpor app task begin index",
     ]
 
     /// Stands for all programs of the reader's own.
