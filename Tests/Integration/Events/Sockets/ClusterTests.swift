@@ -126,7 +126,15 @@ import TorporAPI
             """
         try withDaemon(toml, files: ["web.py": server]) { daemon in
             for app in ["web@1", "web@2"] { try daemon.done(.start, app) }
+            /// The keeper closes its own a moment after torpord: what connected to it meanwhile would be reset.
+            func waitForListeners(_ count: Int) throws {
+                let place = String(format: ":%04X 00000000:0000 0A", port)
+                try daemon.eventually("\(count) listen") {
+                    try File.readString("/proc/net/tcp").components(separatedBy: place).count - 1 == count
+                }
+            }
             func expectOnly(_ app: String) throws {
+                try waitForListeners(1)
                 for _ in 0..<20 { #expect(try Peer(port: port).receive(until: "served") == "\(app) served") }
             }
             try daemon.done(.stop, "web@1")
@@ -140,6 +148,7 @@ import TorporAPI
             try daemon.done(.kill, "web@2")
             try expectOnly("web@1")
             try daemon.done(.stop, "web@1")
+            try waitForListeners(2)
             let waiting = try (0..<10).map { _ in try Peer(port: port) }
             for app in ["web@1", "web@2"] { try daemon.done(.start, app) { $0.wait = false } }
             for peer in waiting { #expect(try peer.receive(until: "served").hasSuffix(" served")) }

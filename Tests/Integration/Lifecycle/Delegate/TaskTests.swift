@@ -86,7 +86,7 @@ import Varlink
             try daemon.ask("d.end(\(token))")
             #expect(try daemon.ask("d.attempt('EndTask', token=\(token))").stringValue == "UnknownTask")
             #expect(try daemon.ask("d.attempt('EndTask', token=-3)").stringValue == "UnknownTask")
-            #expect(try daemon.ask("d.attempt('BeginTask', name='')").stringValue == "Failed")
+            #expect(try daemon.ask("d.attempt('BeginTask', name='')").stringValue == "InvalidParameter")
         }
     }
 
