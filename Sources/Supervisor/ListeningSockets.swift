@@ -205,7 +205,10 @@ final class ListeningSockets: EventSource {
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
         set.portStanding = standing
-        for socket in set.sockets where socket.specification.plan.reusePort { share(socket.specification.plan) }
+        // Apps that are started together are not judged one by one: a socket that is closed loses what waits in it.
+        supervisor.loop.later { [weak self] in
+            for socket in set.sockets where socket.specification.plan.reusePort { self?.share(socket.specification.plan) }
+        }
     }
 
     private func share(_ plan: SocketPlan) {

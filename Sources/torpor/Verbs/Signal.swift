@@ -13,7 +13,7 @@ struct SendSignal: ParsableCommand {
     )
     .examples(
         "torpor signal HUP web",
-        "torpor signal USR2 'api@*'"
+        "torpor signal USR2 'web@*'"
     )
 
     @Argument(

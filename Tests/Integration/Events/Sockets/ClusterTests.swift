@@ -150,7 +150,7 @@ import TorporAPI
             try daemon.done(.stop, "web@1")
             try waitForListeners(2)
             let waiting = try (0..<10).map { _ in try Peer(port: port) }
-            for app in ["web@1", "web@2"] { try daemon.done(.start, app) { $0.wait = false } }
+            _ = try daemon.verbs(.start, ["web@1", "web@2"]) { $0.wait = false }
             for peer in waiting { #expect(try peer.receive(until: "served").hasSuffix(" served")) }
         }
     }

@@ -114,18 +114,21 @@ import TorporAPI
     @Test("An unknown user is a warning of the configuration, with its place")
     func unknownUser() throws {
         let toml = "[apps.bad]\nexec = [\"/bin/true\"]\nuser = \"nobody-of-that-name\"\n"
-        let (code, output) = try Self.check(toml, "--check")
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let path = try Daemon.writeConfiguration(toml, in: folder)
+        let (code, output) = try Spawn.run([Built.path("torpor"), "check", path])
         #expect(code == 0, "it fails its launch alone (AccountTests)")
         #expect(output.contains("nobody-of-that-name"))
         #expect(output.contains("apps.bad.user") && output.contains("torpor.toml:"), "\(output)")
     }
 
-    /// Starts torpord on a configuration that it must refuse, or only has it looked at.
-    static func check(_ toml: String, _ option: String? = nil) throws -> (code: Int32, output: String) {
+    /// Starts torpord on a configuration that it must refuse.
+    static func check(_ toml: String) throws -> (code: Int32, output: String) {
         let folder = try Daemon.makeFolder()
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let path = try Daemon.writeConfiguration(toml, in: folder)
-        return try Spawn.run([Built.path("torpord"), "--config", path] + (option.map { [$0] } ?? []))
+        return try Spawn.run([Built.path("torpord"), "--config", path])
     }
 }
 
