@@ -130,6 +130,7 @@ import TorporAPI
     private static let before = [
         "snapshot": "torpor background web kiosk && torpor suspend web kiosk", "interrupt": "torpor foreground web",
         "resume": "torpor suspend web", "wait": "torpor foreground web", "app task end": "torpor app task begin index",
+        "signal": "torpor start '*'",
     ]
 
     /// Stands for all programs of the reader's own.
