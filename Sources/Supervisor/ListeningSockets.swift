@@ -207,7 +207,9 @@ final class ListeningSockets: EventSource {
         set.portStanding = standing
         // Apps that are started together are not judged one by one: a socket that is closed loses what waits in it.
         supervisor.loop.later { [weak self] in
-            for socket in set.sockets where socket.specification.plan.reusePort { self?.share(socket.specification.plan) }
+            for socket in set.sockets where socket.specification.plan.reusePort {
+                self?.share(socket.specification.plan)
+            }
         }
     }
 
