@@ -209,7 +209,7 @@ import Varlink
             let recorder = try Recorder(daemon)
             var turn = 0
             // Some 500 KB a turn.
-            try daemon.eventually("the client is cut off", within: .seconds(60)) {
+            try daemon.eventually("the client is cut off", within: .seconds(300)) {
                 turn += 1
                 _ = try Daemon.writeConfiguration(toml(turn), in: daemon.directory)
                 try daemon.call(.apply(ApplyRequest()))
