@@ -13,23 +13,32 @@ import VarlinkServer
 /// hand). Everything in it is open here and in the keeper, so that nothing is lost; it gets its names again.
 extension Supervisor {
     /// Begins to watch it.
-    func watchRuntimeDirectory() {
+    ///
+    /// - Parameter delay: when it is made again if something of it went before there was a watch; twice as late the next
+    ///   time, up to a minute, since it may be that it cannot be made.
+    func watchRuntimeDirectory(again delay: Duration = .milliseconds(50)) {
         do throws(Errno) {
             let inotify = try Inotify()
+            var next = delay
+            let timer = try loop.timer { [weak self] in self?.repairRuntimeDirectory(again: min(next * 2, .seconds(60)))
+            }
+            runtimeRepair = timer
             try inotify.watchRemovals(of: runtime.path)
-            let timer = try loop.timer { [weak self] in self?.repairRuntimeDirectory() }
             runtimeWatch = try loop.watch(inotify.descriptor.raw, .readable) { _ in
                 inotify.drain()
+                next = .milliseconds(50)
                 // Whoever removes a tree is at it for a while.
                 timer.arm(after: .milliseconds(50))
             }
+            if runtime.essentials.contains(where: { !File.exists($0) }) { timer.arm(after: delay) }
         } catch {
+            if error == .noSuchFileOrDirectory, let runtimeRepair { return runtimeRepair.arm(after: delay) }
             log.info("cannot watch \(runtime.path) (\(error)): should somebody remove it, nobody would notice")
         }
     }
 
     /// Makes again what is missing.
-    func repairRuntimeDirectory() {
+    func repairRuntimeDirectory(again delay: Duration = .milliseconds(50)) {
         let missing = runtime.essentials.filter { !File.exists($0) }
         guard !missing.isEmpty, !isFinished else { return }
         let text = "its runtime directory was damaged, and is made again: somebody removed"
@@ -58,7 +67,7 @@ extension Supervisor {
             log.error("\(runtime.path) cannot be made again: \(error)")
         }
         runtimeWatch?.cancel()
-        watchRuntimeDirectory()
+        watchRuntimeDirectory(again: delay)
     }
 
     private func renewRecovery() throws(Errno) {

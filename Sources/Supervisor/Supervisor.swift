@@ -138,6 +138,7 @@ public final class Supervisor {
     var leftOverTimer: TimerSource?
     var leftOverGone: (() -> Void)?
     var runtimeWatch: IOSource?
+    var runtimeRepair: TimerSource?
     /// The programs on disk are looked at.
     var isUpgrading = false
     /// This torpord makes way for the next one.
