@@ -90,14 +90,20 @@ static void start(void)
     int gate[2];
     while (closer < closers + CLOSERS && closer->pid != 0)
         closer++;
-    if (closer == closers + CLOSERS || pipe2(gate, O_CLOEXEC) < 0)
+    if (closer == closers + CLOSERS)
         return;  // when one of them has ended
+    // Without a process for it they are closed here: kept, they would be what there are too many of.
+    if (pipe2(gate, O_CLOEXEC) < 0) {
+        close_graves(true);
+        return;
+    }
     pid_t pid = fork();
     if (pid == 0)
         run(gate[0]);
     close(gate[0]);
     if (pid < 0) {
         close(gate[1]);
+        close_graves(true);
         return;
     }
     *closer = (struct closer){pid, gate[1], park_ticket()};
@@ -136,8 +142,7 @@ bool closer_ended(pid_t pid)
 
 void closer_leave(void)
 {
-    // Without a process for it: nobody waits for the keeper any more.
     if (grave_count > 0)
         start();
-    close_graves(true);
+    close_graves(true);  // what no process could be had for
 }

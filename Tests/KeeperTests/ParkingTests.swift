@@ -257,6 +257,34 @@ struct ParkingTests {
         }
     }
 
+    @Test("a keeper that may open no more closes what is let go of, and holds again")
+    func exhausted() throws {
+        try withBench { bench in
+            let (open, _) = try files(1, bench)
+            var plan = bench.keeperPlan(Bench.program)
+            plan.limits = [(resource: 7, soft: 128, hard: 128)]
+            let first = bench.keepFirst()
+            let second = try bench.launch(plan).get()
+            try bench.becomeTorpord()
+            func held(_ name: String) throws -> Bool {
+                var answer: Errno??
+                bench.keeper.hold(name, [open[0].raw]) { answer = $0 }
+                #expect(try bench.turn { answer != nil })
+                return answer == .some(nil)
+            }
+            var count = 0
+            while count < 200, try held("store/web/\(count)n") { count += 1 }
+            #expect(count > 20 && count < 128)
+            for index in 0..<count { bench.keeper.release("store/web/\(index)n") }
+            #expect(try bench.keeper.held().isEmpty)
+            for index in 0..<count { #expect(try held("store/web/again\(index)n"), "\(index) of \(count)") }
+            bench.keeper.sayBye()
+            try bench.tellStandIn("0")
+            #expect(try Descriptor.wait(second.pidfd.raw, timeout: .seconds(20)))
+            withExtendedLifetime(first) {}
+        }
+    }
+
     @Test("no more is parked than the service can be started with")
     func descriptorLimit() throws {
         let manager = try Manager()
