@@ -71,7 +71,7 @@ finish() {
         cd "$work"
         mapfile -t programs < <(
             find stage -type f -not -path 'stage/DEBIAN/*' -print0 | sort -z | while IFS= read -r -d '' file; do
-                if readelf -d "$file" 2>/dev/null | grep -q NEEDED; then printf -- '-e%s\n' "$file"; fi
+                if [[ $(readelf -d "$file" 2>/dev/null) == *NEEDED* ]]; then printf -- '-e%s\n' "$file"; fi
             done
         )
         if [ ${#programs[@]} -gt 0 ]; then dpkg-shlibdeps -Tsubstvars "${programs[@]}" 2> >(grep -v libtorpor-swift >&2); fi
