@@ -271,7 +271,7 @@ static void open_standard_descriptors(void)
         close(fd);
 }
 
-/// Does nothing, so that the scope of the apps has a process (Sources/Supervisor/AppsScope.swift). It holds nothing either.
+/// Does nothing, so that the scope of the apps has a process (Sources/Supervisor/Session/AppsScope.swift). It holds nothing either.
 static int placeholder(void)
 {
     prctl(PR_SET_NAME, "torpor-scope");
