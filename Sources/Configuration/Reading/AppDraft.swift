@@ -181,6 +181,15 @@ extension AppSettings {
         for index in afterStop.indices { afterStop[index].command = afterStop[index].command.map(put) }
         sharedResources = sharedResources.map(put)
         purgeable = purgeable.map(put)
+        events.substitute(number)
+        if case .file(let path) = standardInput { standardInput = .file(put(path)) }
+        if case .file(let path) = standardError { standardError = .file(put(path)) }
+    }
+}
+
+extension AppEvents {
+    fileprivate mutating func substitute(_ number: String) {
+        func put(_ text: String) -> String { text.numbered(number) }
         settingsFiles = settingsFiles.map(put)
         identityFiles = identityFiles.map(put)
         for index in paths.indices {
@@ -192,8 +201,6 @@ extension AppSettings {
             devices[index].node = devices[index].node.map(put)
             devices[index].properties = devices[index].properties.mapValues(put)
         }
-        if case .file(let path) = standardInput { standardInput = .file(put(path)) }
-        if case .file(let path) = standardError { standardError = .file(put(path)) }
     }
 }
 

@@ -41,6 +41,13 @@ public struct AppSpecification: Sendable, Hashable {
         get { settings.value[keyPath: path] }
         _modify { yield &settings.value[keyPath: path] }
     }
+
+    /// One of ``AppEvents``.
+    @inlinable
+    public subscript<T>(dynamicMember path: any WritableKeyPath<AppEvents, T> & Sendable) -> T {
+        get { settings.value.events[keyPath: path] }
+        _modify { yield &settings.value.events[keyPath: path] }
+    }
 }
 
 extension AppSpecification {
@@ -133,6 +140,15 @@ public struct AppSettings: Sendable, Hashable {
     public var purgeable: [String] = []
     /// Whether the last rung of the memory ladder may end the app even while it is active.
     public var lastResort = false
+    /// What tells the app something, and wakes it.
+    public var events = AppEvents()
+
+    /// Those of an app of which the configuration says nothing.
+    public init() {}
+}
+
+/// What tells an app something, and wakes it: the part of ``AppSettings`` that is about events.
+public struct AppEvents: Sendable, Hashable {
     /// The background modes whose events launch the app after a force quit.
     public var wakeAfterForceQuit: [String] = ["location"]
     /// Whether events may launch the app before the first unlock of its user's session.
