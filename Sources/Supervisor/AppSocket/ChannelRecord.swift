@@ -37,8 +37,8 @@ package struct ChannelRecord {
 
 /// ``ChannelLedger`` as a file in the app's runtime directory, written before the record that goes with it, and only of
 /// apps that have anything in it.
-extension Supervisor {
-    private func ledgerPath(of app: AppRuntime) -> String { runtime.directory(of: app) + "/ledger" }
+extension AppSockets {
+    private func ledgerPath(of app: AppRuntime) -> String { supervisor.runtime.directory(of: app) + "/ledger" }
 
     /// Writes it when it is another one than before.
     func keepLedger(of app: AppRuntime) {
@@ -54,7 +54,7 @@ extension Supervisor {
         let bytes = ledger(of: app, machine, messages).json.serialised()
         guard bytes != app.ledger else { return }
         do throws(Errno) {
-            try File.makeDirectories(runtime.directory(of: app))
+            try File.makeDirectories(supervisor.runtime.directory(of: app))
             try File.replace(ledgerPath(of: app), bytes, mode: 0o600)
             app.ledger = bytes
         } catch {
@@ -125,7 +125,7 @@ extension Supervisor {
                     mail: told.mail
                 )
             )
-            if let mail = told.mail { mailboxes.isUnderWay(mail, to: app) }
+            if let mail = told.mail { supervisor.mailboxes.isUnderWay(mail, to: app) }
         }
         if let awaited = machine.awaitedMessage, record.awaitedID > record.answeredID {
             channel.queue.append(

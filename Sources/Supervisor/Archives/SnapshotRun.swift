@@ -74,7 +74,7 @@ final class SnapshotRun {
             switch specification.source {
             case .command(let words): run.run(words, for: app, supervisor)
             case .http(let host, let port, let path): run.ask(host, port, path)
-            case .file(let path): run.take(file: path, of: supervisor.ownUsers(of: app))
+            case .file(let path): run.take(file: path, of: supervisor.savedStates.ownUsers(of: app))
             }
         }
     }
@@ -115,7 +115,7 @@ final class SnapshotRun {
             return fail("command \(name) has no pipe: \(error)")
         }
         descriptor = ends.read
-        supervisor.runCommand(app, words, output: ends.write) { [weak self] pidfd in
+        supervisor.launcher.runCommand(app, words, output: ends.write) { [weak self] pidfd in
             guard let self, !self.isOver else { return Pidfd.killGroup(pidfd.raw) }
             self.command = pidfd
         } completion: { [weak self] result in

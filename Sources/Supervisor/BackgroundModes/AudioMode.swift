@@ -48,7 +48,7 @@ final class AudioMode: EventSource {
             return
         }
         let machine = machine(id)
-        guard machine.state == .background, app.tree != nil, !machine.isForced else {
+        guard machine.state == .background, app.run.tree != nil, !machine.isForced else {
             if followed[id] != nil || machine.modes.contains(.audio) { drop(id) }
             return
         }
@@ -87,7 +87,7 @@ final class AudioMode: EventSource {
         let now = supervisor.loop.now
         for (id, following) in followed.sorted(by: { $0.key < $1.key }) {
             // What was done for the one before may have changed this one.
-            guard followed[id] != nil, let tree = supervisor.apps[id].tree else { continue }
+            guard followed[id] != nil, let tree = supervisor.apps[id].run.tree else { continue }
             if id == stopping { followed[id]?.stop = nil }
             if streams.contains(where: { tree.contains($0.owner) }) {
                 followed[id]?.stop = nil

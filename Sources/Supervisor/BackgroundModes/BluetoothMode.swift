@@ -152,7 +152,7 @@ final class BluetoothMode: EventSource {
     /// BlueZ waits for a program's answer, and a device for BlueZ: for 30 s at most (ATT transaction timeout).
     private func asked(_ method: String, by process: Int32) {
         for id in peripherals.sorted() {
-            guard let tree = supervisor.apps[id].tree, tree.contains(process) else { continue }
+            guard let tree = supervisor.apps[id].run.tree, tree.contains(process) else { continue }
             return wake(id, "peripheral", "a Bluetooth device that asks it to \(Self.words(method))")
         }
     }

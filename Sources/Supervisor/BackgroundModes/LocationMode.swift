@@ -84,7 +84,7 @@ final class LocationMode: EventSource {
 
     /// Whose gpsd is believed.
     private var trusted: Set<UInt32> {
-        Set([0, Users.effectiveUID] + [supervisor.accounts.gpsd].compactMap { $0 })
+        Set([0, Users.effectiveUID] + [supervisor.inForce.accounts.gpsd].compactMap { $0 })
     }
 
     /// Watches gpsd as long as somebody wants to know.

@@ -14,17 +14,18 @@ struct Doctor {
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     func checks() -> [DoctorCheck] {
-        let freezes = supervisor.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
+        let freezes = supervisor.place.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
         return [
             cgroups, runtimeDirectory, store, stacks, supervisor.interruptions.check, connections,
             MachineChecks.freezer(freezes),
-        ] + [supervisor.locationMode.check, supervisor.bluetoothMode.check].compactMap { $0 } + controllers + [
-            shortMemory, ownMemory,
-        ] + policies + MachineChecks(apps: supervisor.apps.count).all
+        ] + [supervisor.wakes.locationMode.check, supervisor.wakes.bluetoothMode.check].compactMap { $0 } + controllers
+            + [
+                shortMemory, ownMemory,
+            ] + policies + MachineChecks(apps: supervisor.apps.count).all
     }
 
     private var controllers: [DoctorCheck] {
-        guard let tree = supervisor.cgroups, let mount = Cgroup.mount else {
+        guard let tree = supervisor.place.cgroups, let mount = Cgroup.mount else {
             return MachineChecks.controllers([]) { _ in "there are no cgroups for apps" }
         }
         return MachineChecks.controllers(tree.controllers) {
@@ -62,9 +63,9 @@ struct Doctor {
         let path = supervisor.runtime.state + "/torpor.db"
         return DoctorCheck(
             name: "store",
-            ok: supervisor.storeTrouble == nil,
+            ok: supervisor.persistence.trouble == nil,
             value: path,
-            message: supervisor.storeTrouble
+            message: supervisor.persistence.trouble
         )
     }
 
@@ -155,7 +156,7 @@ struct Doctor {
     }
 
     private var cgroups: DoctorCheck {
-        if let tree = supervisor.cgroups { return DoctorCheck(name: "cgroup v2", ok: true, value: tree.base) }
-        return DoctorCheck(name: "cgroup v2", ok: false, message: supervisor.cgroupTrouble)
+        if let tree = supervisor.place.cgroups { return DoctorCheck(name: "cgroup v2", ok: true, value: tree.base) }
+        return DoctorCheck(name: "cgroup v2", ok: false, message: supervisor.place.trouble)
     }
 }

@@ -70,6 +70,8 @@ struct NamedAccounts: Sendable {
 }
 
 /// Where a configuration is read from.
+typealias ConfigurationRead = Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>
+
 struct ConfigurationPlace: Sendable {
     let path: String
     let workingDirectory: String

@@ -9,7 +9,7 @@ import Processes
 import TorporAPI
 
 /// What comes of an app by itself: who wakes it, and who suspends it. For those who look at its status.
-extension Supervisor {
+extension ControlService {
     /// Fills in what is foreseen of an app.
     func foresee(_ app: AppRuntime, in status: inout AppStatus) {
         let machine = coordinator.machine(app.id)
@@ -21,7 +21,7 @@ extension Supervisor {
         let connects = app.specification.wakeOnConnect != .none
         if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
         let wakers = wakers(of: app, connections: connects ? listening : [])
-        if let reason = blocksWaking(machine) {
+        if let reason = machine.blocksWaking {
             let overriding = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
             status.wokenBy = wakers.filter(overriding.contains)
             status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
@@ -29,33 +29,10 @@ extension Supervisor {
         }
         status.wokenBy = wakers
         status.notWokenBy = connects ? [] : listening.map { "connections to \($0) (wake_on_connect is not set)" }
-        if connects, app.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
+        if connects, app.run.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
             status.notWokenBy = ["connections (no process has its port until it is launched)"]
         }
-        status.notWokenBy += pathSource?.troubles(of: app) ?? []
-    }
-
-    /// Why no event launches an app until it is started.
-    enum WakeBlock: String {
-        case stopped
-        case forceQuit = "force-quit"
-        case failed
-
-        /// What follows on the app's name.
-        var text: String {
-            switch self {
-            case .stopped: "was stopped"
-            case .forceQuit: "was force-quit"
-            case .failed: "has failed"
-            }
-        }
-    }
-
-    /// Why events do not launch the app; nil where they do.
-    func blocksWaking(_ machine: AppMachine) -> WakeBlock? {
-        if machine.failed { return .failed }
-        if machine.isForceQuit { return .forceQuit }
-        return machine.isStopped ? .stopped : nil
+        status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
     }
 
     /// What launches an app that a person stopped only after it was started again, in words; nil for nothing.
@@ -89,7 +66,7 @@ extension Supervisor {
         guard machine.state == .background, machine.transition == nil else { return nil }
         if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }
         if machine.sleepsAgain { return .eventTime }
-        return governance.map(\.chain.seats.isEmpty) ?? true ? .nobody : .policy
+        return supervisor.governance.map(\.chain.seats.isEmpty) ?? true ? .nobody : .policy
     }
 
     private func wakers(of app: AppRuntime, connections: [String]) -> [String] {
@@ -98,7 +75,7 @@ extension Supervisor {
         for socket in specification.sockets where socket.wake != .none {
             wakers.append("connections to \(socket.plan.address)")
         }
-        if specification.wakeOnConnect != .none, app.tree != nil || !connections.isEmpty {
+        if specification.wakeOnConnect != .none, app.run.tree != nil || !connections.isEmpty {
             wakers += connections.isEmpty ? ["connections"] : connections.map { "connections to \($0)" }
         }
         for timer in specification.timers where timer.wake != .none { wakers.append("timer \(timer.name)") }
@@ -114,9 +91,9 @@ extension Supervisor {
     /// Where its processes listen, in sockets that they made themselves, as much of it as is found within 2 ms; or where
     /// somebody listens for them.
     private func listeningAddresses(of app: AppRuntime) -> [String] {
-        guard let tree = app.tree else { return connectionWatch.heldPorts(of: app) }
+        guard let tree = app.run.tree else { return supervisor.wakes.connectionWatch.heldPorts(of: app) }
         let end = Clock.monotonic() + .milliseconds(2)
-        let given = sockets.numbers(of: app)
+        let given = supervisor.wakes.sockets.numbers(of: app)
         var seen: Set<UInt32> = []
         var addresses: [String] = []
         for pid in tree.quickMembers() {

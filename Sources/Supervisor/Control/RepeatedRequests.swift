@@ -5,12 +5,7 @@ import TorporAPI
 
 /// Requests that are asked again by a client that lost the connection: what they asked for was carried out, maybe by an
 /// earlier torpord, and is only waited for.
-extension Supervisor {
-    /// Writes the tokens that an app has taken where the next torpord finds them, before what they ask for is done.
-    func keepTokens(of app: AppRuntime) {
-        record(app)
-    }
-
+extension ControlService {
     /// What to wait for, as the app is now.
     func repeated(_ request: VerbRequest, _ app: AppRuntime) -> Waiter.Item {
         let machine = coordinator.machine(app.id)

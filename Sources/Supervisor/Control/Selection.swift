@@ -116,7 +116,7 @@ struct Selection {
     private func nearest(_ name: String) -> String? { Nearest.name(to: name, among: apps.map(\.name)) }
 }
 
-extension Supervisor {
+extension Room {
     /// All apps, to be chosen among.
     var selection: Selection {
         Selection(apps: apps.all) { [self] name in coordinator.id(of: name).map { apps[$0] } }

@@ -38,7 +38,7 @@ struct StoppedAlong {
     }
 }
 
-extension Supervisor {
+extension ControlService {
     /// Whether a stop or restart of what an app requires is passed on to it.
     func goesAlong(_ app: AppRuntime, with request: VerbRequest) -> Bool {
         let machine = coordinator.machine(app.id)

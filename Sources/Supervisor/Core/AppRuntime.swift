@@ -23,22 +23,12 @@ final class AppRuntime {
     var isOutdatedSinceRecovery = false
     /// Whether an incarnation that lives was launched by an older configuration.
     var isOutdated: Bool { self.next != nil || isOutdatedSinceRecovery }
+    /// The run that is under way, or is being ended or launched; with nothing in it while there is none.
+    var run = Incarnation()
 
-    /// The processes of the incarnation, from the exec to the end.
-    var tree: ProcessTree?
     /// Wakes the machine at its next deadline.
     var deadlineTimer: TimerSource?
     var armedFor: Duration?
-    /// Repeats stop and kill passes while they are under way.
-    var passTimer: TimerSource?
-    var passDelay: Duration = .milliseconds(1)
-    var stop = StopProgress.none
-    /// The signal by which it was told something last, since it goes on.
-    var told: Int32?
-    /// It is stopped by freezing its cgroup.
-    var freezes = false
-    /// The state whose share of the machine was given to this incarnation last; nil: none, it has what it was born with.
-    var profileState: AppState?
     /// It waits for its share of the machine.
     var isInProfileQueue = false
 
@@ -70,15 +60,8 @@ final class AppRuntime {
     /// What outlives the boot.
     var kept = KeptApp()
 
-    var launchedAt: Duration? { didSet { mostMemory = 0 } }
     /// When it last came into each state, and when it was last used.
     var times = StateTimes()
-    /// What all its processes together were last seen to have.
-    var usage = Usage.none { didSet { mostMemory = max(mostMemory, usage.memoryBytes) } }
-    /// The most memory that was seen so in this run.
-    private(set) var mostMemory: UInt64 = 0
-    /// When that was last read for a list.
-    var sampledAt: Duration?
     var reports: [Report] = []
     /// What was last announced, so that a change of it is.
     var announced: Transition?
@@ -89,14 +72,11 @@ final class AppRuntime {
     /// What the log has room for.
     var room = LogRoom()
     var lastState: AppState = .notRunning
-    /// A process of the app stopped it from inside or outside, and the supervisor did not.
-    var foundStopped = false
-    /// RELOADING=1 was said, and READY=1 not yet after it.
-    var isReloading = false
-    /// What this incarnation went through.
-    var timeline = Timeline()
 
     var name: String { specification.name }
+
+    /// Why its last run ended, where that is known.
+    var lastReason: TerminationReason? { self.lastExit.flatMap { TerminationReason(rawValue: $0.reason) } }
 
     private var extras: Shared<AppExtras>?
 
@@ -119,23 +99,10 @@ final class AppRuntime {
     }
 }
 
-/// How far it has come with stopping an app's processes.
-enum StopProgress {
-    case none
-    /// Decided; what may be in its way is looked at first.
-    case decided
-    /// They are being stopped.
-    case underWay
-}
-
 /// What most apps have nothing of most of the time: it takes memory only of those that do.
 struct AppExtras {
     /// What the configuration says, where an incarnation that lives goes by something older.
     var next: AppSpecification?
-    /// Sees the end of a main process that the app named itself.
-    var mainSource: IOSource?
-    var mainTimer: TimerSource?
-    var probe: ReadinessProbe?
     /// Whom it runs as, and what that follows from, as of its last launch.
     var account: (names: Account.Names, account: Account)?
     /// Something is being read for a launch.
@@ -143,57 +110,25 @@ struct AppExtras {
     /// Its picture is being read for these.
     var iconReplies: [Reply]?
     var hooks: HookRun?
-    var statusText: String?
-    var saidErrno: Int32?
     var lastExit: LastExit?
-    var launchFailure: LaunchFailure?
-    /// Why the last launch came to nothing, in a sentence.
-    var refusal: String?
+    /// How its last run ended, and that in words, for those who wait for the app.
+    var lastEnding: (ending: Ending, text: String)?
     /// Why a policy holds its launch back.
     var heldBack: String?
     /// A person wants it launched whatever policies say.
     var skipsAdmission: Bool?
-    var exitRecord: MainExit?
-    /// The deadline that was missed last.
-    var missed: MissedDeadline?
-    /// How it was when it was about to be ended.
-    var evidence: Evidence?
     /// Opens the descriptors that it sends to be stored.
     var receiver: DescriptorReceiver?
     /// What waits for that, and when it waits no longer.
     var afterHearing: (until: Duration, work: [() -> Void])?
-    /// Looks where its program stands before it is told to end.
-    var stackLook: StackLook?
-    /// A policy has given it another share of the machine than its state's, for as long as it is in that state.
-    var advisedProfile: (state: AppState, profile: AppState)?
-    /// What it used when its memory was last lowered to a new limit.
-    var loweredFrom: UInt64?
-    /// Goes on with that.
-    var limitTimer: TimerSource?
     /// What has become of the state archive that it was offered at its launch.
-    var restoration: Supervisor.Restoration?
-    /// The incarnation of which it was said that its state cannot be saved.
-    var stateNotKeptIn: UInt32?
+    var restoration: Restoration?
     /// A snapshot of it that is being taken.
     var snapshotRun: SnapshotRun?
     /// When the last one began of this stay in the background.
     var snapshotBegan: Duration?
-    /// Its memory is in swap, or on its way there; cleared when it is continued.
-    var isPagedOut: Bool?
     /// Why it is told that memory is short: `warning`, `critical` or `limit`.
     var memoryWarning: String?
-    /// It was told that it comes near its limit of memory, and still does.
-    var isNearLimit: Bool?
-    /// Tells that it waits for memory in its own cgroup.
-    var pressureSource: (trigger: PressureTrigger, source: IOSource)?
-    /// A look at its file locks that is under way.
-    var lockLook: LockWatch.Look?
-    /// The file locks that it had when it was last looked at.
-    var locks: [HeldLock]?
-    /// Those of them with which it was not left suspended.
-    var locksInTheWay: [LockInTheWay]?
-    /// Looks once a second whether the debugger has let go.
-    var tracerTimer: TimerSource?
     /// What it is told on its socket, and says there.
     var channel: AppChannel?
     /// What it shall open.
@@ -215,9 +150,9 @@ struct AppExtras {
 }
 
 extension AppRuntime: OutputCaptureDelegate {
-    func outputLog(_ capture: OutputCapture) -> LogFile { supervisor.logFile(of: self) }
+    func outputLog(_ capture: OutputCapture) -> LogFile { supervisor.launcher.logFile(of: self) }
 
-    func outputArrived(_ capture: OutputCapture) { supervisor.outputArrived(self) }
+    func outputArrived(_ capture: OutputCapture) { supervisor.launcher.outputArrived(self) }
 
     func outputRenewed(_ capture: OutputCapture) {
         if let descriptor = capture.descriptorToHold { supervisor.hold(HeldName.output(name), descriptor) }

@@ -11,61 +11,79 @@ import SystemPackage
 import TorporAPI
 
 /// Carries out what the core decided.
-extension Supervisor {
+extension Supervisor: ActionPerformer {
     /// The version that clients are told.
     public static let version = TorporVersion.text
 
-    /// Writes down what the core decided, when it has. Only for ``perform(_:)``.
     func writeAhead(_ outputs: [AppAction]) {
         let now = loop.now
         for output in outputs {
             if case .entered(let state) = output.action { apps[output.app].times.enter(state, at: now) }
         }
-        countTransitions(outputs)
-        noteMain(outputs)
-        enqueue(outputs)
+        recorder.countTransitions(outputs)
+        shutdown.noteMain(outputs)
+        appSockets.enqueue(outputs)
         recordAhead(of: outputs)
     }
 
-    /// Carries out what was written ahead. Only for ``perform(_:)``, which keeps the order.
     func carryOut(_ outputs: [AppAction]) {
         guard !isKeeperLost else { return }
         for output in outputs { perform(output.action, of: apps[output.app]) }
         recordDone(outputs)
     }
 
+    func willHandle(_ event: AppEvent, of app: AppRuntime) {
+        guard event == .deadline else { return }
+        let machine = coordinator.machine(app.id)
+        guard let missed = machine.deadlines.first(where: { $0.at <= loop.now }) else { return }
+        reports.missedDeadline(missed, app, awaiting: machine.awaitedMessage)
+    }
+
+    func handled(_ event: AppEvent, of app: AppRuntime) { recorder.traceReady(app, after: event) }
+
+    func isJudged(_ app: AppRuntime) -> Bool {
+        // What the app has said already counts before any deadline is judged.
+        notifySockets.hear(app)
+        return !restsForTracer(app)
+    }
+
+    func settled() {
+        shutdown.followMain()
+        shutdown.finishWhenGone()
+    }
+
     func perform(_ action: Action, of app: AppRuntime) {
         switch action {
-        case .launch(let order): launch(app, order)
+        case .launch(let order): launcher.launch(app, order)
         case .tell(let message):
-            if message == .willEnterForeground || message == .didBecomeActive { raiseProfile(app) }
+            if message == .willEnterForeground || message == .didBecomeActive { shares.raiseProfile(app) }
             tell(app, message)
         case .warn: warn(app)
         case .signalStop:
-            guard !waitsForLook(app, action) else { break }
+            guard !reports.waitsForLook(app, action) else { break }
             signal(app, app.specification.stopSignal, toAll: app.specification.killMode == .all)
         case .signalWatchdog:
-            guard !waitsForLook(app, action) else { break }
+            guard !reports.waitsForLook(app, action) else { break }
             signal(app, app.specification.watchdogSignal, toAll: false)
         case .stopProcesses:
-            app.stop = .decided
+            app.run.stop = .decided
             stopWhenHandled(app)
         case .continueProcesses:
-            raiseProfile(app)
+            shares.raiseProfile(app)
             continueProcesses(app)
         case .killProcesses:
-            gatherEvidence(app, looking: false)
+            reports.gatherEvidence(app, looking: false)
             trace(app, .signalled(Signal.kill))
-            app.passDelay = .milliseconds(1)
+            app.run.passDelay = .milliseconds(1)
             // Who is ended for its memory may have too little of a processor to give it back soon.
-            let members = coordinator.machine(app.id).endingReason == .evicted ? app.tree?.pinned() : nil
+            let members = coordinator.machine(app.id).endingReason == .evicted ? app.run.tree?.pinned() : nil
             sweep(app)
             if let members { memoryWatch.worker.release(members) }
         case .endRemains: endRemains(app)
         case .entered(let state): entered(app, state)
         case .ended(let ending): ended(app, ending)
         case .report(let notice): report(app, notice)
-        case .takeSnapshot: takeSnapshot(app)
+        case .takeSnapshot: snapshots.takeSnapshot(app)
         case .askForAdmission(let reason): governance?.mayLaunch(app, reason)
         case .askForMemory: memoryWatch.launchNeedsMemory(app)
         case .requestLaunch: break  // The coordinator keeps it to itself.
@@ -78,7 +96,7 @@ extension Supervisor {
     }
 
     private func signal(_ app: AppRuntime, _ number: Int32, toAll: Bool) {
-        guard let tree = app.tree else { return }
+        guard let tree = app.run.tree else { return }
         do throws(Errno) {
             let count = try tree.signal(number, toAll: toAll)
             trace(app, .signalled(number))
@@ -89,46 +107,48 @@ extension Supervisor {
     }
 
     private func warn(_ app: AppRuntime) {
-        if hearsByChannel(app.id) { pump(app) } else { tell(app, .taskExpiring) }
+        if appSockets.hearsByChannel(app.id) { appSockets.pump(app) } else { tell(app, .taskExpiring) }
     }
 
     private func tell(_ app: AppRuntime, _ message: Message) {
-        if hearsByChannel(app.id) { return pump(app) }
+        if appSockets.hearsByChannel(app.id) { return appSockets.pump(app) }
         guard let number = app.specification.signals[message] else { return }
         note(app, .told, text: "told \(message.rawValue) by \(Signal.name(number))")
         trace(app, .told(message))
-        if (try? app.tree?.signal(number, toAll: false)) != nil { app.told = number }
+        if (try? app.run.tree?.signal(number, toAll: false)) != nil { app.run.told = number }
     }
 
     // MARK: Stopping and continuing
 
     /// Stops its processes once it has handled what a signal has just told it: a handler that saves holds locks meanwhile.
     private func stopWhenHandled(_ app: AppRuntime) {
-        guard let number = app.told, coordinator.machine(app.id).transition == .suspending else {
-            return stopUnlessSounding(app)
+        guard let number = app.run.told, coordinator.machine(app.id).transition == .suspending else {
+            return lockWatch.stopUnlessSounding(app)
         }
-        app.told = nil
-        app.passDelay = .milliseconds(1)
+        app.run.told = nil
+        app.run.passDelay = .milliseconds(1)
         let deadline = app.specification.rules.suspendDeadline
         waitForHandling(of: number, app, HandledSignal(since: loop.now, before: deadline))
     }
 
     private func waitForHandling(of number: Int32, _ app: AppRuntime, _ seen: HandledSignal) {
-        guard coordinator.machine(app.id).transition == .suspending, let tree = app.tree else { return }
+        guard coordinator.machine(app.id).transition == .suspending, let tree = app.run.tree else { return }
         var seen = seen
-        guard !seen.isHandled(number, by: tree.main.pid, now: loop.now) else { return stopUnlessSounding(app) }
+        guard !seen.isHandled(number, by: tree.main.pid, now: loop.now) else {
+            return lockWatch.stopUnlessSounding(app)
+        }
         again(app) { supervisor, app in supervisor.waitForHandling(of: number, app, seen) }
     }
 
     /// Stops its processes, whatever they hold.
     func beginStopping(_ app: AppRuntime) {
-        app.stop = .underWay
-        app.passDelay = .milliseconds(1)
-        app.freezes = false
-        if app.specification.suspendWith == .freezer, let tree = app.tree, tree.cgroupPath != nil {
+        app.run.stop = .underWay
+        app.run.passDelay = .milliseconds(1)
+        app.run.freezes = false
+        if app.specification.suspendWith == .freezer, let tree = app.run.tree, tree.cgroupPath != nil {
             do throws(Errno) {
                 try tree.freeze()
-                app.freezes = true
+                app.run.freezes = true
             } catch {
                 log.warning("\(app.name) cannot be frozen (\(error)): it is stopped by SIGSTOP")
             }
@@ -137,28 +157,28 @@ extension Supervisor {
     }
 
     private func stopPass(_ app: AppRuntime) {
-        guard app.stop == .underWay, let tree = app.tree else { return }
-        let result: StopResult = app.freezes ? (tree.isFrozen ? .stopped : .again) : tree.stopPass()
+        guard app.run.stop == .underWay, let tree = app.run.tree else { return }
+        let result: StopResult = app.run.freezes ? (tree.isFrozen ? .stopped : .again) : tree.stopPass()
         switch result {
         case .stopped:
-            app.stop = .none
+            app.run.stop = .none
             // Heartbeats that were sent before the stop are read, and count for nothing after it.
-            hear(app)
+            notifySockets.hear(app)
             deliver(.stopConfirmed, to: app.id)
             // Of one that somebody else had continued nothing is entered, and its look may have been given up for the stop.
-            if isStillToBeLookedAt(app.id) { followLocks(app) }
-        case .gone: app.stop = .none  // Its exit is on the way.
+            if lockWatch.isStillToBeLookedAt(app.id) { lockWatch.followLocks(app) }
+        case .gone: app.run.stop = .none  // Its exit is on the way.
         case .again: again(app) { supervisor, app in supervisor.stopPass(app) }
         }
     }
 
     private func continueProcesses(_ app: AppRuntime) {
-        app.stop = .none
-        app.told = nil
+        app.run.stop = .none
+        app.run.told = nil
         memoryWatch.continues(app)
-        channelResumed(app)
-        app.lockLook = nil
-        guard let tree = app.tree else { return }
+        appSockets.channelResumed(app)
+        app.run.lockLook = nil
+        guard let tree = app.run.tree else { return }
         mailboxes.deliverBeforeResume(to: app)
         do throws(Errno) {
             try tree.continue()
@@ -170,9 +190,9 @@ extension Supervisor {
     /// Looks whether somebody else continued a suspended app; called when it shows a sign of life, and by `list`.
     func checkStillSuspended(_ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
-        guard machine.state == .suspended, machine.transition == nil, let tree = app.tree else { return }
+        guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
         // On a busy machine a process stops a while after its signal: what is being stopped again was counted.
-        guard app.stop == .none else { return }
+        guard app.run.stop == .none else { return }
         // Frozen it is not stopped by a signal, whatever the configuration says by now.
         let mayBeFrozen = app.specification.suspendWith == .freezer
         let isStill =
@@ -183,9 +203,9 @@ extension Supervisor {
     // MARK: Ending
 
     private func endRemains(_ app: AppRuntime) {
-        app.stop = .none
-        app.passDelay = .milliseconds(1)
-        guard let tree = app.tree, !tree.isEmpty else {
+        app.run.stop = .none
+        app.run.passDelay = .milliseconds(1)
+        guard let tree = app.run.tree, !tree.isEmpty else {
             gone(app)
             return
         }
@@ -197,7 +217,7 @@ extension Supervisor {
     /// Looks whether an ending app is gone, and kills on when it is past its grace.
     func sweep(_ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
-        guard machine.transition == .terminating, let tree = app.tree else { return }
+        guard machine.transition == .terminating, let tree = app.run.tree else { return }
         let isPastGrace = machine.deadlines.contains { $0.kind == .kill }
         let isGone = isPastGrace ? tree.killPass() == .gone : tree.mainHasEnded && tree.isEmpty
         if isGone { gone(app) } else { again(app) { supervisor, app in supervisor.sweep(app) } }
@@ -205,16 +225,18 @@ extension Supervisor {
 
     /// Looks again at an app one of whose processes was reaped.
     func sweepSoon(_ app: AppRuntime) {
-        guard coordinator.machine(app.id).transition == .terminating, app.tree?.mainHasEnded ?? false else { return }
+        guard coordinator.machine(app.id).transition == .terminating, app.run.tree?.mainHasEnded ?? false else {
+            return
+        }
         sweep(app)
     }
 
     private func gone(_ app: AppRuntime) {
         // The keeper's word on how the main process ended may still be on its way: then that brings us here again.
-        guard app.exitRecord != nil else { return again(app) { supervisor, app in supervisor.sweep(app) } }
+        guard app.run.exitRecord != nil else { return again(app) { supervisor, app in supervisor.sweep(app) } }
         guard app.hooks == nil else { return }
-        app.passTimer?.disarm()
-        runHooks(app, app.specification.afterStop, named: "after_stop") { [weak self] failure in
+        app.run.passTimer?.disarm()
+        launcher.runHooks(app, app.specification.afterStop, named: "after_stop") { [weak self] failure in
             if let failure { self?.log.warning("\(app.name): \(failure)") }
             self?.deliver(.allGone, to: app.id)
         }
@@ -222,50 +244,20 @@ extension Supervisor {
 
     /// Repeats a pass after a delay that grows from 1 to 100 ms.
     private func again(_ app: AppRuntime, _ pass: @escaping (Supervisor, AppRuntime) -> Void) {
-        app.passTimer = try? loop.timer { [weak self, weak app] in
+        app.run.passTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app else { return }
             pass(self, app)
         }
-        app.passTimer?.arm(after: app.passDelay)
-        app.passDelay = min(app.passDelay * 2, .milliseconds(100))
+        app.run.passTimer?.arm(after: app.run.passDelay)
+        app.run.passDelay = min(app.run.passDelay * 2, .milliseconds(100))
     }
 
     // MARK: What is to be told
 
     private func entered(_ app: AppRuntime, _ state: AppState) {
-        // States that it only passes through would be most of what the log has; of not running its ending tells.
-        let isThere = coordinator.machine(app.id).goal.rawValue == state.rawValue && state != .notRunning
-        note(
-            app,
-            .entered,
-            from: app.lastState.rawValue,
-            to: state.rawValue,
-            text: "is \(state.rawValue)",
-            level: isThere ? nil : .debug
-        )
-        if state != .notRunning { trace(app, .entered(state)) }
-        governance?.entered(app, from: app.lastState, to: state)
+        engine.entered(app, from: app.lastState, to: state)
         app.lastState = state
-        locksEntered(app, state)
-        memoryWatch.entered(app, state)
-        if state != .notRunning { watchMemory(app) }
-        if state == .active || state == .background { app.probe = nil }
-    }
-
-    /// Events tell of transitions that last; those that are over at once show as states only.
-    func announceTransition(_ app: AppRuntime) {
-        let machine = coordinator.machine(app.id)
-        let transition = machine.transition
-        guard transition != app.announced else { return }
-        app.announced = transition
-        guard let transition else { return app.timeline.rest() }
-        trace(app, .began(transition))
-        // A launch that was overtaken while its commands ran, or its files were read, has no process to be ended.
-        if transition == .terminating {
-            cancelHooks(app)
-            cancelReading(app)
-        }
-        note(app, .changing, to: transition.rawValue, text: "is \(transition.rawValue)")
+        if state == .active || state == .background { app.run.probe = nil }
     }
 
     private func report(_ app: AppRuntime, _ notice: Notice) {

@@ -13,31 +13,31 @@ import TorporAPI
 /// What the keeper reaped.
 extension Supervisor {
     func exited(_ record: ExitRecord) {
-        if let completion = helpers.removeValue(forKey: record.pid) {
+        if let completion = launcher.helpers.removeValue(forKey: record.pid) {
             keeper.forget(record)
             return completion(record.status ?? .exited(255))
         }
-        guard let id = coordinator.id(of: record.app), !leftOverExited(pid: record.pid), !record.isHelper,
+        guard let id = coordinator.id(of: record.app), !takeover.leftOverExited(pid: record.pid), !record.isHelper,
             coordinator.machine(id).incarnation == record.incarnation, coordinator.machine(id).isAlive
         else { return keeper.forget(record) }
         let app = apps[id]
         // Kept by the keeper until its ending is recorded: a torpord that dies before that hears of it again.
         app.keptExits.append(record)
         let machine = coordinator.machine(id)
-        if app.tree == nil, !machine.hasProcess {
+        if app.run.tree == nil, !machine.hasProcess {
             if let failure = record.launchFailure {
-                return launched(app, machine.launchOrder, .failure(failure), cgroupPath: nil)
+                return launcher.launched(app, machine.launchOrder, .failure(failure), cgroupPath: nil)
             }
             // It came and went while torpord was away.
             let tag = AppTag(app: app.name, incarnation: record.incarnation)
             let main = Identity(pid: record.pid, startTime: record.startTime)
-            app.tree = tree(tag, main, nil, cgroup(of: app), isOurs: true)
+            app.run.tree = takeover.tree(tag, main, nil, takeover.cgroup(of: app), isOurs: true)
             deliver(.launched, to: id)
         }
-        guard app.tree != nil else { return }
+        guard app.run.tree != nil else { return }
         // It may have named its successor (MAINPID) as the last thing it did.
-        afterHearing(app) { [weak self, weak app] in
-            guard let self, let app, let tree = app.tree, tree.tag.incarnation == record.incarnation else { return }
+        notifySockets.afterHearing(app) { [weak self, weak app] in
+            guard let self, let app, let tree = app.run.tree, tree.tag.incarnation == record.incarnation else { return }
             guard tree.main.pid == record.pid else {
                 // MAINPID has moved on: the first process may go.
                 return self.sweepSoon(app)
@@ -48,7 +48,7 @@ extension Supervisor {
 
     func orphanExited(_ record: OrphanRecord) {
         for app in apps {
-            guard let tree = app.tree else { continue }
+            guard let tree = app.run.tree else { continue }
             if tree.main.pid == record.pid, tree.main.startTime == record.startTime {
                 return mainExited(app, MainExit(record))
             }
@@ -57,12 +57,12 @@ extension Supervisor {
     }
 
     func mainExited(_ app: AppRuntime, _ record: MainExit) {
-        guard app.exitRecord == nil else { return }
-        app.exitRecord = record
+        guard app.run.exitRecord == nil else { return }
+        app.run.exitRecord = record
         trace(app, .exited)
         // What it said before it went counts before that it went.
-        afterHearing(app) { [weak self, weak app] in
-            guard let self, let app, app.exitRecord?.pid == record.pid else { return }
+        notifySockets.afterHearing(app) { [weak self, weak app] in
+            guard let self, let app, app.run.exitRecord?.pid == record.pid else { return }
             app.capture?.drain()
             self.deliver(.mainExited(self.cause(record, app)), to: app.id)
         }
@@ -70,25 +70,25 @@ extension Supervisor {
 
     /// Watches a main process that the app named itself: as long as its own parent lives, the keeper does not reap it.
     func watchMain(_ app: AppRuntime) {
-        guard let tree = app.tree else { return }
+        guard let tree = app.run.tree else { return }
         let main = tree.main
         guard let pidfd = tree.pidfd else { return mainExited(app, MainExit(pid: main.pid, status: nil)) }
-        app.mainSource = try? loop.watch(pidfd.raw, .readable) { [weak self, weak app] _ in
+        app.run.mainSource = try? loop.watch(pidfd.raw, .readable) { [weak self, weak app] _ in
             guard let self, let app else { return }
-            app.mainSource?.cancel()
-            app.mainSource = nil
-            guard app.exitRecord == nil, app.tree?.main == main else { return }
+            app.run.mainSource?.cancel()
+            app.run.mainSource = nil
+            guard app.run.exitRecord == nil, app.run.tree?.main == main else { return }
             if let stat = try? ProcFS.stat(main.pid), stat.startTime == main.startTime,
                 stat.parent != ThisProcess.parent
             {
                 return self.mainExited(app, MainExit(pid: main.pid, status: Self.statusOfZombie(main.pid)))
             }
             // Reaped, or about to be. If it was the keeper who did, its word is on the way.
-            app.mainTimer = try? self.loop.timer { [weak self, weak app] in
-                guard let self, let app, app.exitRecord == nil, app.tree?.main == main else { return }
+            app.run.mainTimer = try? self.loop.timer { [weak self, weak app] in
+                guard let self, let app, app.run.exitRecord == nil, app.run.tree?.main == main else { return }
                 self.mainExited(app, MainExit(pid: main.pid, status: nil))
             }
-            app.mainTimer?.arm(after: .milliseconds(500))
+            app.run.mainTimer?.arm(after: .milliseconds(500))
         }
     }
 
@@ -106,7 +106,7 @@ extension Supervisor {
         case nil: return .unknown
         case .exited(let code): return .exited(code: code)
         case .signaled(let signal, let coreDumped):
-            if signal == Signal.kill, let path = app.tree?.cgroupPath {
+            if signal == Signal.kill, let path = app.run.tree?.cgroupPath {
                 switch Cgroup.memoryShortage(path) {
                 case .ownLimit: return .memoryLimit
                 case .machine: return .outOfMemory
@@ -132,19 +132,15 @@ extension Supervisor {
             app.wasCutShort = app.isEndedByPolicy != true ? true : nil
             let isAsked = app.isEndedByPolicy == true || memoryWatch.isEnding(app)
             app.wasKilledAsleep = !isAsked && ending.state == .suspended ? true : nil
-            connectionWatch.keepPorts(of: app)
-        }
-        if app.isEndedByPolicy == true {
-            wakes.endedByPolicy(app, launchedFor: coordinator.machine(app.id).launchOrder.reason)
         }
         app.counters.ended(ending.reason)
         var text = EndingText.describe(
             ending,
-            failing: failing(of: app, ending),
-            refusal: app.refusal,
+            failing: reports.failing(of: app, ending),
+            refusal: app.run.refusal,
             missing: missingRequirements(of: app)
         )
-        if ending.reason.isFailure, let mail = unansweredMail(of: app) {
+        if ending.reason.isFailure, let mail = reports.unansweredMail(of: app) {
             text +=
                 "; it was being told \(mail.id) (\(mail.draft.topic)): if that ends it each time, ‘torpor mailbox "
                 + "\(app.name) --drop \(mail.id)’ drops it"
@@ -155,44 +151,21 @@ extension Supervisor {
             to: AppState.notRunning.rawValue,
             text: text,
             reason: ending.reason.rawValue,
-            fields: EndingText.fields(ending, app.launchFailure?.errno)
+            fields: EndingText.fields(ending, app.run.launchFailure?.errno)
         )
         if !ending.reason.wasAskedFor, ending.reason != .exitSuccess {
-            file(makeReport(app, ending, exit, text), app)
+            persistence.file(reports.makeReport(app, ending, exit, text), app)
         }
-        forgetEvidence(app)
-        app.tracerTimer = nil
-        app.probe = nil
-        closeChannel(app)
+        app.lastEnding = (ending, text)
+        engine.ended(app, ending)
         switch ending.next {
         case .rest, .gaveUp: app.url = nil
         case .restart, .relaunch: break
         }
-        app.mainSource = nil
-        app.mainTimer = nil
-        app.passTimer?.cancel()
-        app.passTimer = nil
-        app.stop = .none
-        app.isReloading = false
-        app.statusText = nil
-        app.refusal = nil
-        app.usage = .none
-        memoryWatch.ended(app)
-        app.pressureSource?.source.cancel()
-        app.pressureSource = nil
-        app.isNearLimit = nil
-        if let path = app.tree?.cgroupPath { try? Cgroup.removeTree(path) }
-        app.tree = nil
-        app.profileState = nil
-        app.advisedProfile = nil
-        app.limitTimer = nil
-        forgetLocks(app)
-        app.loweredFrom = nil
         app.heldBack = nil
-        governance?.ended(app, ending)
-        lastEndings[app.id] = (ending, text)
-        forgetGoal(of: app, after: ending)
-        archiveOutlives(app, ending)
+        app.run.passTimer?.cancel()
+        if let path = app.run.tree?.cgroupPath { try? Cgroup.removeTree(path) }
+        app.run = Incarnation()
         takeNextSpecification(app)
     }
 

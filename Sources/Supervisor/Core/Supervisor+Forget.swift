@@ -13,10 +13,6 @@ import VarlinkServer
 /// Apps that left the configuration and have come to rest: everything that was made for them goes, but their logs and
 /// state directories; state archives go, since only a launch of that app could make anything of them, and snapshots.
 extension Supervisor {
-    func forgetRemoved() {
-        for id in coordinator.takeForgotten() { forget(apps[id]) }
-    }
-
     /// Removes the directories of apps that an earlier torpord could not forget any more.
     func forgetDirectories() {
         let known = Set(apps.map(\.name))
@@ -25,16 +21,9 @@ extension Supervisor {
         }
     }
 
-    private func forget(_ app: AppRuntime) {
+    func forget(_ app: AppRuntime) {
         note(app, .removed, text: "was removed from the configuration, and is gone")
-        endWaiting(for: app)
         apps.remove(app)
-        governance?.forget(app.id)
-        wakes.forget(app)
-        lastEndings[app.id] = nil
-        app.deadlineTimer?.cancel()
-        app.passTimer?.cancel()
-        for timer in [app.tracerTimer, app.mainTimer] { timer?.cancel() }
         for follower in app.logFollowers { follower.end() }
         app.logFollowers = []
         if let capture = app.capture {
@@ -49,18 +38,9 @@ extension Supervisor {
             socket.close()
             app.notifySocket = nil
         }
-        if let server = app.server {
-            keeper.release(HeldName.channel(app.name))
-            server.close()
-            app.server = nil
-        }
-        for entry in app.store.entries { letGo(of: entry, app) }
+        for entry in app.store.entries { notifySockets.letGo(of: entry, app) }
         app.store = FDStore()
         // In this order: a torpord that dies in between is followed by one that finds the slot, and forgets it again.
-        removeArchives(of: app)
-        app.snapshotRun = nil
-        removeSnapshot(of: app)
-        store.remove(app: app.name)
         if let slot = app.slot { recovery.remove(slot) }
         app.slot = nil
         do throws(Errno) {

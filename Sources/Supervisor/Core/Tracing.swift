@@ -11,23 +11,23 @@ extension Supervisor {
     func restsForTracer(_ app: AppRuntime) -> Bool {
         guard isTraced(app) else { return false }
         deliver(.traced(true), to: app.id)
-        app.tracerTimer = try? loop.timer { [weak self, weak app] in
+        app.run.tracerTimer = try? loop.timer { [weak self, weak app] in
             guard let self, let app else { return }
             if self.isTraced(app) {
-                app.tracerTimer?.arm(after: .seconds(1))
+                app.run.tracerTimer?.arm(after: .seconds(1))
             } else {
-                app.tracerTimer = nil
+                app.run.tracerTimer = nil
                 self.deliver(.traced(false), to: app.id)
             }
         }
-        app.tracerTimer?.arm(after: .seconds(1))
+        app.run.tracerTimer?.arm(after: .seconds(1))
         return true
     }
 
     func isTraced(_ app: AppRuntime) -> Bool {
-        guard let tree = app.tree else { return false }
+        guard let tree = app.run.tree else { return false }
         let tracer = (try? ProcFS.tracerPid(tree.main.pid)) ?? 0
         // Whom torpord itself has sent to look is no debugger.
-        return tracer != 0 && tracer != app.stackLook?.tool
+        return tracer != 0 && tracer != app.run.stackLook?.tool
     }
 }

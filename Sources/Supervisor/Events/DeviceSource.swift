@@ -125,7 +125,7 @@ final class DeviceSource: EventSource {
     }
 
     private func whenStarted(_ work: @escaping () -> Void) {
-        if supervisor.isStarted { work() } else { supervisor.afterStart.append(work) }
+        if supervisor.isStarted { work() } else { supervisor.engine.whenStarted(work) }
     }
 
     /// What is there, for triggers that are new.

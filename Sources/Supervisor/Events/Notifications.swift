@@ -53,7 +53,7 @@ struct Notifications {
 
     /// Whether the app lives, wants to know of it, and has a delegate or a signal for the message.
     func hears(_ app: AppRuntime, _ topic: NotificationTopic, _ message: String) -> Bool {
-        guard app.tree != nil, app.specification.notifications.contains(topic),
+        guard app.run.tree != nil, app.specification.notifications.contains(topic),
             let message = Message(rawValue: message), supervisor.coordinator.machine(app.id).isAlive
         else { return false }
         return supervisor.hears(app, message)

@@ -226,7 +226,7 @@ final class PathSource: EventSource {
     private func heard(_ all: [PathNews]) {
         guard supervisor.isStarted else {
             untold += 1
-            return supervisor.afterStart.append { [weak self] in
+            return supervisor.engine.whenStarted { [weak self] in
                 self?.untold -= 1
                 self?.heard(all)
                 self?.remember()

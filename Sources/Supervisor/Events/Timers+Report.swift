@@ -36,16 +36,9 @@ extension Timers {
             status.wake = WakeManner.background.rawValue
         }
         if status.wake != WakeManner.none.rawValue {
-            status.blocked = supervisor.blocksWaking(supervisor.coordinator.machine(app.id))?.rawValue
+            status.blocked = supervisor.coordinator.machine(app.id).blocksWaking?.rawValue
         }
         if let due = table.due(key, now: now) { status.next = now.wall(atRunning: due) }
         return status
-    }
-}
-
-extension Supervisor {
-    func timers(_ patterns: [String]?, _ reply: Reply) throws(Selection.Unknown) {
-        let chosen = try patterns.map { patterns throws(Selection.Unknown) in try selection.resolve(patterns) }
-        reply.send(Replies.timers(timers.statuses(of: chosen ?? selection.apps)))
     }
 }

@@ -94,6 +94,8 @@ protocol EventSource: AnyObject {
     func touched(_ app: AppRuntime)
     /// The app is gone for good. It is among the supervisor's apps still.
     func forget(_ app: AppRuntime)
+    /// An incarnation of the app is over.
+    func ended(_ app: AppRuntime, _ ending: Ending)
     /// Apps are gone for good, and among the supervisor's apps no more.
     func appsLeft()
     /// What the keeper holds for it under names of ``HeldName``: another keeper is given it too.
@@ -101,6 +103,7 @@ protocol EventSource: AnyObject {
 }
 
 extension EventSource {
+    func ended(_ app: AppRuntime, _ ending: Ending) {}
     func appsLeft() {}
     var held: [(name: String, descriptors: [Int32])] { [] }
 }
@@ -113,8 +116,24 @@ struct PendingWake {
 }
 
 /// Events: whether an app is woken for one, that it is told, and how long that took.
-final class Wakes {
+final class Wakes: LifecycleObserver {
     private unowned let supervisor: Supervisor
+    /// Watches the files of apps.
+    private(set) var pathSource: PathSource?
+    /// Looks which apps play or record sound in the background.
+    private(set) lazy var audioMode = AudioMode(supervisor)
+    /// Times that wake apps.
+    private(set) lazy var timers = Timers(supervisor)
+    /// Sockets that apps are given.
+    private(set) lazy var sockets = ListeningSockets(supervisor)
+    /// Sockets that apps open themselves.
+    private(set) lazy var connectionWatch = ConnectionWatch(supervisor)
+    /// Hears where the machine is.
+    private(set) lazy var locationMode = LocationMode(supervisor)
+    /// Hears what Bluetooth devices do.
+    private(set) lazy var bluetoothMode = BluetoothMode(supervisor)
+    /// Whether the clock is set, and what day it is.
+    private(set) lazy var wallClock = WallClock(supervisor, timers)
     /// What events come from.
     private(set) var sources: [any EventSource] = []
     private var retryTimers: [AppID: TimerSource] = [:]
@@ -123,8 +142,22 @@ final class Wakes {
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Adds something that events come from.
-    func add(_ source: any EventSource) { sources.append(source) }
+    /// Takes what an earlier torpord had of sources, before what nobody has taken of the keeper is let go.
+    func takeOver() {
+        sockets.takeOver()
+        connectionWatch.takeOver()
+        let files = PathSource(supervisor)
+        pathSource = files
+        sources = [files, DeviceSource(supervisor), MachineNotices(supervisor)]
+    }
+
+    /// Sources begin, as the configuration has them.
+    func begin() {
+        sources += [
+            audioMode, wallClock, timers, sockets, locationMode, bluetoothMode, connectionWatch, KeepAlive(supervisor),
+        ]
+        configure()
+    }
 
     /// Another configuration is in force.
     func configure() { for source in sources { source.configure() } }
@@ -212,10 +245,12 @@ final class Wakes {
         }
     }
 
-    /// A policy ended the app; where an event had launched it just before, what it was about waits still, and nothing
-    /// launches it again at once.
-    func endedByPolicy(_ app: AppRuntime, launchedFor reason: LaunchReason) {
-        guard reason == .event, let launched = app.launchedAt,
+    /// Where a policy ended it, and an event had launched it just before, what that was about waits still, and nothing
+    /// launches the app again at once.
+    func ended(_ app: AppRuntime, _ ending: Ending) {
+        for source in sources { source.ended(app, ending) }
+        guard app.isEndedByPolicy == true, supervisor.coordinator.machine(app.id).launchOrder.reason == .event,
+            let launched = app.run.launchedAt,
             supervisor.loop.now - launched < app.specification.rules.backoff.stableAfter
         else { return }
         undone(app, "was ended by a policy right after an event had launched it")

@@ -66,7 +66,7 @@ struct Account: Sendable {
     }
 }
 
-extension Supervisor {
+extension Launcher {
     /// Whom an app runs as, as of its last launch; nil for the supervisor's own user. Nobody is looked up here.
     func account(of app: AppRuntime) throws(LaunchTrouble) -> Account? {
         guard let names = Account.Names(app.specification) else { return nil }

@@ -24,7 +24,7 @@ final class HookRun {
     }
 }
 
-extension Supervisor {
+extension Launcher {
     /// Runs the commands in order; the completion gets a sentence when one failed, which ends the run.
     func runHooks(
         _ app: AppRuntime,
@@ -110,7 +110,7 @@ extension Supervisor {
         completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
     ) {
         let specification = app.specification
-        launchReads.ask {
+        reads.ask {
             do throws(LaunchTrouble) {
                 return Result<LaunchFacts, LaunchTrouble>.success(try LaunchFacts.find(specification, for: command))
             } catch {
@@ -138,7 +138,7 @@ extension Supervisor {
     ) {
         var plan = plan
         if let given { plan.standardOutput = given.raw }
-        keeper.launch(plan) { [weak self] result in
+        supervisor.keeper.launch(plan) { [weak self] result in
             switch result {
             case .success(let launched):
                 self?.helpers[launched.pid] = { status in completion(.success(status)) }

@@ -32,7 +32,7 @@ struct LaunchFacts: Sendable {
                 directory: specification.directory,
                 as: account?.fileRights
             ),
-            directory: Supervisor.directory(of: specification, account?.user)
+            directory: Launcher.directory(of: specification, account?.user)
         )
     }
 
@@ -66,7 +66,7 @@ struct LaunchFacts: Sendable {
                 directory: specification.directory,
                 as: reader
             ),
-            directory: Supervisor.directory(of: specification, account?.user)
+            directory: Launcher.directory(of: specification, account?.user)
         )
     }
 
@@ -82,7 +82,7 @@ final class LaunchReading {
     fileprivate(set) var next: (() -> Void)?
 }
 
-extension Supervisor {
+extension Launcher {
     /// Reads something for an app's launch beside the loop; one thing at a time.
     func read<Value: Sendable>(
         for app: AppRuntime,
@@ -97,7 +97,7 @@ extension Supervisor {
         }
         let reading = LaunchReading()
         app.reading = reading
-        launchReads.ask {
+        reads.ask {
             do throws(LaunchTrouble) {
                 return Result<Value, LaunchTrouble>.success(try work())
             } catch {

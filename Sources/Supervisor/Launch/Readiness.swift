@@ -55,12 +55,12 @@ final class ReadinessProbe {
 
     /// Beside the loop, which whoever made the path could keep waiting, and with the rights of the app's user, who may have
     /// led the path anywhere. While a look hangs, no other begins for the app, by whichever of its incarnations.
-    private func look(_ path: String, _ app: AppRuntime, _ supervisor: Supervisor) {
+    func look(_ path: String, _ app: AppRuntime, _ supervisor: Supervisor) {
         guard !app.isLookedAt else { return }
-        guard let account = try? Optional(supervisor.account(of: app)) else { return failed() }
+        guard let account = try? Optional(supervisor.launcher.account(of: app)) else { return failed() }
         let rights = account?.fileRights
         app.isLookedAt = true
-        supervisor.launchReads.ask {
+        supervisor.launcher.reads.ask {
             do throws(Errno) {
                 _ = try FileRights.status(path, as: rights)
                 return Errno?.none
@@ -156,7 +156,7 @@ final class ReadinessProbe {
 
     private func run(_ words: [String], _ app: AppRuntime, _ supervisor: Supervisor) {
         let mine = attempt
-        supervisor.runCommand(app, words) { [weak self] pidfd in
+        supervisor.launcher.runCommand(app, words) { [weak self] pidfd in
             guard let self, self.attempt == mine else {
                 try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
                 return

@@ -85,12 +85,30 @@ final class ProfileQueue {
     func tells(_ failure: ProfileFailure) -> Bool { failure.kind != .ownChoice && told.insert(failure.kind).inserted }
 }
 
-extension Supervisor {
+/// Gives each app the share of the machine that its state and its configuration give it, and keeps it to its limits.
+final class Shares: Room, LifecycleObserver {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+    let profiles = ProfileQueue()
+    /// Looks at the memory of apps that the kernel does not keep to their limits.
+    var memoryTimer: TimerSource?
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    func entered(_ app: AppRuntime, from: AppState, to: AppState) { if to != .notRunning { watchMemory(app) } }
+
+    func ended(_ app: AppRuntime, _ ending: Ending) { app.run.pressureSource?.source.cancel() }
+
+    func touched(_ apps: Set<AppID>) { for id in apps { checkProfile(self.apps[id]) } }
+
+    func forget(_ app: AppRuntime) {}
+
     /// What an app has been given is to be what it should have now; called for each app that the core touched.
     func checkProfile(_ app: AppRuntime) {
-        guard !app.isInProfileQueue, let tree = app.tree, let state = wantedProfile(app) else { return }
+        guard !app.isInProfileQueue, let tree = app.run.tree, let state = wantedProfile(app) else { return }
         guard app.specification.profile(in: state) != tree.profile else {
-            if app.profileState != nil || state != .active { setProfileState(app, state) }
+            if app.run.profileState != nil || state != .active { setProfileState(app, state) }
             return
         }
         queueProfile(app)
@@ -98,7 +116,7 @@ extension Supervisor {
 
     /// What profiles say has changed.
     func profilesChanged(_ app: AppRuntime) {
-        guard let tree = app.tree, let state = app.profileState ?? wantedProfile(app),
+        guard let tree = app.run.tree, let state = app.run.profileState ?? wantedProfile(app),
             app.specification.profile(in: state) != tree.profile
         else { return }
         queueProfile(app)
@@ -114,10 +132,10 @@ extension Supervisor {
     /// being launched not before it is ready; a oneshot is at its work as soon as it runs.
     private func wantedProfile(_ app: AppRuntime) -> AppState? {
         let machine = coordinator.machine(app.id)
-        guard app.exitRecord == nil else { return nil }
+        guard app.run.exitRecord == nil else { return nil }
         switch machine.transition {
         case nil:
-            if let advised = app.advisedProfile, advised.state == machine.state { return advised.profile }
+            if let advised = app.run.advisedProfile, advised.state == machine.state { return advised.profile }
             return machine.state == .notRunning ? nil : machine.state
         case .launching:
             guard app.specification.rules.isOneshot else { return nil }
@@ -131,13 +149,13 @@ extension Supervisor {
     private func giveProfile(_ id: AppID) {
         let app = apps[id]
         app.isInProfileQueue = false
-        guard app.tree != nil, let state = wantedProfile(app) else { return }
+        guard app.run.tree != nil, let state = wantedProfile(app) else { return }
         give(app, state)
     }
 
     /// An app that is about to be continued, or told that it comes to the foreground, has its share first.
     func raiseProfile(_ app: AppRuntime) {
-        guard app.tree != nil, let present = app.profileState, app.exitRecord == nil else { return }
+        guard app.run.tree != nil, let present = app.run.profileState, app.run.exitRecord == nil else { return }
         let machine = coordinator.machine(app.id)
         let wanted: AppState =
             switch machine.goal {
@@ -151,7 +169,7 @@ extension Supervisor {
     /// Gives an app a state's share of the machine, as far as that can be had; says what became of it.
     @discardableResult
     func give(_ app: AppRuntime, _ state: AppState) -> ProfileReport {
-        guard let tree = app.tree else { return ProfileReport() }
+        guard let tree = app.run.tree else { return ProfileReport() }
         let profile = app.specification.profile(in: state)
         var report = ProfileReport()
         if profile != tree.profile { report = tree.apply(profile) }
@@ -169,7 +187,7 @@ extension Supervisor {
     }
 
     private func repeatProfile(_ id: AppID) -> ProfileQueue.Repeat {
-        guard let tree = apps[id].tree else { return .nothing }
+        guard let tree = apps[id].run.tree else { return .nothing }
         let report = tree.apply(tree.profile)
         if report.isWorthRepeating { return .alone }
         return report.isUnfinished ? .again : .nothing
@@ -177,9 +195,9 @@ extension Supervisor {
 
     /// What the app has now of what its state gives it, in words, and what it has not.
     func profileText(_ app: AppRuntime) -> (state: AppState?, done: [String], missing: [String]) {
-        guard let tree = app.tree else { return (nil, [], []) }
+        guard let tree = app.run.tree else { return (nil, [], []) }
         let missing = missingLimits(app)
-        guard let state = app.profileState else {
+        guard let state = app.run.profileState else {
             return (tree.profile == .ordinary ? .active : nil, [], missing)
         }
         // What is so already is only looked at.
@@ -188,9 +206,9 @@ extension Supervisor {
     }
 
     private func setProfileState(_ app: AppRuntime, _ state: AppState) {
-        guard app.profileState != state else { return }
-        app.profileState = state
-        record(app)
+        guard app.run.profileState != state else { return }
+        app.run.profileState = state
+        supervisor.record(app)
     }
 }
 

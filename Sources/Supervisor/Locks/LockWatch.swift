@@ -19,8 +19,10 @@ enum LockFinding {
 /// What an app holds is read from its processes' descriptors, at once: some 8 µs each. Only where there is a lock, or there
 /// are too many descriptors for a millisecond, the machine's table is asked who waits (``Aside``). So an app without
 /// locks is stopped as soon as ever.
-final class LockWatch {
-    private unowned let supervisor: Supervisor
+final class LockWatch: Room, LifecycleObserver {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
     private let reader: Aside<LockTable.Question, LockTable>
     private var timer: TimerSource?
     /// Suspended apps that are to be looked at again.
@@ -46,6 +48,21 @@ final class LockWatch {
         }
     }
 
+    func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        switch to {
+        case .suspended:
+            app.run.locksInTheWay = nil
+            followLocks(app)
+        case .background: app.run.locks = nil
+        case .active, .inactive:
+            app.run.locksInTheWay = nil
+            app.run.locks = nil
+        case .notRunning: break  // Its report has them.
+        }
+    }
+
+    func forget(_ app: AppRuntime) { due[app.id] = nil }
+
     // MARK: One look
 
     /// A look that is under way; another, or whatever makes it needless, takes its place in the app.
@@ -62,21 +79,21 @@ final class LockWatch {
             reading = HeldLockReading(tree.quickMembers())
         }
 
-        var isWanted: Bool { app.lockLook === self && app.tree === tree }
+        var isWanted: Bool { app.run.lockLook === self && app.run.tree === tree }
     }
 
     /// Looks at an app's locks; answers at once where it has none, and never when the look has become needless.
     func look(at app: AppRuntime, _ completion: @escaping (LockFinding) -> Void) {
-        guard let tree = app.tree else { return completion(.free(holds: false)) }
+        guard let tree = app.run.tree else { return completion(.free(holds: false)) }
         let look = Look(app, tree, completion)
-        let isRead = look.reading.read(until: supervisor.loop.now + Self.slice)
+        let isRead = look.reading.read(until: now + Self.slice)
         if isRead, look.reading.locks.isEmpty, look.reading.unreadable.isEmpty {
             // Most have none: nothing is kept of them.
-            app.lockLook = nil
-            app.locks = nil
+            app.run.lockLook = nil
+            app.run.locks = nil
             return completion(.free(holds: false))
         }
-        app.lockLook = look
+        app.run.lockLook = look
         if isRead { return found(look) }
         // Somebody with very many descriptors: most likely nobody waits for anything of it.
         let resources = app.specification.sharedResources
@@ -90,14 +107,14 @@ final class LockWatch {
 
     private func readOn(_ look: Look) {
         guard look.isWanted else { return }
-        if look.reading.read(until: supervisor.loop.now + Self.slice) { return found(look) }
-        supervisor.loop.later { [weak self] in self?.readOn(look) }
+        if look.reading.read(until: now + Self.slice) { return found(look) }
+        loop.later { [weak self] in self?.readOn(look) }
     }
 
     private func found(_ look: Look) {
         let reading = look.reading
         if reading.locks.isEmpty, reading.unreadable.isEmpty { return finish(look, .free(holds: false)) }
-        look.app.locks = reading.locks.isEmpty ? nil : reading.locks
+        look.app.run.locks = reading.locks.isEmpty ? nil : reading.locks
         let question = LockTable.Question(
             files: reading.unreadable.isEmpty ? Set(reading.locks.compactMap(\.lock.file)) : nil,
             holders: Set(reading.unreadable)
@@ -110,7 +127,7 @@ final class LockWatch {
                 }
             }
             let held = reading.locks + others
-            look.app.locks = held.isEmpty ? nil : held
+            look.app.run.locks = held.isEmpty ? nil : held
             self.judge(look, held, table)
         }
     }
@@ -121,7 +138,7 @@ final class LockWatch {
     }
 
     private func finish(_ look: Look, _ finding: LockFinding) {
-        look.app.lockLook = nil
+        look.app.run.lockLook = nil
         look.completion(finding)
     }
 
@@ -151,15 +168,15 @@ final class LockWatch {
     func follow(_ app: AppRuntime) { put(app.id, in: Self.soon, isKnown: false) }
 
     private func put(_ app: AppID, in time: Duration, isKnown: Bool = true) {
-        let at = supervisor.loop.now + time
+        let at = now + time
         due[app] = Due(at: at, isKnown: isKnown)
-        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.lookAgain() } }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.lookAgain() } }
         if timer?.deadline.map({ $0 > at }) ?? true { timer?.arm(after: time) }
     }
 
     private func lookAgain() {
         timer?.disarm()
-        let now = supervisor.loop.now
+        let now = loop.now
         // Those that are due soon are looked at along, so that one reading of the table is for all.
         let apps = due.filter { $0.value.at <= now + .milliseconds(100) }
         due = due.filter { apps[$0.key] == nil }
@@ -169,38 +186,38 @@ final class LockWatch {
 
     private func look(at rest: ArraySlice<(app: AppID, isKnown: Bool)>) {
         var rest = rest
-        let end = supervisor.loop.now + Self.slice
+        let end = now + Self.slice
         while let (id, isKnown) = rest.popFirst() {
-            if supervisor.isStillToBeLookedAt(id) { lookAgain(at: supervisor.apps[id], isKnown: isKnown) }
-            if supervisor.loop.now >= end { break }
+            if isStillToBeLookedAt(id) { lookAgain(at: apps[id], isKnown: isKnown) }
+            if now >= end { break }
         }
-        if !rest.isEmpty { supervisor.loop.later { [weak self] in self?.look(at: rest) } }
+        if !rest.isEmpty { loop.later { [weak self] in self?.look(at: rest) } }
     }
 
     private func lookAgain(at app: AppRuntime, isKnown: Bool) {
         let id = app.id
         // One look at a time: who waits for the one under way would wait in vain.
-        guard app.stop == .none, app.lockLook == nil else { return put(id, in: Self.interval) }
+        guard app.run.stop == .none, app.run.lockLook == nil else { return put(id, in: Self.interval) }
         // It stands still: what it held it holds, and a closer look is needed only when somebody waits.
-        guard isKnown, let known = app.locks, let tree = app.tree else {
+        guard isKnown, let known = app.run.locks, let tree = app.run.tree else {
             return look(at: app) { [weak self] in self?.looked(at: id, $0) }
         }
         reader.ask(LockTable.Question(files: Set(known.compactMap(\.lock.file)))) { [weak self] table in
-            guard let self, self.supervisor.isStillToBeLookedAt(id), app.tree === tree else { return }
+            guard let self, self.isStillToBeLookedAt(id), app.run.tree === tree else { return }
             let isFree = Self.inTheWay(known, table, tree, app.specification.sharedResources).isEmpty
-            if isFree || app.stop != .none { return self.put(id, in: Self.interval) }
+            if isFree || app.run.stop != .none { return self.put(id, in: Self.interval) }
             self.look(at: app) { [weak self] in self?.looked(at: id, $0) }
         }
     }
 
     private func looked(at id: AppID, _ finding: LockFinding) {
-        guard supervisor.isStillToBeLookedAt(id) else { return }
+        guard isStillToBeLookedAt(id) else { return }
         switch finding {
         case .free(holds: false): break
         case .free(holds: true): put(id, in: Self.interval)
         case .inTheWay(let locks):
             put(id, in: Self.interval)
-            supervisor.isHeld(supervisor.apps[id], by: locks)
+            isHeld(apps[id], by: locks)
         }
     }
 }

@@ -14,8 +14,10 @@ import WireText
 /// Each change is in the store's journal before anything follows from it, so that a torpord that is killed loses nothing and
 /// tells nothing twice: what a delegate is being told has its number in the app's ledger (`ChannelRecord`), and what it has
 /// answered leaves the journal before the answer is confirmed.
-final class Mailboxes {
-    private unowned let supervisor: Supervisor
+final class Mailboxes: Room {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
     private var boxes: [AppID: Mailbox] = [:]
     /// What stands in the queue of an app's delegate, or was told by a signal and waits to be taken.
     private var told: [AppID: Set<Int64>] = [:]
@@ -137,7 +139,7 @@ final class Mailboxes {
         if isFirstAnswered, let first { channel.answeredID = max(channel.answeredID, first) }
         enqueue(app)
         supervisor.record(app)
-        supervisor.pump(app)
+        supervisor.appSockets.pump(app)
     }
 
     /// Has everything saved again: the file that had it was lost.
@@ -174,10 +176,10 @@ final class Mailboxes {
     /// Hands an app that runs what waits for it.
     func deliver(to app: AppRuntime) {
         guard let box = boxes[app.id], canHear(app) else { return }
-        if supervisor.hearsByChannel(app.id) {
+        if supervisor.appSockets.hearsByChannel(app.id) {
             guard enqueue(app) else { return }
             supervisor.record(app)
-            supervisor.pump(app)
+            supervisor.appSockets.pump(app)
             return
         }
         signal(app, box)
@@ -186,7 +188,7 @@ final class Mailboxes {
     /// Tells an app that hears by signals what waits for it, before it is continued: the signals are pending then, and are
     /// handled before anything else that it finds when it runs.
     func deliverBeforeResume(to app: AppRuntime) {
-        guard let box = boxes[app.id], app.tree != nil, !supervisor.hearsByChannel(app.id),
+        guard let box = boxes[app.id], app.run.tree != nil, !supervisor.appSockets.hearsByChannel(app.id),
             supervisor.coordinator.machine(app.id).transition != .terminating
         else { return }
         signal(app, box)
@@ -194,14 +196,14 @@ final class Mailboxes {
 
     private func signal(_ app: AppRuntime, _ box: Mailbox) {
         // A signal to one that has ended, and whose end is only to be read, would pass for heard.
-        guard app.tree?.mainHasEnded == false else { return }
+        guard app.run.tree?.mainHasEnded == false else { return }
         // A signal that is pending is none more: one is as good as many.
         var signals: [Int32: Bool] = [:]
         for mail in box.items where !isBeingTold(mail.id, to: app) {
             guard let message = Message(rawValue: mail.draft.message),
                 let number = app.specification.signals[message]
             else { continue }
-            let isSent = signals[number] ?? ((try? app.tree?.signal(number, toAll: false)) ?? 0 > 0)
+            let isSent = signals[number] ?? ((try? app.run.tree?.signal(number, toAll: false)) ?? 0 > 0)
             signals[number] = isSent
             // It has ended: what waits is for the next incarnation.
             guard isSent else { continue }
@@ -210,7 +212,7 @@ final class Mailboxes {
                 .told,
                 text: "told \(message.rawValue) (\(mail.draft.topic)) by \(Signal.name(number))"
             )
-            if supervisor.keepsUntilTaken(mail.draft, app) {
+            if supervisor.mailboxes.keepsUntilTaken(mail.draft, app) {
                 told[app.id, default: []].insert(mail.id)
             } else {
                 acknowledged(mail.id, by: app)
@@ -221,7 +223,7 @@ final class Mailboxes {
     /// Whether it can be told anything now.
     private func canHear(_ app: AppRuntime) -> Bool {
         let machine = supervisor.coordinator.machine(app.id)
-        guard app.tree != nil, machine.state != .notRunning, machine.state != .suspended else { return false }
+        guard app.run.tree != nil, machine.state != .notRunning, machine.state != .suspended else { return false }
         return machine.transition != .suspending && machine.transition != .launching
             && machine.transition != .terminating
     }
@@ -230,7 +232,7 @@ final class Mailboxes {
     @discardableResult
     func enqueue(_ app: AppRuntime) -> Bool {
         guard isLoaded, let box = boxes[app.id] else { return false }
-        let channel = supervisor.channel(of: app)
+        let channel = supervisor.appSockets.channel(of: app)
         let room = Self.batch - channel.queue.count { $0.mail != nil }
         guard room > 0 else { return false }
         var added = 0

@@ -56,7 +56,7 @@ extension MemoryWatch {
             switch decision {
             case .admit: supervisor.admitMemory(app.id)
             case .refuse(let why):
-                app.refusal = "was not launched: \(why)"
+                app.run.refusal = "was not launched: \(why)"
                 supervisor.uninterrupted { [supervisor] in
                     supervisor.perform(supervisor.coordinator.refuseMemory(app.id, now: supervisor.loop.now))
                 }
@@ -64,7 +64,7 @@ extension MemoryWatch {
         }
         admission.timer = nil
         admission.ladder.reset()
-        if hadWaiting, level == .none { supervisor.connectionWatch.memoryIsEnough() }
+        if hadWaiting, level == .none { supervisor.wakes.connectionWatch.memoryIsEnough() }
     }
 
     private enum Decision {
@@ -133,9 +133,9 @@ extension MemoryWatch {
                 admission.promised[id] = nil
                 continue
             }
-            if app.tree != nil { running.append(app) }
+            if app.run.tree != nil { running.append(app) }
         }
-        let usages = ProcessTree.usage(of: running.compactMap(\.tree))
+        let usages = ProcessTree.usage(of: running.compactMap(\.run.tree))
         for (app, usage) in zip(running, usages) {
             guard let needed = app.specification.memoryNeeded, let promise = admission.promised[app.id] else {
                 continue
@@ -155,7 +155,7 @@ extension MemoryWatch {
             let why = "it needs \(size) (memory_needed), and \(freeText(memory))"
             app.heldBack = why
             supervisor.note(app, .waitsForMemory, text: "waits to be launched: \(why)")
-            supervisor.checkWaiters([app.id])
+            supervisor.engine.touch(app.id)
         }
         guard underWay == nil, admission.pause == nil, supervisor.loop.now >= notBefore else { return }
         askPolicies { [weak self] in self?.measure { self?.makeRoom(for: app, needed) } }

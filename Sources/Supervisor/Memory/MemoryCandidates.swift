@@ -42,7 +42,7 @@ extension MemoryWatch {
         var candidates: [MemoryLadder.Candidate] = []
         candidates.reserveCapacity(supervisor.apps.count)
         let canSwap = canSwap
-        for app in supervisor.apps where app.tree != nil { candidates.append(candidate(app, canSwap)) }
+        for app in supervisor.apps where app.run.tree != nil { candidates.append(candidate(app, canSwap)) }
         return candidates
     }
 
@@ -59,10 +59,11 @@ extension MemoryWatch {
         }
         candidate.hears =
             machine.transition != .launching
-            && (supervisor.hearsByChannel(app.id) || app.specification.signals[.didReceiveMemoryWarning] != nil)
+            && (supervisor.appSockets.hearsByChannel(app.id)
+                || app.specification.signals[.didReceiveMemoryWarning] != nil)
         candidate.isPurgeable = app.store.hasPurgeable || !app.specification.purgeable.isEmpty
         candidate.canPageOut =
-            canSwap && machine.state == .suspended && machine.transition == nil && app.isPagedOut != true
+            canSwap && machine.state == .suspended && machine.transition == nil && app.run.isPagedOut != true
             && known.map { $0.resident >= Self.worthPaging } ?? true
         candidate.bytes = known?.total ?? 0
         candidate.priority = app.specification.priority
@@ -99,14 +100,14 @@ extension MemoryWatch {
             return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
         }
         let due = supervisor.apps.filter { app in
-            guard app.tree != nil else { return false }
+            guard app.run.tree != nil else { return false }
             let machine = supervisor.coordinator.machine(app.id)
             guard let known = footprints[app.id], known.incarnation == machine.incarnation else { return true }
             let standsStill = machine.state == .suspended && known.at.microseconds >= app.times.since.4
             return !standsStill && known.at < since
         }
         guard !due.isEmpty else { return then() }
-        let trees = due.compactMap(\.tree)
+        let trees = due.compactMap(\.run.tree)
         let incarnations = due.map { supervisor.coordinator.machine($0.id).incarnation }
         afterMeasuring.append(then)
         worker.footprints(of: trees) { [weak self] found in

@@ -189,14 +189,14 @@ extension MemoryWatch {
         underWay?.step.apps.first == app.id && underWay?.step.rung.endsApp == true || outlasted[app.id] != nil
     }
 
-    /// An app has ended, for whatever reason.
-    func ended(_ app: AppRuntime) {
+    func forget(_ app: AppRuntime) {}
+
+    func ended(_ app: AppRuntime, _ ending: Ending) {
         footprints[app.id] = nil
         // What was promised was its run's.
         admission.promised[app.id] = nil
         pageOuts.forget(app.id)
-        if let tree = app.tree { worker.cancel(tree) }
-        app.isPagedOut = nil
+        if let tree = app.run.tree { worker.cancel(tree) }
         let late = outlasted.removeValue(forKey: app.id)
         if underWay?.step.apps.first == app.id, let work = underWay {
             underWay = nil

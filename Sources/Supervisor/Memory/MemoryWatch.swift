@@ -13,7 +13,7 @@ import TorporPolicyABI
 /// While there is enough, nothing is read and nothing is woken: the kernel's triggers tell (PSI). From the first word on
 /// it looks every ``interval`` until it has been quiet for ``calm``; this is an episode. Where the kernel has no triggers,
 /// or no swap, so that they tell too late, it looks at memory available now and then, the more often the less there is.
-final class MemoryWatch {
+final class MemoryWatch: LifecycleObserver {
     unowned let supervisor: Supervisor
     let worker: MemoryWorker
     /// What stands before `/proc`: nothing, but in tests.
@@ -95,7 +95,7 @@ final class MemoryWatch {
             return admission.admitAll(self)
         }
         ladder.reserve(supervisor.apps.count)
-        bound = MemoryBound(around: supervisor.cgroups?.base, root: root)
+        bound = MemoryBound(around: supervisor.place.cgroups?.base, root: root)
         let first = takeSamples()
         guard !first.isEmpty else {
             trouble = "/proc/meminfo cannot be read"
@@ -274,7 +274,7 @@ final class MemoryWatch {
             )
         }
         supervisor.governance?.pressure(from: old, to: new)
-        if new == .none { supervisor.connectionWatch.memoryIsEnough() }
+        if new == .none { supervisor.wakes.connectionWatch.memoryIsEnough() }
     }
 
     /// The memory that there is now: the machine's, or what a bound around all apps leaves of it; nil where it cannot be

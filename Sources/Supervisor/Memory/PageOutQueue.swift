@@ -25,9 +25,8 @@ struct PageOutQueue {
 }
 
 extension MemoryWatch {
-    /// An app came into a state.
-    func entered(_ app: AppRuntime, _ state: AppState) {
-        switch state {
+    func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        switch to {
         case .suspended:
             guard let time = app.specification.pageOutAfter else { break }
             pageOuts.put(app.id, at: supervisor.loop.now + time)
@@ -35,7 +34,7 @@ extension MemoryWatch {
         case .background:
             pageOuts.forget(app.id)
             // What it has now is not used soon: the kernel takes it first.
-            if isEnabled, let tree = app.tree, canSwap { worker.markCold(tree) }
+            if isEnabled, let tree = app.run.tree, canSwap { worker.markCold(tree) }
         case .notRunning, .inactive, .active: pageOuts.forget(app.id)
         }
         if !admission.isEmpty { supervisor.loop.later { [weak self] in self?.admitNext() } }
@@ -44,9 +43,9 @@ extension MemoryWatch {
     /// It is about to be continued: nothing more of it goes to swap.
     func continues(_ app: AppRuntime) {
         pageOuts.forget(app.id)
-        guard let tree = app.tree else { return }
+        guard let tree = app.run.tree else { return }
         worker.cancel(tree)
-        app.isPagedOut = nil
+        app.run.isPagedOut = nil
     }
 
     private func armPageOuts() {
@@ -72,12 +71,12 @@ extension MemoryWatch {
 
     /// Has the memory of a suspended app go to swap.
     func pageOut(_ app: AppRuntime, _ why: String, _ completion: @escaping () -> Void) {
-        guard let tree = app.tree, app.isPagedOut != true else { return completion() }
-        app.isPagedOut = true
+        guard let tree = app.run.tree, app.run.isPagedOut != true else { return completion() }
+        app.run.isPagedOut = true
         let incarnation = supervisor.coordinator.machine(app.id).incarnation
         worker.pageOut(tree) { [weak self, weak app] result in
             guard let self, let app else { return completion() }
-            if app.tree === tree {
+            if app.run.tree === tree {
                 self.footprints[app.id] = KnownFootprint(
                     footprint: result.after,
                     incarnation: incarnation,

@@ -96,7 +96,7 @@ final class DescriptorReceiver {
         supervisor.keeper.launch(plan) { [weak self, weak supervisor] result in
             switch result {
             case .success(let launched):
-                supervisor?.helpers[launched.pid] = { [weak self] _ in self?.ended() }
+                supervisor?.launcher.helpers[launched.pid] = { [weak self] _ in self?.ended() }
             case .failure(let failure):
                 self?.fail(failure.description)
                 self?.ended()

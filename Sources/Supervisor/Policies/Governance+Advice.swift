@@ -40,11 +40,11 @@ extension Governance: PolicyChainDelegate {
             return delay(app, counsel)
         case TORPOR_ADVISE_REFUSE.rawValue:
             guard isAnswer(counsel, to: TORPOR_EVENT_LAUNCH) else { break }
-            let before = app.refusal
-            if !counsel.onlyAdvises { app.refusal = "was not launched: \(Self.because(counsel))" }
+            let before = app.run.refusal
+            if !counsel.onlyAdvises { app.run.refusal = "was not launched: \(Self.because(counsel))" }
             let outcome = follow(.refuse, app, counsel, "is not launched")
             // Else it would be told of another ending.
-            if case .refused = outcome { app.refusal = before }
+            if case .refused = outcome { app.run.refusal = before }
             if outcome == .taken, counsel.event.reason == LaunchReason.event.policyCode {
                 supervisor.wakes.refusedByPolicy(app)
             }
@@ -190,12 +190,12 @@ extension Governance: PolicyChainDelegate {
     }
 
     private func applyProfile(of state: Goal, to app: AppRuntime, _ counsel: Counsel) -> CounselOutcome {
-        guard app.tree != nil, let state = AppState(rawValue: state.rawValue), state != .notRunning else {
-            let why = app.tree == nil ? "it is not running" : "one that is not running has no share of the machine"
+        guard app.run.tree != nil, let state = AppState(rawValue: state.rawValue), state != .notRunning else {
+            let why = app.run.tree == nil ? "it is not running" : "one that is not running has no share of the machine"
             return refuse(counsel, app, why)
         }
         let machine = supervisor.coordinator.machine(app.id)
-        if let advised = app.advisedProfile, advised == (machine.state, state) { return .idle }
+        if let advised = app.run.advisedProfile, advised == (machine.state, state) { return .idle }
         let what = "gets the share of the machine that \(state.rawValue) apps have"
         if counsel.onlyAdvises {
             tell(counsel, app, "would say that \(app.name) \(what)\(Self.reason(counsel)) (mode = \"advise\")")
@@ -203,8 +203,8 @@ extension Governance: PolicyChainDelegate {
         }
         if isRepetitive(counsel, app) { return .damped }
         // As its state's share, but another one as long as it is in that state.
-        app.advisedProfile = (machine.state, state)
-        let report = supervisor.give(app, state)
+        app.run.advisedProfile = (machine.state, state)
+        let report = supervisor.shares.give(app, state)
         let done = report == ProfileReport() ? "" : " (\(report))"
         supervisor.note(app, .advised, text: "\(what)\(done): \(Self.because(counsel))", reason: counsel.policy)
         return .taken

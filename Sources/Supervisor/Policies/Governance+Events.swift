@@ -84,8 +84,8 @@ extension Governance {
         post(TORPOR_EVENT_APPS)
     }
 
-    /// An app is gone for good, and its place can be given to another.
-    func forget(_ app: AppID) {
+    func forget(_ app: AppRuntime) {
+        let app = app.id
         view.remove(app)
         unseen.remove(app)
         inUse.remove(app)

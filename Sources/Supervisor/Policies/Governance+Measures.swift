@@ -29,7 +29,7 @@ extension Governance {
     }
 
     private func measured(_ app: AppRuntime) -> MeasuredApp? {
-        guard let tree = app.tree else { return nil }
+        guard let tree = app.run.tree else { return nil }
         let machine = supervisor.coordinator.machine(app.id)
         let isSuspended = machine.state == .suspended && machine.transition == nil
         let since = isSuspended ? Duration.microseconds(app.times.since.4) : nil
@@ -49,7 +49,7 @@ extension Governance {
     private func showMeasurements() {
         measurements.system?.fill(&view.system)
         for app in supervisor.apps where view.isPresent(app.id) {
-            guard let tree = app.tree, let measurement = measurements.measurement(of: app.id, tree) else {
+            guard let tree = app.run.tree, let measurement = measurements.measurement(of: app.id, tree) else {
                 AppMeasurement.clear(&view[app.id])
                 continue
             }

@@ -44,7 +44,7 @@ extension Governance {
         view[app.id].last_reason = machine.lastEnding.policyCode
         view[app.id].state_since = app.times.since
         view[app.id].last_use = app.times.lastUse
-        view[app.id].launched_at = app.tree == nil ? never : app.launchedAt?.microseconds ?? never
+        view[app.id].launched_at = app.run.tree == nil ? never : app.run.launchedAt?.microseconds ?? never
         view[app.id].tasks = UInt32(clamping: machine.tasks.count)
         view[app.id].holds = UInt32(clamping: machine.holds.count + machine.modes.count)
         view[app.id].grant_ends = never
@@ -59,7 +59,7 @@ extension Governance {
         view[app.id].restarts_in_window = UInt32(clamping: machine.restartsInWindow(now: now))
         view[app.id].restart_limit = UInt32(clamping: machine.rules.backoff.limit)
         view[app.id].last_heartbeat = lastHeartbeats[app.id] ?? never
-        if app.tree == nil { AppMeasurement.clear(&view[app.id]) }
+        if app.run.tree == nil { AppMeasurement.clear(&view[app.id]) }
     }
 
     private func flags(_ app: AppRuntime, _ machine: AppMachine) -> UInt32 {

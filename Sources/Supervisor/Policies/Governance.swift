@@ -14,7 +14,7 @@ import TorporPolicyABI
 /// rules allow. There is none while no policy is configured and nobody records what one would be asked.
 ///
 /// Nothing waits for a policy but launches, and those only where a policy wants to be asked about them.
-final class Governance {
+final class Governance: LifecycleObserver {
     unowned let supervisor: Supervisor
     let view: PolicyView
     private(set) var chain: PolicyChain! = nil
@@ -139,13 +139,20 @@ extension Supervisor {
         if governance == nil {
             guard !configuration.supervisor.policies.isEmpty else { return }
             do throws(Errno) {
-                governance = try Governance(self)
+                try showPolicies()
             } catch {
                 return log.error("policies cannot be shown anything, so none is used: \(error)")
             }
         }
         governance?.appsChanged()
         governance?.configure()
+    }
+
+    /// From now on policies, or who records what they would be asked, can be shown the apps.
+    func showPolicies() throws(Errno) {
+        let made = try Governance(self)
+        engine.add(made)
+        governance = made
     }
 
     /// Calls back when the policies are loaded, or soon.
@@ -209,7 +216,7 @@ extension Governance: PolicyHostLauncher {
         supervisor.keeper.launch(launch) { [weak supervisor] result in
             switch result {
             case .success(let launched):
-                supervisor?.helpers[launched.pid] = { status in
+                supervisor?.launcher.helpers[launched.pid] = { status in
                     switch status {
                     case .exited(let code): ended(.exited(code))
                     case .signaled(let signal, _): ended(.signalled(signal))

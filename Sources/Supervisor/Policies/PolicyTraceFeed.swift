@@ -92,8 +92,7 @@ extension Governance {
     /// Tells the client what policies are asked from now on.
     func record(_ request: RecordRequest, _ reply: Reply) {
         guard trace.recorders.count < PolicyTraceFeed.limit else {
-            return supervisor.fail(
-                reply,
+            return reply.fail(
                 "\(PolicyTraceFeed.limit) others record already, which is as many as may: end one of them"
             )
         }
@@ -130,19 +129,6 @@ extension Governance {
         guard trace.recorders.isEmpty else { return }
         chain.isRecorded = false
         policiesChanged()
-    }
-}
-
-extension Supervisor {
-    func recordPolicies(_ request: RecordRequest, _ reply: Reply) {
-        if governance == nil {
-            do throws(Errno) {
-                governance = try Governance(self)
-            } catch {
-                return fail(reply, "what policies would be shown cannot be put together: \(error)")
-            }
-        }
-        governance?.record(request, reply)
     }
 }
 

@@ -31,7 +31,7 @@ package struct AppRecord {
     var profileState: AppState?
     var launch = LaunchMoments()
     var missedMessage: Message?
-    var restoration: Supervisor.Restoration?
+    var restoration: Restoration?
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
     static func bytes(restartLimit: Int) -> Int {
@@ -41,24 +41,24 @@ package struct AppRecord {
     }
 
     init(of app: AppRuntime) {
-        leader = app.tree?.leader
-        main = app.tree?.main
-        launchedAt = app.launchedAt
-        errno = app.saidErrno
-        isReloading = app.isReloading
-        foundStopped = app.foundStopped
-        hasCgroup = app.tree?.cgroupPath != nil
+        leader = app.run.tree?.leader
+        main = app.run.tree?.main
+        launchedAt = app.run.launchedAt
+        errno = app.run.saidErrno
+        isReloading = app.run.isReloading
+        foundStopped = app.run.foundStopped
+        hasCgroup = app.run.tree?.cgroupPath != nil
         isOutdated = app.isOutdated
         wasCutShort = app.wasCutShort ?? false
         tokens = app.tokens
         lastExit = app.lastExit
-        missedDeadline = app.missed?.deadline
+        missedDeadline = app.run.missed?.deadline
         goalOfPerson = app.kept.goalOfPerson
-        status = app.statusText
+        status = app.run.statusText
         times = app.times
-        profileState = app.profileState
-        launch = LaunchMoments(of: app.timeline)
-        missedMessage = app.missed?.message
+        profileState = app.run.profileState
+        launch = LaunchMoments(of: app.run.timeline)
+        missedMessage = app.run.missed?.message
         restoration = app.restoration
     }
 
@@ -126,7 +126,7 @@ package struct AppRecord {
         launch = LaunchMoments(from: &record)
         let message = record.take(UInt8.self)
         missedMessage = Message.allCases.first { message > 0 && Self.code(of: $0) == message }
-        restoration = Supervisor.Restoration(rawValue: record.take(UInt8.self))
+        restoration = Restoration(rawValue: record.take(UInt8.self))
     }
 
     /// What comes behind the text that may be cut.
@@ -151,16 +151,16 @@ package struct AppRecord {
 
     /// Gives it to an app that has its tree already.
     func restore(_ app: AppRuntime) {
-        app.launchedAt = launchedAt
-        app.saidErrno = errno
-        app.isReloading = isReloading
-        app.foundStopped = foundStopped
+        app.run.launchedAt = launchedAt
+        app.run.saidErrno = errno
+        app.run.isReloading = isReloading
+        app.run.foundStopped = foundStopped
         if wasCutShort { app.wasCutShort = true }
         app.tokens = tokens
         app.lastExit = lastExit
-        app.missed = missedDeadline.map { MissedDeadline($0, at: $0.at, message: missedMessage) }
+        app.run.missed = missedDeadline.map { MissedDeadline($0, at: $0.at, message: missedMessage) }
         app.kept.goalOfPerson = goalOfPerson
-        app.statusText = status
+        app.run.statusText = status
         app.times = times
         app.restoration = restoration
     }

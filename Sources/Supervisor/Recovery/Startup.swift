@@ -11,21 +11,26 @@ import Store
 import SystemPackage
 import VarlinkServer
 
+/// How torpord was called.
+struct Invocation {
+    /// The path that the keeper starts torpord by.
+    let program: String
+    let arguments: [String]
+}
+
 /// What torpord has before it knows its configuration: a loop, its keeper, and what an earlier torpord left there.
 public struct Startup {
     let loop: EventLoop
     let keeper: Keeper
     let inheritance: Inheritance
-    let arguments: [String]
-    let program: String
+    let invocation: Invocation
 
     /// Greets the keeper above this process. `arguments`: what torpord was called with, after the path that the keeper
     /// starts it by.
     ///
     /// - Throws: ``StartError`` with a sentence.
     public init(arguments: [String]) throws(StartError) {
-        program = arguments.first ?? ""
-        self.arguments = Array(arguments.dropFirst())
+        invocation = Invocation(program: arguments.first ?? "", arguments: Array(arguments.dropFirst()))
         do throws(Errno) {
             loop = try EventLoop()
             _ = ThisProcess.raiseDescriptorLimit()
@@ -140,13 +145,18 @@ extension Supervisor {
         }
     }
 
+    /// Gives one to the keeper. A refusal is told: the app goes on, but would lose it with torpord.
+    func hold(_ name: String, _ descriptor: Int32) {
+        keeper.holdQuietly(name, descriptor)
+    }
+
     /// The keeper holds what the next torpord begins with.
     func holdOwnFiles() {
         if !runtime.isLockInherited { hold(HeldName.lock, runtime.lock.raw) }
         hold(HeldName.recovery, recovery.descriptor.raw)
         hold(HeldName.batch, batch.descriptor.raw)
-        if let journal { hold(HeldName.journal, journal.descriptor.raw) }
-        if let server { hold(HeldName.control, server.listener.raw) }
+        if let journal = persistence.journal { hold(HeldName.journal, journal.descriptor.raw) }
+        if let listener = controlListener { hold(HeldName.control, listener.raw) }
     }
 }
 
@@ -208,33 +218,6 @@ enum LastValid {
             return
                 "cannot write \(file) (\(error)): should the configuration on disk be invalid at the next boot, nothing is "
                 + "started then"
-        }
-    }
-}
-
-extension Supervisor {
-    /// Keeps the configuration in force for the next boot, beside the loop.
-    func keepForNextBoot() {
-        let (sources, state) = (configuration.sources, runtime.state)
-        configurationWrites.ask {
-            LastValid.write(sources, in: state)
-        } _: { [weak self] trouble in
-            if let trouble { self?.log.warning(trouble) }
-        }
-    }
-
-    /// Writes the texts of the configuration in force where the next torpord reads them.
-    func keepConfiguration() {
-        do throws(Errno) {
-            try File.replace(runtime.configuration, configuration.sources.encoded(), mode: 0o600)
-            let file = try File.open(runtime.configuration, .read)
-            configurationFile = file
-            hold(HeldName.configuration, file.raw)
-        } catch {
-            log.error(
-                "cannot write \(runtime.configuration) (\(error)): should torpord die, the next one reads the "
-                    + "configuration on disk"
-            )
         }
     }
 }

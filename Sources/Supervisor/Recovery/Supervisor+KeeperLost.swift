@@ -14,19 +14,19 @@ extension Supervisor {
     func keeperLost() {
         guard !isKeeperLost else { return }
         isKeeperLost = true
-        if isFinished { return loop.stop() }
+        if shutdown.isFinished { return loop.stop() }
         if keeper.isUnderManager {
             // The service manager has lost its main process and starts the service again: apps are found then.
             log.error("torpor-keeper is gone: torpord ends, to be started again by the service manager")
             return loop.stop()
         }
         log.error("torpor-keeper is gone: torpord becomes the keeper, and starts another torpord below it")
-        closeStore(quickly: true)
-        let reason = Keeper.become(arguments: arguments, holding: allHeld(), lost: keeper)
+        persistence.close(quickly: true)
+        let reason = Keeper.become(arguments: invocation.arguments, holding: allHeld(), lost: keeper)
         note(.keeperLost, text: "\(reason); nothing can be launched any more: ending every app, then torpord")
-        leftOver += apps.compactMap { $0.tree.map { LeftOverApp(tree: $0) } }
-        leftOverGone = { [weak self] in self?.loop.stop() }
-        if leftOver.isEmpty { loop.stop() } else { endAllLeftOver(leftOver) }
+        takeover.leftOver += apps.compactMap { $0.run.tree.map { LeftOverApp(tree: $0) } }
+        takeover.leftOverGone = { [weak self] in self?.loop.stop() }
+        if takeover.leftOver.isEmpty { loop.stop() } else { takeover.endAllLeftOver(takeover.leftOver) }
     }
 
     /// Everything that the keeper held, and the main processes: the new keeper is not their parent.
@@ -36,14 +36,14 @@ extension Supervisor {
             (HeldName.recovery, [recovery.descriptor.raw]),
             (HeldName.batch, [batch.descriptor.raw]),
         ]
-        if let journal { all.append((HeldName.journal, [journal.descriptor.raw])) }
-        if let server { all.append((HeldName.control, [server.listener.raw])) }
-        if let configurationFile { all.append((HeldName.configuration, [configurationFile.raw])) }
+        if let journal = persistence.journal { all.append((HeldName.journal, [journal.descriptor.raw])) }
+        if let listener = controlListener { all.append((HeldName.control, [listener.raw])) }
+        if let file = inForce.file { all.append((HeldName.configuration, [file.raw])) }
         for source in wakes.sources { all += source.held }
         for app in apps {
             if let socket = app.notifySocket { all.append((HeldName.notify(app.name), [socket.descriptor.raw])) }
             if let output = app.capture?.descriptorToHold { all.append((HeldName.output(app.name), [output])) }
-            if let tree = app.tree, tree.main == tree.leader, let pidfd = tree.pidfd {
+            if let tree = app.run.tree, tree.main == tree.leader, let pidfd = tree.pidfd {
                 all.append((HeldName.process(app.name), [pidfd.raw]))
             }
             for entry in app.store.entries {

@@ -19,8 +19,8 @@ extension Supervisor {
             let app = apps[output.app]
             // What waits for a look at the app's program is not done yet.
             let left = app.undone.subtracting(ActionMask(output.action))
-                .union(app.stackLook?.owed ?? [])
-                .union(decidedActions(of: output.app))
+                .union(app.run.stackLook?.owed ?? [])
+                .union(engine.decidedActions(of: output.app))
             guard left != app.undone else { continue }
             app.undone = left
             if case .ended = output.action {
@@ -37,7 +37,7 @@ extension Supervisor {
     /// Writes all that is known of an app, some hundred nanoseconds.
     func record(_ app: AppRuntime) {
         guard let slot = slot(of: app) else { return }
-        keepLedger(of: app)
+        appSockets.keepLedger(of: app)
         let fields = AppRecord(of: app)
         recovery.write(slot, undone: app.undone.rawValue) { memory in
             var writer = RecordWriter(memory)

@@ -45,7 +45,7 @@ final class StackLook {
             isOver = true
             return nil
         }
-        supervisor.looks += 1
+        supervisor.reports.looks += 1
         output = read
         source = try? supervisor.loop.watch(read.raw, .readable) { [weak self] _ in self?.read() }
         timer = try? supervisor.loop.timer { [weak self] in self?.finish() }
@@ -57,7 +57,7 @@ final class StackLook {
                 return
             }
             // Killed in the middle it may leave the app stopped.
-            supervisor?.helpers[launched.pid] = { [weak app] _ in
+            supervisor?.launcher.helpers[launched.pid] = { [weak app] _ in
                 if let app { Self.release(app, pid) }
             }
             guard let self, !self.isOver else {
@@ -78,7 +78,7 @@ final class StackLook {
     }
 
     private static func release(_ app: AppRuntime, _ pid: Int32) {
-        guard let tree = app.tree, tree.main.pid == pid, let pidfd = tree.pidfd,
+        guard let tree = app.run.tree, tree.main.pid == pid, let pidfd = tree.pidfd,
             let stat = try? ProcFS.stat(pid), stat.startTime == tree.main.startTime, stat.state == "T"
         else { return }
         try? Pidfd.sendSignal(pidfd.raw, Signal.continue)
@@ -98,13 +98,13 @@ final class StackLook {
         stop()
         stacks = Self.parse(String(wire: bytes))
         bytes = []
-        if let supervisor, let app { supervisor.lookIsOver(self, app) }
+        if let supervisor, let app { supervisor.reports.lookIsOver(self, app) }
     }
 
     private func stop() {
         guard !isOver else { return }
         isOver = true
-        supervisor?.looks -= 1
+        supervisor?.reports.looks -= 1
         timer?.cancel()
         source?.cancel()
         source = nil
@@ -162,7 +162,7 @@ extension Supervisor {
         guard let path = Self.stackTool, let ends = try? Descriptor.pipe() else { return nil }
         let user: (uid: UInt32, gid: UInt32, groups: [UInt32])?
         do throws(LaunchTrouble) {
-            user = try credentials(of: app)
+            user = try launcher.credentials(of: app)
         } catch {
             return nil
         }

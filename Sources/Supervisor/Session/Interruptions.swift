@@ -11,7 +11,7 @@ import TorporAPI
 ///
 /// What is the case is asked of logind, at the start and whenever it was away; apps that an earlier torpord covered and
 /// that need it no more are uncovered as soon as that is known, or after five seconds of nobody who says it.
-final class Interruptions {
+final class Interruptions: LifecycleObserver {
     private unowned let supervisor: Supervisor
     private var login: LoginManager?
     /// What was told last.
@@ -153,7 +153,8 @@ final class Interruptions {
         return machine.state == .active || machine.transition != nil
     }
 
-    /// Something about these apps has changed.
+    func forget(_ app: AppRuntime) { awaited?.remove(app.id) }
+
     func touched(_ apps: Set<AppID>) {
         guard awaited != nil else { return }
         for id in apps where !isLeaving(id) { awaited?.remove(id) }

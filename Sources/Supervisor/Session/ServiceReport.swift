@@ -10,7 +10,7 @@ import Processes
 /// long as the deadlines of apps allow.
 ///
 /// Without a service manager nothing is told, and only ``isReady`` is kept.
-final class ServiceReport {
+final class ServiceReport: LifecycleObserver {
     private unowned let supervisor: Supervisor
     private let isHeard: Bool
     private var timer: TimerSource?
@@ -53,11 +53,12 @@ final class ServiceReport {
         look()
     }
 
-    /// Something about apps has changed.
-    func touched() {
+    func touched(_ apps: Set<AppID>) {
         if !isReady, starting != nil { tick(within: Self.launchInterval) }
         if isReady, isHeard { tick(within: Self.statusInterval) }
     }
+
+    func forget(_ app: AppRuntime) {}
 
     /// Another configuration is read.
     func reload() {

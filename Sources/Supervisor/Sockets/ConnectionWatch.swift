@@ -38,7 +38,7 @@ final class ConnectionWatch: EventSource {
         if wish.isNothing, sleeping[app.id] == nil, serving[app.id] == nil, ports[app.id] == nil { return }
         let machine = supervisor.coordinator.machine(app.id)
         serve(app, machine, wish)
-        guard machine.state == .suspended, machine.transition == nil, !wish.isNothing, let tree = app.tree else {
+        guard machine.state == .suspended, machine.transition == nil, !wish.isNothing, let tree = app.run.tree else {
             if machine.endingReason == .evicted { keepPorts(of: app) }
             sleeping.removeValue(forKey: app.id)?.close()
             return lookAtPorts(of: app, machine, wish)
@@ -57,7 +57,7 @@ final class ConnectionWatch: EventSource {
     private func serve(_ app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
         if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
         guard machine.sleepsAgain, wish.hasClients, machine.state == .background, machine.transition == nil,
-            let tree = app.tree
+            let tree = app.run.tree
         else { return }
         let one = serving[app.id] ?? ServingApp(app, tree, self)
         serving[app.id] = one
@@ -79,8 +79,10 @@ final class ConnectionWatch: EventSource {
     /// Where somebody listens for an app that is gone.
     func heldPorts(of app: AppRuntime) -> [String] { ports[app.id]?.addresses ?? [] }
 
+    func ended(_ app: AppRuntime, _ ending: Ending) { if ending.reason == .evicted { keepPorts(of: app) } }
+
     /// It ends in its sleep: where it listens somebody goes on listening.
-    func keepPorts(of app: AppRuntime) {
+    private func keepPorts(of app: AppRuntime) {
         guard let copies = sleeping.removeValue(forKey: app.id)?.takePorts(), !copies.isEmpty else { return }
         let held = HeldPorts(app, copies, self)
         ports[app.id] = held

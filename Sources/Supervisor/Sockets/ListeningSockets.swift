@@ -9,13 +9,13 @@ import Processes
 /// The sockets of apps (`sockets`): bound as long as the configuration has them, given to each incarnation, and watched
 /// while the app sleeps or is not running. A connection is only looked at: who accepts it is the app.
 final class ListeningSockets: EventSource {
-    private unowned let supervisor: Supervisor
-    private var sets: [AppID: SocketSet] = [:]
+    unowned let supervisor: Supervisor
+    var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
     /// Whether it is known which apps run.
     private var isRecovered = false
-    private var isBegun = false
+    var isBegun = false
 
     /// The first try after one in vain, and the longest pause between two.
     private static let delays = (first: Duration.milliseconds(250), last: Duration.seconds(60))
@@ -36,7 +36,7 @@ final class ListeningSockets: EventSource {
         retryAll()
         guard supervisor.isStarted else {
             // Whether an app may be launched is only known then.
-            return supervisor.afterStart.append { [weak self] in
+            return supervisor.engine.whenStarted { [weak self] in
                 self?.isBegun = true
                 self?.lookAtAll()
                 self?.tellTroubles()
@@ -74,14 +74,14 @@ final class ListeningSockets: EventSource {
     private func lookAtAll() { for set in Array(sets.values) { look(set) } }
 
     /// What an app has, and gets with its next launch.
-    private func wanted(_ app: AppRuntime) -> [SocketSpecification] {
+    func wanted(_ app: AppRuntime) -> [SocketSpecification] {
         let next = app.next?.sockets ?? app.specification.sockets
         let kept = app.specification.sockets.filter { old in !next.contains { $0.identity == old.identity } }
         return next + kept
     }
 
     /// Brings the sockets of an app into line with its configuration.
-    private func reconcile(_ app: AppRuntime) {
+    func reconcile(_ app: AppRuntime) {
         let wanted = wanted(app)
         guard !wanted.isEmpty || sets[app.id] != nil else { return }
         let set = sets[app.id] ?? SocketSet(app)
@@ -93,7 +93,7 @@ final class ListeningSockets: EventSource {
         for specification in wanted {
             if let index = leaving.firstIndex(where: { $0.specification.identity == specification.identity }) {
                 let socket = leaving.remove(at: index)
-                warn(app, socket.change(to: specification, supervisor.accounts))
+                warn(app, socket.change(to: specification, supervisor.inForce.accounts))
                 set.sockets.append(socket)
             } else {
                 set.sockets.append(ListeningSocket(specification, app: app.name))
@@ -108,7 +108,7 @@ final class ListeningSockets: EventSource {
     }
 
     @discardableResult
-    private func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
+    func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
         if supervisor.coordinator.machine(app.id).failed { return refuse(socket, of: app) }
         if socket.isYielded, !isForLaunch { return false }
         socket.isYielded = false
@@ -119,14 +119,14 @@ final class ListeningSockets: EventSource {
         guard isRecovered || isForLaunch else { return false }
         // After a loss of the keeper too, those that run still have what they were given.
         if !isBegun, takeBack(socket, from: app) { return true }
-        if let missing = supervisor.accounts.missing(socket.specification) {
+        if let missing = supervisor.inForce.accounts.missing(socket.specification) {
             // Never with another owner in its place.
             socket.trouble = missing
             tellTrouble(socket, of: app)
             return false
         }
         do throws(BindFailure) {
-            let warnings = try socket.bind(supervisor.accounts)
+            let warnings = try socket.bind(supervisor.inForce.accounts)
             if let descriptor = socket.descriptor { supervisor.hold(socket.heldName, descriptor.raw) }
             warn(app, warnings)
             if socket.toldTrouble != nil { supervisor.note(app, .socketBound, text: "listens at \(socket.label) now") }
@@ -149,7 +149,7 @@ final class ListeningSockets: EventSource {
     }
 
     /// Closes the sockets of an app that has failed, and binds them when it may be launched again.
-    private func closeIfFailed(_ set: SocketSet, _ machine: AppMachine) {
+    func closeIfFailed(_ set: SocketSet, _ machine: AppMachine) {
         guard set.isRefused != machine.failed else { return }
         set.isRefused = machine.failed
         if machine.failed {
@@ -200,7 +200,7 @@ final class ListeningSockets: EventSource {
 
     /// The kernel shares out the connections of a port among all sockets there. That of an app that a person stopped is
     /// closed while another app takes connections, and bound again when all are down: then they wait.
-    private func share(_ set: SocketSet) {
+    func share(_ set: SocketSet) {
         guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
         let standing = standing(set, nil)
         guard set.portStanding != standing else { return }
@@ -213,7 +213,7 @@ final class ListeningSockets: EventSource {
         }
     }
 
-    private func share(_ plan: SocketPlan) {
+    func share(_ plan: SocketPlan) {
         let group = sets.values.flatMap { set in
             set.sockets.filter {
                 $0.specification.plan.reusePort && $0.specification.plan.address == plan.address
@@ -239,7 +239,7 @@ final class ListeningSockets: EventSource {
     }
 
     private func takeBack(_ socket: ListeningSocket, from app: AppRuntime) -> Bool {
-        guard let tree = app.tree, let pidfd = tree.pidfd,
+        guard let tree = app.run.tree, let pidfd = tree.pidfd,
             let copy = Sockets.copy(socket.specification.plan, of: tree.main.pid, pidfd.raw)
         else { return false }
         socket.take(copy)
@@ -247,18 +247,18 @@ final class ListeningSockets: EventSource {
         return true
     }
 
-    private func warn(_ app: AppRuntime, _ warnings: [String]) {
+    func warn(_ app: AppRuntime, _ warnings: [String]) {
         for warning in warnings { supervisor.log.warning("\(app.name): \(warning)") }
     }
 
-    private func close(_ socket: ListeningSocket) {
+    func close(_ socket: ListeningSocket) {
         if socket.descriptor != nil { supervisor.keeper.release(socket.heldName) }
         socket.close()
     }
 
     // MARK: Trying again
 
-    private func arrangeRetry() {
+    func arrangeRetry() {
         let next = sets.values.compactMap(\.retryAt).min()
         for set in sets.values where set.isTroubled && set.retryAt == nil {
             set.retryDelay = Self.delays.first
@@ -278,7 +278,7 @@ final class ListeningSockets: EventSource {
             if set.isTroubled {
                 set.retryDelay = min(set.retryDelay * 2, Self.delays.last)
                 set.retryAt = now + set.retryDelay
-                lacking += set.specifications.filter { supervisor.accounts.missing($0) != nil }
+                lacking += set.specifications.filter { supervisor.inForce.accounts.missing($0) != nil }
             }
         }
         retryTimer = nil
@@ -290,14 +290,14 @@ final class ListeningSockets: EventSource {
     private func lookUp(_ specifications: [SocketSpecification]) {
         guard !isLookingUp else { return }
         isLookingUp = true
-        let accounts = supervisor.accounts
-        supervisor.launchReads.ask {
+        let accounts = supervisor.inForce.accounts
+        supervisor.launcher.reads.ask {
             accounts.lookingUp(specifications)
         } _: { [weak self] found in
             guard let self else { return }
             self.isLookingUp = false
-            self.supervisor.accounts.add(found)
-            let accounts = self.supervisor.accounts
+            self.supervisor.inForce.accounts.add(found)
+            let accounts = self.supervisor.inForce.accounts
             if specifications.contains(where: { accounts.missing($0) == nil }) { self.retryAll() }
         }
     }
@@ -334,131 +334,6 @@ final class ListeningSockets: EventSource {
         }
         if !set.isTroubled { set.retryAt = nil }
         return passed
-    }
-
-    // MARK: Watching
-
-    func touched(_ app: AppRuntime) {
-        guard let set = sets[app.id] else { return }
-        // Mostly it is the very same array.
-        let isSame =
-            app.next == nil ? set.specifications == app.specification.sockets : set.specifications == wanted(app)
-        guard isSame else { return reconcile(app) }
-        look(set)
-    }
-
-    /// Watches what is to be watched now.
-    private func look(_ set: SocketSet) {
-        let machine = supervisor.coordinator.machine(set.app.id)
-        closeIfFailed(set, machine)
-        share(set)
-        let isInactive = machine.state == .inactive || machine.transition == .launching
-        for socket in set.sockets where socket.descriptor != nil {
-            if let warning = socket.withhold(isInactive) { warn(set.app, [warning]) }
-        }
-        guard isBegun, sleeps(set.app, machine) else {
-            for socket in set.sockets { stopWatching(socket) }
-            return
-        }
-        let mayWake = mayWake(set, machine)
-        for socket in set.sockets where socket.descriptor != nil {
-            watch(socket, of: set, toWake: mayWake && socket.specification.wake != .none)
-        }
-    }
-
-    /// Whether it takes no connection by itself, and nothing is under way that changes it.
-    private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
-        guard !supervisor.isEnding, !supervisor.coordinator.isShuttingDown, !supervisor.isKeeperLost,
-            !supervisor.coordinator.isLeaving(app.id), app.pendingWake == nil
-        else { return false }
-        if !machine.isAlive { return !machine.isWaitingToLaunch }
-        return machine.transition == .suspending || (machine.state == .suspended && machine.transition == nil)
-    }
-
-    /// Whether it would be of use to try: it was not refused, or something has changed since.
-    private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
-        guard let refusal = set.refusal else { return true }
-        let now = supervisor.loop.now
-        let isOver = refusal.until.map { $0 <= now } ?? (refusal.at + SocketSet.patience <= now)
-        guard isOver || refusal.of != situation(machine) else { return false }
-        set.refusal = nil
-        return true
-    }
-
-    private func situation(_ machine: AppMachine) -> SocketSet.Situation {
-        SocketSet.Situation(machine, isBeforeFirstUnlock: supervisor.interruptions.isBeforeFirstUnlock)
-    }
-
-    private func watch(_ socket: ListeningSocket, of set: SocketSet, toWake: Bool) {
-        if socket.source != nil {
-            if socket.wakes == toWake { return }
-            stopWatching(socket)
-        }
-        guard !socket.isShutDown else { return renew(socket, of: set) }
-        guard let descriptor = socket.descriptor else { return }
-        socket.wakes = toWake
-        do throws(Errno) {
-            // One that wakes nobody is told of once for each connection, so that it is seen filling up.
-            let wanted: IOEvents = toWake ? [.readable, .peerClosed] : [.readable, .peerClosed, .edgeTriggered]
-            socket.source = try supervisor.loop.watch(descriptor.raw, wanted) {
-                [weak self, weak set, weak socket] events in
-                guard let self, let set, let socket else { return }
-                guard events.isDisjoint(with: ListeningSocket.shutDown) else {
-                    self.stopWatching(socket)
-                    return self.renew(socket, of: set)
-                }
-                if toWake { self.arrived(at: socket, of: set) } else { self.waits(at: socket, of: set) }
-            }
-        } catch {
-            supervisor.log.error("\(set.app.name): its socket \(socket.label) cannot be watched (\(error))")
-        }
-    }
-
-    /// The app has shut it down, as many programs do when they end: the next incarnation gets another one. While it lives
-    /// that is as it wants it.
-    private func renew(_ socket: ListeningSocket, of set: SocketSet) {
-        guard !supervisor.coordinator.machine(set.app.id).isAlive else { return }
-        supervisor.log.info("\(set.app.name): its socket \(socket.label) was shut down by it, and is bound anew")
-        close(socket)
-        if bind(socket, of: set.app) { look(set) } else { arrangeRetry() }
-    }
-
-    private func stopWatching(_ socket: ListeningSocket) {
-        guard socket.source != nil else { return }
-        socket.source?.cancel()
-        socket.source = nil
-        socket.isToldFull = false
-    }
-
-    private func arrived(at socket: ListeningSocket, of set: SocketSet) {
-        let app = set.app
-        let event = WakeEvent(
-            .socket,
-            socket.specification.name,
-            socket.arrival,
-            wake: socket.specification.wake.wake(),
-            at: supervisor.loop.now
-        )
-        // It has no mail that could be refused.
-        let outcome = try? supervisor.wakes.happened(event, for: app)
-        if case .heldBack(_, let until) = outcome {
-            let machine = supervisor.coordinator.machine(app.id)
-            set.refusal = SocketSet.Refusal(at: supervisor.loop.now, until: until, of: situation(machine))
-        }
-        look(set)
-    }
-
-    /// Something waits that wakes nobody.
-    private func waits(at socket: ListeningSocket, of set: SocketSet) {
-        guard !socket.isToldFull, socket.isNearlyFull, let backlog = socket.backlog else { return }
-        socket.isToldFull = true
-        let isDatagram = socket.specification.plan.kind == .datagram
-        let what = isDatagram ? "\(backlog.waiting) of \(backlog.most) bytes" : "\(backlog.waiting) connections"
-        supervisor.note(
-            set.app,
-            .backlogNearlyFull,
-            text: "is not awake, and \(what) wait at \(socket.label): there is hardly room for more"
-        )
     }
 
     // MARK: The end

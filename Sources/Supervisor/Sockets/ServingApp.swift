@@ -41,7 +41,7 @@ final class ServingApp {
     /// Whether this is still about what the app is doing.
     var goesOn: Bool {
         let machine = supervisor.coordinator.machine(app.id)
-        return app.tree === tree && machine.goal == .background && machine.sleepsAgain
+        return app.run.tree === tree && machine.goal == .background && machine.sleepsAgain
     }
 
     /// The state of the app may have changed.
@@ -62,7 +62,7 @@ final class ServingApp {
 
     private func found(_ finder: SocketFinder) {
         self.finder = nil
-        let given = supervisor.sockets.places(of: app)
+        let given = supervisor.wakes.sockets.places(of: app)
         if finder.obstacle == nil {
             let copies = finder.takeCopies()
             let open = clients(of: copies.map(\.facts), given).map { copies[$0].traffic }

@@ -58,7 +58,7 @@ final class SleepingSockets {
 
     /// What of it listens, where the app is no more; nothing else is kept.
     func takePorts() -> [SocketCopy] {
-        let given = owner.supervisor.sockets.numbers(of: app)
+        let given = owner.supervisor.wakes.sockets.numbers(of: app)
         let copies = watched.map(\.copy) + (finder?.takeCopies() ?? [])
         let taken = copies.filter { wish.isPort($0.facts) && !given.contains($0.inode) }
         let numbers = Set(taken.map(\.inode))
@@ -86,12 +86,12 @@ final class SleepingSockets {
     }
 
     private func places(_ own: Set<UInt64>) -> ListeningPlaces {
-        ListeningPlaces(own: own, given: owner.supervisor.sockets.places(of: app))
+        ListeningPlaces(own: own, given: owner.supervisor.wakes.sockets.places(of: app))
     }
 
     private func watch(_ copies: [SocketCopy]) {
         let places = places(Set(copies.filter(\.facts.listens).map(\.facts.place)))
-        let given = owner.supervisor.sockets.numbers(of: app)
+        let given = owner.supervisor.wakes.sockets.numbers(of: app)
         let wanted = copies.compactMap { copy in
             given.contains(copy.inode) ? nil : wish.wake(for: copy.facts, places).map { (copy, $0) }
         }
@@ -176,7 +176,7 @@ final class SleepingSockets {
 
     private func poll(_ numbers: Set<UInt32>, _ obstacle: Errno) {
         // Where not even their numbers can be had, the ports tell.
-        let ports = numbers.isEmpty ? Set(owner.supervisor.sockets.places(of: app).keys) : []
+        let ports = numbers.isEmpty ? Set(owner.supervisor.wakes.sockets.places(of: app).keys) : []
         owner.poll.add(app.id, numbers, at: ports) { [weak self] queues, before in
             guard let self else { return }
             if before == nil, !isWorthPolling(queues) { return owner.poll.remove(app.id) }
@@ -194,7 +194,7 @@ final class SleepingSockets {
 
     private func polled(_ queues: [UInt32: SocketQueue], after before: [UInt32: SocketQueue]?) {
         let places = places(Set(queues.values.filter(\.listens).map(\.place)))
-        let given = owner.supervisor.sockets.numbers(of: app)
+        let given = owner.supervisor.wakes.sockets.numbers(of: app)
         var waiting: [UInt32: () -> Void] = [:]
         for (socket, queue) in queues where !given.contains(socket) {
             guard let wake = wish.wake(for: queue, places) else { continue }

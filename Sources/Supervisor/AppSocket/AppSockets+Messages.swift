@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import Processes
+import Schedules
+import SystemPackage
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// What apps are told, and how they answer.
+extension AppSockets {
+    /// Numbers what the core decided to tell delegates, before it is recorded.
+    func enqueue(_ outputs: [AppAction]) {
+        for output in outputs {
+            switch output.action {
+            case .tell(let message):
+                let app = apps[output.app]
+                let url = message == .openURL ? app.url : nil
+                if message == .openURL { app.url = nil }
+                guard hearsByChannel(output.app) else { continue }
+                let isAwaited = coordinator.machine(output.app).awaitedMessage == message
+                channel(of: app).add(message, isAwaited: isAwaited, url: url)
+                // Before anything else that it is told on its way.
+                if message == .resumed { supervisor.mailboxes.enqueue(app) }
+            case .warn(let token):
+                if hearsByChannel(output.app) {
+                    channel(of: apps[output.app]).add(.taskExpiring, isAwaited: false, task: token)
+                }
+            case .launch:
+                apps[output.app].channel = nil
+                supervisor.mailboxes.incarnationEnded(apps[output.app])
+            case .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses, .endRemains,
+                .entered, .ended, .report, .requestLaunch, .askForAdmission, .askForMemory, .takeSnapshot:
+                break
+            }
+        }
+    }
+
+    /// Whether the app hears messages on its socket, now or as soon as it has connected.
+    func hearsByChannel(_ app: AppID) -> Bool {
+        let machine = coordinator.machine(app)
+        return machine.hasDelegate || machine.rules.readiness == .delegate && machine.transition == .launching
+    }
+
+    /// Sends the next message, if nothing is in flight.
+    func pump(_ app: AppRuntime) {
+        guard let channel = app.channel, let delegate = channel.delegate, let next = channel.queue.first,
+            delegate.sent < next.id, !delegate.reply.isClosed
+        else { return }
+        // What it says is not read yet.
+        if next.mail != nil, !supervisor.mailboxes.isLoaded { return }
+        guard let parameters = parameters(of: next, app) else {
+            // There is nothing to tell: the number is the next message's.
+            channel.queue.removeFirst()
+            if channel.lastID == next.id { channel.lastID -= 1 } else { channel.answeredID = next.id }
+            if next.isAwaited { deliver(.answered(next.message), to: app.id) }
+            return pump(app)
+        }
+        channel.delegate?.sent = next.id
+        if next.hasWaited, next.isAwaited { deliver(.delivered(next.message), to: app.id) }
+        let deadline =
+            next.isAwaited ? edgeDeadline(of: app).map { max(0, ($0.at - loop.now).microseconds / 1000) } : nil
+        let message = AppMessage(
+            id: Int64(next.id),
+            name: next.message.rawValue,
+            deadlineMilliseconds: deadline,
+            parameters: parameters
+        )
+        trace(app, .told(next.message))
+        if let mail = next.mail { supervisor.mailboxes.sent(mail, to: app) }
+        let topic = next.mail.flatMap { supervisor.mailboxes.mail($0, of: app)?.draft.topic }.map { " (\($0))" } ?? ""
+        note(app, .told, text: "told \(next.message.rawValue)\(topic)")
+        delegate.reply.send(["message": message.json], continues: true)
+    }
+
+    private func edgeDeadline(of app: AppRuntime) -> Deadline? {
+        coordinator.machine(app.id).deadlines.first { deadline in
+            switch deadline.kind {
+            case .launch, .transition, .background, .willTerminate: true
+            case .suspend, .grace, .kill, .restart, .watchdog, .backgroundTime, .task: false
+            }
+        }
+    }
+
+    /// What a message says beside its name; nil when it is not told after all.
+    private func parameters(of outgoing: AppChannel.Outgoing, _ app: AppRuntime) -> JSON? {
+        if let mail = outgoing.mail { return supervisor.mailboxes.mail(mail, of: app)?.parameters }
+        let machine = coordinator.machine(app.id)
+        switch outgoing.message {
+        case .willFinishLaunching, .didFinishLaunching:
+            return ["options": launchOptions(of: app)]
+        case .restoreState:
+            guard let archive = stateOffered(to: app) else { return nil }
+            return ["path": .string(archive.path), "bytes": .int(Int64(clamping: archive.bytes))]
+        case .openURL:
+            return outgoing.url.map { ["url": .string($0)] }
+        case .resumed:
+            return ["gap_s": .double(machine.lastGap.inSeconds)]
+        case .willTerminate:
+            return ["reason": .optional(machine.endingReason?.rawValue)]
+        case .taskExpiring:
+            guard let task = machine.tasks.first(where: { $0.token == outgoing.task }) else { return nil }
+            return [
+                "token": .int(Int64(task.token)), "name": .string(task.name),
+                "remaining_ms": .optional(remainingMilliseconds(app)),
+            ]
+        case .didReceiveMemoryWarning:
+            return ["level": .string(app.memoryWarning ?? MemoryLevel.warning.rawValue)]
+        case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground, .settingsDidChange,
+            .identityDidChange, .significantTimeChange, .refresh, .performFetch, .didReceiveEvent,
+            .didReceiveNotification, .didReceiveRemoteNotification, .didReceiveLocalNotification,
+            .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
+            return .emptyObject
+        }
+    }
+
+    func take(_ answer: AppAnswer, _ reply: Reply, _ app: AppRuntime) {
+        guard let channel = app.channel, let first = channel.queue.first, Int64(first.id) == answer.id,
+            channel.delegate.map({ $0.sent >= first.id }) ?? true
+        else { return refuse(answer, reply, app) }
+        // That of mail is confirmed when it is recorded: whoever has heard it does not answer again.
+        if first.mail == nil { reply.send() }
+        let message = first.message
+        // An edge that went on without this answer may wait for another one to the same message by now.
+        let isAwaited = first.isAwaited && channel.awaitedID == first.id
+        if answer.result == .pending {
+            let words = answer.text.map { ": \($0)" } ?? ""
+            recorder.traceAnswer(app, message, .pending)
+            note(app, .answered, text: "answered \(message.rawValue): pending\(words)")
+            // The time of didEnterBackground is what it is.
+            if isAwaited, message != .didEnterBackground, let time = answer.expectedMilliseconds, time > 0 {
+                deliver(.extendTimeout(.milliseconds(time)), to: app.id)
+            }
+            if first.mail != nil { reply.send() }
+            return
+        }
+        recorder.traceAnswer(app, message, answer.result == .failed ? .failed : .done)
+        channel.queue.removeFirst()
+        channel.answeredID = first.id
+        if answer.result == .failed {
+            let why = answer.text.map { ": \($0)" } ?? ""
+            note(app, .answerFailed, text: "could not do what \(message.rawValue) asks\(why)")
+        } else {
+            note(app, .answered, text: "answered \(message.rawValue)")
+        }
+        if answer.declines.contains(.restoration) { supervisor.savedStates.restorationDeclined(app) }
+        if answer.declines.contains(.snapshot) { supervisor.snapshots.declineSnapshot(of: app) }
+        if answer.declines.contains(.url) {
+            app.url = nil
+            deliver(.declinedURL, to: app.id)
+        }
+        if message == .performFetch {
+            supervisor.wakes.timers.fetched(
+                app,
+                answer.fetch.map { FetchResult($0) } ?? (answer.result == .failed ? .failed : nil)
+            )
+        }
+        if answer.fetch == .newData { deliver(.showsNew, to: app.id) }
+        if message == .restoreState, answer.result == .failed {
+            supervisor.savedStates.restorationFailed(app, answer.text)
+        }
+        if let mail = first.mail {
+            supervisor.mailboxes.acknowledged(mail, by: app)
+            supervisor.mailboxes.enqueue(app)
+        }
+        if isAwaited {
+            deliver(.answered(message), to: app.id)
+            if message == .didEnterBackground, answer.result == .failed { deliver(.failedToPrepare, to: app.id) }
+        } else {
+            record(app)
+        }
+        if first.mail != nil { reply.send() }
+        pump(app)
+    }
+
+    private func refuse(_ answer: AppAnswer, _ reply: Reply, _ app: AppRuntime) {
+        let channel = app.channel
+        if answer.id > 0, answer.id <= Int64(channel?.answeredID ?? 0) {
+            return reply.fail(
+                AppInterface.ErrorName.alreadyAnswered,
+                ["id": .int(answer.id), "message": .string("message \(answer.id) was answered before")]
+            )
+        }
+        let expected = channel?.queue.first.map { Int64($0.id) }
+        let sentence =
+            expected.map { "message \(answer.id) is not in flight, but message \($0)" }
+            ?? "no message is in flight, so there is no message \(answer.id) to answer"
+        note(app, .unheard, text: "answered message \(answer.id), which is not in flight")
+        reply.fail(
+            AppInterface.ErrorName.notInFlight,
+            ["id": .int(answer.id), "expected": .optional(expected), "message": .string(sentence)]
+        )
+    }
+}

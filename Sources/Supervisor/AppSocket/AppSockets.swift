@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import Processes
+import Schedules
+import SystemPackage
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// The sockets of apps: who may speak there, and what is told on them.
+final class AppSockets: Room, LifecycleObserver {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+    /// What all apps are offered at their own sockets.
+    private let service = VarlinkService(
+        info: Supervisor.serviceInfo,
+        interfaces: [VarlinkInterface(name: AppInterface.name, description: AppInterface.description)]
+    )
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    func ended(_ app: AppRuntime, _ ending: Ending) {
+        app.channel = nil
+        supervisor.mailboxes.incarnationEnded(app)
+        app.server?.closeConnections()
+    }
+
+    func forget(_ app: AppRuntime) {
+        guard let server = app.server else { return }
+        supervisor.keeper.release(HeldName.channel(app.name))
+        server.close()
+        app.server = nil
+    }
+
+    /// How long a delegate or a task outlives its connection: whoever ends is not taken for somebody who let go.
+    private static let goneAfter = Duration.milliseconds(100)
+    /// How long a delegate of a torpord that was replaced has to come back, in running time.
+    static let returnTime = Duration.seconds(5)
+
+    /// The app's channel, made where there is none.
+    func channel(of app: AppRuntime) -> AppChannel {
+        if let channel = app.channel { return channel }
+        let channel = AppChannel()
+        app.channel = channel
+        return channel
+    }
+
+    // MARK: The socket
+
+    /// Listens at the app's own socket, once for all its incarnations.
+    func listen(for app: AppRuntime, _ user: User?, taking held: Descriptor?) throws(LaunchTrouble) {
+        guard app.server == nil else { return }
+        let place = SharedPath(supervisor.runtime.apps, app.name, "/app")
+        let isThere = held != nil && File.exists(place.text)
+        do throws(VarlinkServerError) {
+            let server = try VarlinkServer(
+                loop: loop,
+                path: place,
+                taking: isThere ? held : nil,
+                service: service,
+                limits: Self.appLimits,
+                mode: 0o600,
+                owner: user.map { (uid: $0.uid, gid: $0.gid) }
+            )
+            server.refusal = { [unowned self, unowned app] peer in self.refusal(of: peer, app) }
+            server.handler = { [unowned self, unowned app] call, peer, reply in self.serve(call, peer, reply, app) }
+            server.onDisconnect = { [unowned self, unowned app] connection in self.disconnected(connection, app) }
+            // A program may connect before the keeper has said which process it is.
+            server.setAccepting(app.run.tree != nil || !coordinator.machine(app.id).isAlive)
+            app.server = server
+            if !isThere { supervisor.hold(HeldName.channel(app.name), server.listener.raw) }
+        } catch {
+            throw LaunchTrouble(error.description)
+        }
+    }
+
+    private static let appLimits: VarlinkServer.Limits = {
+        var limits = VarlinkServer.Limits()
+        limits.connections = 64
+        limits.outboundBytes = 1 << 20
+        limits.countsTogether = true
+        return limits
+    }()
+
+    private func refusal(of peer: Peer, _ app: AppRuntime) -> VarlinkServer.Refusal? {
+        let sentence: String
+        if let tree = app.run.tree {
+            if tree.main.pid == peer.pid || tree.contains(peer.pid) { return nil }
+            sentence = "process \(peer.pid) is not one of \(app.name): an app's socket is for its own processes"
+            note(app, .unheard, text: "refused process \(peer.pid) at its socket, not its own")
+        } else {
+            sentence = "\(app.name) is not running"
+        }
+        return VarlinkServer.Refusal(
+            error: AppInterface.ErrorName.notPermitted,
+            parameters: ["message": .string(sentence)]
+        )
+    }
+
+    private func serve(_ call: VarlinkCall, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
+        do throws(FieldError) {
+            guard let request = try AppRequest(call: call) else {
+                return reply.fail(VarlinkErrorName.methodNotFound, ["method": .string(call.method)])
+            }
+            guard app.run.tree != nil else { return refuse(reply, "\(app.name) has ended") }
+            supervisor.checkStillSuspended(app)
+            switch request {
+            case .attach(let request): attach(request, peer, reply, app)
+            case .answer(let answer): take(answer, reply, app)
+            case .beginTask(let name): beginTask(name, reply, app)
+            case .endTask(let token): endTask(token, reply, app)
+            case .claimTasks(let tokens):
+                claim(tokens, reply.connection, app)
+                let mine = tasks(of: app).filter { tokens.contains($0.token) }
+                reply.send(["tasks": .array(mine.map(\.json))])
+            case .backgroundTime:
+                reply.send(["remaining_ms": .optional(remainingMilliseconds(app))])
+            case .saveState(let data, let file): saveState(data, file, peer, reply, app)
+            case .discardState:
+                supervisor.savedStates.discardState(of: app) { outcome in Self.tell(outcome, reply, app) }
+            case .saveSnapshot(let data, let file):
+                supervisor.snapshots.saveSnapshot(of: app, data: data, file: file, by: peer) { outcome in
+                    Self.tell(saved: outcome, limit: "a snapshot may have", reply, app)
+                }
+            case .discardSnapshot:
+                supervisor.snapshots.declineSnapshot(of: app) { outcome in Self.tell(outcome, reply, app) }
+            case .state: reply.send(situation(of: app).json)
+            case .post(let request): post(request, reply, app)
+            case .take(let request):
+                supervisor.mailboxes.whenLoaded { [self] in
+                    reply.send(["mail": .array(supervisor.mailboxes.take(request, app).map(\.json))])
+                }
+            case .subscribe(let request):
+                try supervisor.mailboxes.subscribe(request, app)
+                reply.send()
+            }
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    private func post(_ request: PostRequest, _ reply: Reply, _ app: AppRuntime) {
+        let target: AppRuntime
+        do throws(Selection.Unknown) {
+            target = try selection.one(request.app)
+        } catch {
+            if let problem = error.problem { return reply.fail(problem) }
+            return reply.fail(
+                AppInterface.ErrorName.unknownApp,
+                ["name": .string(error.name), "nearest": .optional(error.nearest)]
+            )
+        }
+        if let sentence = supervisor.mailboxes.refusal(ofPostsFrom: app, to: target) {
+            return reply.fail(AppInterface.ErrorName.notPermitted, ["message": .string(sentence)])
+        }
+        // Only who may ask the supervisor speaks for others, or for the world outside.
+        var request = request
+        request.remote = false
+        supervisor.mailboxes.post(request, from: app.name, to: target) { outcome in
+            switch outcome {
+            case .success(let result): reply.send(result.json)
+            case .failure(.notSubscribed(let sentence)):
+                reply.fail(
+                    AppInterface.ErrorName.notSubscribed,
+                    ["app": .string(target.name), "topic": .string(request.topic), "message": .string(sentence)]
+                )
+            case .failure(.full(let sentence)):
+                reply.fail(
+                    AppInterface.ErrorName.mailboxFull,
+                    ["app": .string(target.name), "message": .string(sentence)]
+                )
+            case .failure(.invalid(let error)): reply.fail(error)
+            case .failure(.failed(let sentence)):
+                reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+            }
+        }
+    }
+
+    private func saveState(_ data: String?, _ file: String?, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
+        supervisor.savedStates.saveState(of: app, data: data, file: file, by: peer) { outcome in
+            Self.tell(saved: outcome, limit: "state_limit allows", reply, app)
+        }
+    }
+
+    private static func tell(
+        saved outcome: Result<UInt64, ArchiveFailure>,
+        limit: String,
+        _ reply: Reply,
+        _ app: AppRuntime
+    ) {
+        if case .success(let bytes) = outcome { return reply.send(["bytes": .int(Int64(clamping: bytes))]) }
+        tell(outcome, limit: limit, reply, app)
+    }
+
+    private static func tell(
+        _ outcome: Result<UInt64, ArchiveFailure>,
+        limit kind: String = "",
+        _ reply: Reply,
+        _ app: AppRuntime
+    ) {
+        switch outcome {
+        case .success: reply.send()
+        case .failure(.tooLarge(let limit)):
+            let sentence = "\(app.name) gave more than the \(limit) bytes that \(kind)"
+            reply.fail(
+                AppInterface.ErrorName.tooLarge,
+                ["limit": .int(Int64(clamping: limit)), "message": .string(sentence)]
+            )
+        case .failure(.refused(let sentence)), .failure(.failed(let sentence)):
+            reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+        }
+    }
+
+    /// The launch options of the incarnation, as its delegate gets them.
+    func launchOptions(of app: AppRuntime) -> JSON {
+        LaunchEnvironment.options(
+            coordinator.machine(app.id).launchOrder,
+            event: app.pendingWake?.event,
+            url: app.url,
+            restoredState: stateOffered(to: app)?.path
+        )
+    }
+
+    /// What the launch under way was offered, as far as it is still there.
+    func stateOffered(to app: AppRuntime) -> ArchiveFolder.Found? {
+        app.restoration == .offered ? supervisor.savedStates.archives(of: app).found : nil
+    }
+
+    func refuse(_ reply: Reply, _ sentence: String) {
+        reply.fail(AppInterface.ErrorName.failed, ["message": .string(sentence)])
+    }
+
+    func situation(of app: AppRuntime) -> AppSituation {
+        let machine = coordinator.machine(app.id)
+        var situation = AppSituation(
+            app: app.name,
+            incarnation: Int64(machine.incarnation),
+            state: machine.state.rawValue,
+            transition: machine.transition?.rawValue
+        )
+        situation.options = launchOptions(of: app)
+        situation.tasks = tasks(of: app)
+        return situation
+    }
+
+    // MARK: The delegate
+
+    private func attach(_ request: AttachRequest, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
+        guard reply.more else {
+            return reply.fail(VarlinkErrorName.expectedMore)
+        }
+        let channel = channel(of: app)
+        // A process that comes back, or became another program by execve, has closed its connection before. One that
+        // has not would have two delegates, each of which would take the messages from the other.
+        if let there = channel.delegate, !there.reply.isClosed,
+            app.server?.isConnected(there.reply.connection) == true
+        {
+            let sentence =
+                there.pid == peer.pid
+                ? "this process (\(there.pid)) is the delegate of \(app.name) already, over another connection: an app has "
+                    + "one delegate, so close that one first"
+                : "process \(there.pid) is the delegate of \(app.name) already"
+            return reply.fail(
+                AppInterface.ErrorName.alreadyAttached,
+                ["pid": .int(Int64(there.pid)), "message": .string(sentence)]
+            )
+        }
+        let incarnation = Int64(coordinator.machine(app.id).incarnation)
+        let after = request.incarnation == incarnation ? request.after ?? 0 : 0
+        let earlier = channel.delegate?.reply
+        channel.delegate = AppChannel.Delegate(
+            reply: reply,
+            pid: peer.pid,
+            sent: UInt32(clamping: max(0, min(after, Int64(channel.lastID))))
+        )
+        if let earlier, !earlier.isClosed { app.server?.close(connection: earlier.connection) }
+        if !request.tasks.isEmpty { claim(request.tasks, reply.connection, app) }
+        channel.returnTimer = nil
+        if channel.owners.values.contains(.lost) { expectReturn(of: app) }
+        reply.send(situation(of: app).json, continues: true)
+        trace(app, .contact)
+        note(app, .attached, text: "has a delegate: process \(peer.pid)")
+        deliver(.delegate(attached: true), to: app.id)
+        pump(app)
+    }
+
+    /// A connection is gone. Whoever dies is about to be noticed; whoever comes back does so at once.
+    private func disconnected(_ connection: UInt64, _ app: AppRuntime) {
+        guard let channel = app.channel, app.run.tree != nil else { return }
+        let wasDelegate = channel.delegate?.reply.connection == connection
+        let hadTasks = channel.owners.values.contains(.connection(connection))
+        guard wasDelegate || hadTasks else { return }
+        let incarnation = coordinator.machine(app.id).incarnation
+        channel.goneTimers[connection] = try? loop.timer { [weak self, weak app] in
+            guard let self, let app, let channel = app.channel else { return }
+            channel.goneTimers[connection] = nil
+            guard self.coordinator.machine(app.id).incarnation == incarnation else { return }
+            for (token, owner) in channel.owners where owner == .connection(connection) {
+                self.finish(task: token, app)
+            }
+            if channel.delegate?.reply.connection == connection { self.detach(app) }
+        }
+        channel.goneTimers[connection]?.arm(after: Self.goneAfter)
+    }
+
+    /// Nobody hears the app's messages any more.
+    private func detach(_ app: AppRuntime) {
+        guard let channel = app.channel else { return }
+        channel.delegate = nil
+        guard coordinator.machine(app.id).isAlive else { return }
+        note(app, .attached, text: "has no delegate any more: its connection was closed")
+        // A launch waits for the next delegate, which is told what this one was.
+        let isLaunching = coordinator.machine(app.id).transition == .launching
+        if !isLaunching {
+            channel.queue = []
+            supervisor.mailboxes.incarnationEnded(app)
+        }
+        deliver(.delegate(attached: false), to: app.id)
+        record(app)
+    }
+
+    /// A delegate of a torpord before this one comes back, or counts as gone.
+    func expectReturn(of app: AppRuntime) {
+        guard let channel = app.channel else { return }
+        channel.returnTimer = try? loop.timer { [weak self, weak app] in
+            guard let self, let app, let channel = app.channel else { return }
+            // While it is stopped it cannot; when it runs again it has its time.
+            if self.coordinator.machine(app.id).state == .suspended { return }
+            channel.returnTimer = nil
+            for (token, owner) in channel.owners where owner == .lost { self.finish(task: token, app) }
+            if channel.delegate == nil { self.detach(app) }
+        }
+        channel.returnTimer?.arm(after: Self.returnTime)
+    }
+
+    /// It runs again.
+    func channelResumed(_ app: AppRuntime) {
+        if app.channel?.returnTimer != nil { app.channel?.returnTimer?.arm(after: Self.returnTime) }
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Lifecycle
+import Linux
+import TorporAPI
+
+/// What a start of the supervisor launches.
+extension Supervisor {
+    /// How the supervisor's start launches an app: as a person wanted it last, else as the configuration says; nil for
+    /// not at all.
+    func launchAtStart(_ app: AppRuntime) -> (app: AppID, foreground: Bool)? {
+        let machine = coordinator.machine(app.id)
+        // Somebody was quicker.
+        guard machine.goalGeneration == 0, !machine.isAlive else { return nil }
+        // Without its main app a supervisor is of no use: who starts the one wants the other.
+        let isMain = app.id == shutdown.mainApp
+        if !isMain, let reason = staysDown(app, machine) {
+            note(app, .keptDown, text: "is not launched at the start: \(reason)")
+            return nil
+        }
+        switch app.kept.goalOfPerson {
+        case .active, .inactive: return (app.id, true)
+        case .background, .suspended: return (app.id, false)
+        case .notRunning: if !isMain { return nil }
+        case nil: break
+        }
+        switch app.specification.launch {
+        case .foreground: return (app.id, true)
+        case .background: return (app.id, false)
+        case .onDemand: return nil
+        }
+    }
+
+    private func staysDown(_ app: AppRuntime, _ machine: AppMachine) -> String? {
+        if machine.failed { return "it was restarted too often; start or reset it" }
+        let isDown = app.kept.goalOfPerson == .notRunning
+        if machine.isForceQuit || (isDown && app.lastExit?.reason == TerminationReason.forceQuit.rawValue) {
+            return "it was force-quit"
+        }
+        return machine.isStopped || isDown ? "it was stopped" : nil
+    }
+
+    /// After the launches: those that a person had suspended go on to there.
+    func suspendAsBefore(_ launched: [(app: AppID, foreground: Bool)]) {
+        for (id, _) in launched {
+            switch apps[id].kept.goalOfPerson {
+            case .suspended:
+                note(apps[id], .asLeft, text: "is to be suspended, as a person had it before the start")
+                try? request(.suspend, of: id)
+            case .background where apps[id].specification.launch == .foreground:
+                note(apps[id], .asLeft, text: "is left in the background, as a person had it before the start")
+            case .active, .inactive, .background, .notRunning, nil: break
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Lifecycle
+import Linux
+import Processes
+import Recovery
+
+/// `[supervisor] main`: the app with which the supervisor ends, and whose exit status is its own.
+///
+/// The core says when the app has ended for good. What is needed beside that stands in the recovery file: the status of
+/// its last ending, written before the ending itself is recorded, and whether an end would count. So a torpord that dies
+/// at any instant is followed by one that comes to the same end.
+extension Shutdown {
+    /// The app, if one is named.
+    var mainApp: AppID? { supervisor.configuration.supervisor.main.flatMap { coordinator.id(of: $0) } }
+
+    /// What the core decided about the main app, before it is recorded.
+    func noteMain(_ outputs: [AppAction]) {
+        guard let main = mainApp else { return }
+        for output in outputs where output.app == main {
+            switch output.action {
+            case .launch: supervisor.recovery.isMainCounted = true
+            case .ended(let ending):
+                supervisor.recovery.mainStatus = MainStatus.of(ending, apps[main].run.launchFailure)
+                supervisor.recovery.isMainCounted = true
+            case .tell, .warn, .signalStop, .signalWatchdog, .stopProcesses, .continueProcesses, .killProcesses,
+                .endRemains,
+                .entered, .report, .requestLaunch, .askForAdmission, .askForMemory, .takeSnapshot:
+                break
+            }
+        }
+    }
+
+    /// Another app, or none, is the main one from now on. One that has ended before counts from its next run on.
+    func mainChanges(to name: String?) {
+        guard name != supervisor.configuration.supervisor.main else { return }
+        supervisor.recovery.isMainCounted = false
+        supervisor.recovery.mainStatus = nil
+    }
+
+    /// The main app where somebody starts the supervisor, torpord and keeper were lost, and it had ended before: that end
+    /// is over.
+    var mainAtStart: [(app: AppID, foreground: Bool)] {
+        guard supervisor.keeper.instance == 1, !supervisor.recovery.isShuttingDown, let main = mainApp,
+            coordinator.isOver(main),
+            coordinator.machine(main).goalGeneration > 0
+        else { return [] }
+        supervisor.recovery.isMainCounted = false
+        switch apps[main].specification.launch {
+        case .foreground: return [(main, true)]
+        case .background: return [(main, false)]
+        case .onDemand: return []
+        }
+    }
+
+    /// Ends everything once the main app has ended for good.
+    func followMain() {
+        guard isStarted, !isEnding, let main = mainApp else { return }
+        guard coordinator.isOver(main) else {
+            if !supervisor.recovery.isMainCounted { supervisor.recovery.isMainCounted = true }
+            return
+        }
+        guard supervisor.recovery.isMainCounted else { return }
+        let name = apps[main].name
+        note(.stopping, text: "\(name), the main app, has ended for good: every app is terminated")
+        begin()
+    }
+
+    /// What the supervisor exits with after everything was ended.
+    var exitStatus: Int32 {
+        guard supervisor.configuration.supervisor.main != nil else { return 0 }
+        // Asked to end before the main app had run: a job that was not done must not look as if it were.
+        return supervisor.recovery.mainStatus ?? MainStatus.signal + Signal.terminate
+    }
+}
+
+/// How an ending looks as an exit status, as shells have it.
+enum MainStatus {
+    static let signal: Int32 = 128
+    private static let notFound: Int32 = 127
+    private static let notExecutable: Int32 = 126
+    private static let failure: Int32 = 1
+
+    /// That of the main process, 128 + the number of the signal that ended it; without a process 127, 126 or 1, by what
+    /// kept it from being launched. What failed is never 0.
+    static func of(_ ending: Ending, _ launchFailure: LaunchFailure?) -> Int32 {
+        let status: Int32
+        switch ending.cause {
+        case .exited(let code): status = code & 0xff
+        case .signaled(let number, _): status = signal + number
+        case .outOfMemory, .memoryLimit: status = signal + Signal.kill
+        case .unknown: status = failure
+        case nil:
+            if ending.reason.wasAskedFor { return signal + Signal.terminate }
+            guard let launchFailure, launchFailure.stage == .exec else { return failure }
+            return launchFailure.errno == .noSuchFileOrDirectory ? notFound : notExecutable
+        }
+        return status == 0 && ending.reason.isFailure ? failure : status
+    }
+}
+
+extension RecoveryFile {
+    /// Whether the main app has been seen up, or launched, since it is the main one: then its end counts.
+    var isMainCounted: Bool {
+        get { flags & 2 != 0 }
+        set { flags = newValue ? flags | 2 : flags & ~2 }
+    }
+
+    /// The exit status of the main app's last ending; nil when it has not ended since it is the main one.
+    var mainStatus: Int32? {
+        get { verdict == 0 ? nil : Int32(clamping: verdict) - 1 }
+        set { verdict = newValue.map { UInt32(clamping: $0) + 1 } ?? 0 }
+    }
+}

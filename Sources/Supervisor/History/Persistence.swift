@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import Store
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// What the store has of an app, or will have in a moment.
+struct KeptApp {
+    /// The goal that a person set; nil while the configuration decides.
+    var goalOfPerson: Goal?
+    /// Of the row as it was last saved, or found: all of it in one number, and what the next one goes on from.
+    private var fingerprint: Int?
+    private(set) var incarnation: Int64 = 0
+    private(set) var ledger: [Int64] = []
+    /// What the ledger was made of: times of the wall clock would be a little different each time.
+    fileprivate private(set) var times: [Duration] = []
+
+    /// Nothing is saved of it any more.
+    fileprivate mutating func forget() { fingerprint = nil }
+
+    /// The row is what is saved from now on; false when it was that already.
+    @discardableResult
+    fileprivate mutating func take(_ row: AppRow, times: [Duration] = []) -> Bool {
+        guard row.hashValue != fingerprint ?? AppRow(name: row.name).hashValue else { return false }
+        fingerprint = row.hashValue
+        incarnation = row.incarnation
+        ledger = row.ledger
+        self.times = times
+        return true
+    }
+}
+
+/// What must outlive the boot, from and to the store. Nothing here waits for it but the first launches.
+final class Persistence: Room, LifecycleObserver {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+    let store: Store
+    /// What of that is not stored yet.
+    let journal: StoreJournal?
+    /// What was remembered is with the apps: from now on it is kept up to date.
+    private(set) var isRemembered = false
+    /// Why nothing can be stored now.
+    private(set) var trouble: String?
+
+    init(_ supervisor: Supervisor, _ store: Store, _ journal: StoreJournal?) {
+        self.supervisor = supervisor
+        self.store = store
+        self.journal = journal
+    }
+
+    func ended(_ app: AppRuntime, _ ending: Ending) { forgetGoal(of: app, after: ending) }
+
+    func touched(_ apps: Set<AppID>) { for id in apps { keep(self.apps[id]) } }
+
+    func forget(_ app: AppRuntime) { store.remove(app: app.name) }
+
+    /// What an earlier torpord had seen and not stored yet, or a new one; nil when there is no room for it.
+    static func openJournal(
+        _ runtime: RuntimeDirectory,
+        _ inheritance: Inheritance,
+        _ log: DaemonLog
+    ) -> StoreJournal? {
+        let there = inheritance.take(HeldName.journal).first ?? (try? File.open(runtime.journal, .readWrite))
+        if let there, let journal = StoreJournal(there) { return journal }
+        do throws(Errno) {
+            return try StoreJournal(creating: runtime.journal)
+        } catch {
+            log.warning("cannot make \(runtime.journal) (\(error)): the last events would be lost with torpord")
+            return nil
+        }
+    }
+
+    static func openStore(_ configuration: TorporConfiguration, _ startup: Startup, _ journal: StoreJournal?) -> Store {
+        Store(
+            path: configuration.supervisor.stateDirectory + "/torpor.db",
+            machine: ThisProcess.machineID,
+            boot: ThisProcess.bootID,
+            retention: Retention(configuration.supervisor),
+            journal: journal,
+            // Until this torpord is in charge the one before it may have to go on with the file.
+            holdsWrites: startup.keeper.instance > 1,
+            loop: startup.loop
+        )
+    }
+
+    private func rememberMail(_ contents: StoreContents) {
+        recorder.events.sequence = max(recorder.events.sequence, contents.lastSequence)
+        supervisor.mailboxes.rememberSubscriptions(contents)
+        supervisor.mailboxes.load(contents)
+        supervisor.wakes.timers.remember(contents.schedules)
+    }
+
+    /// Asks for what is remembered, and gives it to the apps that were not found running or in the recovery file.
+    func remember(_ fresh: [AppRuntime], _ completion: @escaping () -> Void) {
+        store.onNotice = { [weak self] in self?.storeSays($0) }
+        store.onRowsWanted = { [weak self] in self?.keepAll() }
+        // Who has run by its record is known already, and would have all of it twice.
+        let isUnknown = Set(fresh.map(\.id).filter { coordinator.machine($0).incarnation == 0 })
+        store.load(late: { [weak self] in self?.rememberMail($0) }) { [weak self] contents in
+            guard let self else { return }
+            self.recorder.events.sequence = max(self.recorder.events.sequence, contents.lastSequence)
+            if contents.lastSequence == 0, contents.origin == .nobody, self.store.replayed == 0 {
+                self.recorder.events.isWhole = self.recorder.events.isUnbroken
+            }
+            for app in self.apps {
+                guard let row = contents.apps[app.name] else { continue }
+                if isUnknown.contains(app.id) { self.remember(app, row) } else { app.kept.take(row) }
+            }
+            self.isRemembered = true
+            for app in self.apps { self.keep(app) }
+            // Apps are launched without what the disk does not say; what waits for them, and when timers came, would
+            // be taken for nothing.
+            if self.store.isLoaded { self.rememberMail(contents) }
+            completion()
+            self.supervisor.shutdown.finishWhenGone()
+        }
+        store.reports { [weak self] in self?.takeReports($0) }
+    }
+
+    private func remember(_ app: AppRuntime, _ row: AppRow) {
+        let now = loop.now
+        let wallClock = Clock.realtimeMicroseconds()
+        var row = row
+        row.ledger = row.ledger(at: wallClock, window: app.specification.rules.backoff.window.microseconds)
+        var known = RememberedApp()
+        known.incarnation = UInt32(clamping: row.incarnation)
+        known.restarts = Int(clamping: max(0, row.restarts))
+        known.attempt = Int(clamping: max(0, row.attempt))
+        known.failed = row.isFailed
+        known.ledger = row.ledger.map { now - .microseconds(wallClock - $0) }
+        let reason = row.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
+        // A force quit of an earlier boot keeps the app down, and events from it no more. One that was stopped and
+        // started again since then has not ended: the run that the power took tells of no exit.
+        known.lastEnding =
+            row.isForceQuit
+            ? .forceQuit : row.isStopped ? .stopped : reason == .forceQuit || reason == .stopped ? nil : reason
+        coordinator.remember(app.id, known)
+        app.kept.take(row, times: known.ledger)
+        if app.kept.goalOfPerson == nil { app.kept.goalOfPerson = row.goal.flatMap(Goal.init) }
+        if app.lastExit == nil {
+            app.lastExit = row.lastExit.map {
+                LastExit(reason: $0.reason, code: $0.code, signal: $0.signal, at: $0.at)
+            }
+        }
+    }
+
+    // MARK: What changes
+
+    /// An incarnation ended. What a person wanted is over when the app ended by itself, with nothing more to do.
+    private func forgetGoal(of app: AppRuntime, after ending: Ending) {
+        guard case .rest = ending.next, app.kept.goalOfPerson != .notRunning else { return }
+        switch ending.reason {
+        case .evicted, .shutdown, .dependencyFailed, .stopped, .forceQuit: break
+        default: app.kept.goalOfPerson = nil
+        }
+    }
+
+    /// Saves what is to outlive the boot, if it has changed.
+    func keep(_ app: AppRuntime) {
+        guard isRemembered else { return }
+        let machine = coordinator.machine(app.id)
+        let known = machine.remembered
+        var row = AppRow(name: app.name)
+        row.incarnation = Int64(known.incarnation)
+        // Launched after all, for another app that requires it.
+        if row.incarnation > app.kept.incarnation, app.kept.goalOfPerson == .notRunning, machine.goal != .notRunning {
+            app.kept.goalOfPerson = nil
+        }
+        row.goal = app.kept.goalOfPerson?.rawValue
+        row.isStopped = machine.isStopped
+        row.isForceQuit = machine.isForceQuit
+        row.isFailed = known.failed
+        row.restarts = Int64(known.restarts)
+        row.attempt = Int64(known.attempt)
+        row.lastExit = app.lastExit.map {
+            StoredExit(reason: $0.reason, code: $0.code, signal: $0.signal, at: $0.at ?? 0)
+        }
+        if known.ledger == app.kept.times {
+            row.ledger = app.kept.ledger
+        } else {
+            let now = loop.now
+            let wallClock = Clock.realtimeMicroseconds()
+            row.ledger = known.ledger.map { wallClock - (now - $0).microseconds }
+        }
+        if app.kept.take(row, times: known.ledger) { store.save(row) }
+    }
+
+    private func keepAll() {
+        supervisor.mailboxes.keepAll()
+        for app in apps {
+            app.kept.forget()
+            keep(app)
+        }
+    }
+
+    // MARK: Reports and news
+
+    /// Of how many reports of an app the threads are kept in memory.
+    private static let reportsWithThreads = 3
+
+    /// Keeps a termination report, in memory for those who ask and in the store for later.
+    func file(_ report: Report, _ app: AppRuntime) {
+        app.reports.append(report)
+        if app.reports.count > 10 { app.reports.removeFirst() }
+        // Stacks are the most of it: of one that hangs at every launch the newest tell enough, and the store has them all.
+        let old = app.reports.count - 1 - Self.reportsWithThreads
+        if old >= 0 { app.reports[old].threads = [] }
+        store.append(
+            StoredReport(
+                app: report.app,
+                incarnation: report.incarnation,
+                at: report.at,
+                json: report.json.description
+            )
+        )
+    }
+
+    private func takeReports(_ stored: Result<[StoredReport], Store.Unavailable>) {
+        guard case .success(let reports) = stored else { return }
+        for stored in reports {
+            guard let id = coordinator.id(of: stored.app), apps[id].reports.count < 10,
+                !apps[id].reports.contains(where: { $0.at == stored.at && $0.incarnation == stored.incarnation }),
+                let json = try? JSON.parse(stored.json), var report = try? Report(json: json)
+            else { continue }
+            if apps[id].reports.count >= Self.reportsWithThreads { report.threads = [] }
+            // The newest come first.
+            apps[id].reports.insert(report, at: 0)
+        }
+    }
+
+    private func storeSays(_ notice: StoreNotice) {
+        let level: LogLevel
+        switch notice.kind {
+        case .available, .answers:
+            trouble = nil
+            level = .info
+        case .unavailable, .hangs:
+            trouble = notice.description
+            level = .error
+        case .setAside, .setAsideNewer, .otherMachine: level = .warning
+        }
+        note(.storeChanged, text: notice.description, level: level)
+    }
+
+    /// Has everything written, and ends the store's thread; waits for the disk a moment at most. `quickly`: another
+    /// torpord is waiting to take over.
+    func close(quickly: Bool) {
+        // Where the end came first, timers are known since this start all the same.
+        supervisor.wakes.timers.begin()
+        if !isRemembered {
+            // The end came first. What a person asked for meanwhile, or the recovery file told of, counts all the same.
+            isRemembered = true
+            for app in apps where app.kept.goalOfPerson != nil { keep(app) }
+        }
+        store.releaseWrites()
+        if !store.close(within: quickly ? .milliseconds(250) : .seconds(1), quickly: quickly) {
+            log.error("the disk did not take everything: some history is lost")
+        }
+    }
+}
+
+extension Retention {
+    /// As the configuration has it.
+    init(_ supervisor: SupervisorSpecification) {
+        self.init(
+            maxAge: supervisor.historyMaxAge?.microseconds,
+            maxCount: Int64(clamping: supervisor.historyMaxCount)
+        )
+    }
+}

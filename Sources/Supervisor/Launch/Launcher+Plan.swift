@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Notify
+import Output
+import Processes
+import SystemPackage
+import Varlink
+import VarlinkServer
+import WireText
+
+/// The parts of a plan for the keeper.
+extension Launcher {
+    /// The `oom_score_adj` that an app has from the beginning: its state's, but never torpord's own protection, which is
+    /// not for apps; what is below 0 it gets after its exec, since not everybody may do that.
+    static func birthScore(_ app: AppRuntime, _ order: LaunchOrder) -> Int32 {
+        let wish = app.specification.profile(in: order.foreground ? .active : .background).oomScoreAdjust
+        return min(max(wish, ProcessTree.inheritedOOMScore), 1000)
+    }
+
+    func plan(
+        _ app: AppRuntime,
+        _ order: LaunchOrder,
+        _ environment: [String],
+        _ facts: LaunchFacts
+    ) throws(LaunchTrouble) -> LaunchPlan {
+        let specification = app.specification
+        var plan = LaunchPlan(
+            app: app.name,
+            incarnation: order.incarnation,
+            executable: facts.executable,
+            arguments: specification.exec,
+            environment: environment
+        )
+        plan.directory = facts.directory
+        plan.umask = specification.umask
+        plan.nice = specification.nice
+        plan.limits = specification.processLimits.map { ($0.resource, $0.soft, $0.hard) }
+        plan.limits += descriptorLimit(of: specification)
+        let score = Self.birthScore(app, order)
+        plan.oomScoreAdjust = score == ProcessTree.inheritedOOMScore ? ProcessTree.oomScoreForChildren : score
+        plan.user = try credentials(of: app)
+        return plan
+    }
+
+    /// As a service torpord has a higher limit of descriptors than apps should begin with: programs that use select(2) may
+    /// have no more than this.
+    private func descriptorLimit(
+        of specification: AppSpecification
+    ) -> [(resource: Int32, soft: UInt64, hard: UInt64)] {
+        let resource: Int32 = 7
+        let usual: UInt64 = 1024
+        guard supervisor.place.manager != nil, !specification.limits.contains(where: { $0.resource == resource }),
+            let hard = try? ThisProcess.limit(resource).hard, hard > usual
+        else { return [] }
+        return [(resource, usual, hard)]
+    }
+
+    /// Where it runs: users such as nobody have a home that does not exist.
+    nonisolated static func directory(of specification: AppSpecification, _ user: User?) -> String {
+        specification.directory ?? user.flatMap { File.exists($0.home) ? $0.home : nil } ?? "/"
+    }
+
+    func environment(
+        of app: AppRuntime,
+        _ order: LaunchOrder,
+        _ user: User?,
+        _ sockets: [String],
+        _ read: [String: String]
+    ) -> [String] {
+        let specification = app.specification
+        var variables: [String: String] = [:]
+        if let user {
+            variables["HOME"] = user.home
+            variables["USER"] = user.name
+            variables["LOGNAME"] = user.name
+            variables["SHELL"] = user.shell
+        }
+        if LaunchEnvironment.inherited["PATH"] == nil {
+            variables["PATH"] = LaunchEnvironment.path
+        }
+        variables.merge(read) { $1 }
+        for (key, value) in specification.environment { variables[key] = value }
+        variables["NOTIFY_SOCKET"] = app.notifySocket?.path
+        if let watchdog = specification.rules.watchdog { variables["WATCHDOG_USEC"] = "\(watchdog.microseconds)" }
+        if !app.store.entries.isEmpty || !sockets.isEmpty {
+            variables["LISTEN_FDS"] = "\(sockets.count + app.store.entries.count)"
+            let stored = app.store.entries.isEmpty ? [] : [app.store.names]
+            variables["LISTEN_FDNAMES"] = (sockets + stored).joined(separator: ":")
+        }
+        variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket
+        variables["TORPOR_APP"] = app.name
+        variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
+        variables["TORPOR_LAUNCH_REASON"] = order.reason.rawValue
+        let options = LaunchEnvironment.options(
+            order,
+            event: app.pendingWake?.event,
+            url: app.url,
+            restoredState: supervisor.savedStates.archiveToRestore(app, order)?.path
+        )
+        variables["TORPOR_LAUNCH_OPTIONS"] = String(wire: options.serialised())
+        variables["TORPOR_APP_SOCKET"] = app.server?.path
+        variables["TORPOR_STATE_DIRECTORY"] = supervisor.savedStates.stateDirectory(of: app)
+        return LaunchEnvironment.inherited.entries(adding: variables)
+    }
+
+    private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchTrouble) {
+        do throws(Errno) {
+            try File.makeDirectories(supervisor.runtime.directory(of: app))
+        } catch {
+            throw LaunchTrouble("cannot make the directory \(supervisor.runtime.directory(of: app)): \(error)")
+        }
+        let state = supervisor.savedStates.stateDirectory(of: app)
+        do throws(Errno) {
+            // Asked first: on a disk that hangs, reading does not wait.
+            let there = try? File.status(state)
+            if there?.kind != .directory { try File.makeDirectories(state, mode: 0o755) }
+            if let user, Users.isRoot, there?.uid != user.uid || there?.gid != user.gid {
+                try File.setOwner(state, uid: user.uid, gid: user.gid)
+            }
+        } catch {
+            // A disk that is full or cannot be written keeps no app from running that needs nothing of it.
+            note(
+                app,
+                .noStateDirectory,
+                text: "has no directory of its own for what it keeps: cannot make \(state) (\(error))"
+            )
+        }
+    }
+
+    /// What was made for an earlier launch is of no use to another user.
+    private func giveNodes(of app: AppRuntime, to user: User?) {
+        guard Users.isRoot else { return }
+        let owner = (uid: user?.uid ?? Users.effectiveUID, gid: user?.gid ?? Users.effectiveGID)
+        app.server?.owner = owner
+        app.capture?.owner = owner
+        for path in [app.notifySocket?.path, app.capture?.fifoPath, app.server?.path].compactMap({ $0 }) {
+            do throws(Errno) {
+                let there = try File.status(path)
+                if there.uid != owner.uid || there.gid != owner.gid {
+                    try File.setOwner(path, uid: owner.uid, gid: owner.gid)
+                }
+            } catch {
+                log.warning("\(app.name): \(path) cannot be given to its new user: \(error)")
+            }
+        }
+    }
+
+    /// Directories and sockets, made at the first launch and kept for the later ones. `held`: the notify socket of an
+    /// earlier torpord.
+    func prepare(
+        _ app: AppRuntime,
+        _ user: User?,
+        taking held: Descriptor? = nil,
+        channel: Descriptor? = nil,
+        holdsNotify: Bool = true
+    ) throws(LaunchTrouble) {
+        // With its socket its directories are there too.
+        if held == nil {
+            try makeDirectories(app, user)
+            giveNodes(of: app, to: user)
+        }
+        try supervisor.appSockets.listen(for: app, user, taking: channel)
+        guard app.notifySocket == nil else { return }
+        let path = SharedPath(supervisor.runtime.apps, app.name, "/notify")
+        let socket: NotifySocket
+        if let held {
+            socket = NotifySocket(taking: held, path: path, buffer: supervisor.notifySockets.datagrams)
+        } else {
+            do throws(NotifySocketError) {
+                let owner = user.map { (uid: $0.uid, gid: $0.gid) }
+                socket = try NotifySocket(
+                    path: path,
+                    mode: 0o600,
+                    owner: owner,
+                    buffer: supervisor.notifySockets.datagrams
+                )
+            } catch {
+                throw LaunchTrouble(error.description)
+            }
+            if holdsNotify { supervisor.hold(HeldName.notify(app.name), socket.descriptor.raw) }
+        }
+        do throws(Errno) {
+            // It ends with the app.
+            app.notifySource = try loop.watch(socket.descriptor.raw, .readable, priority: .gathered) {
+                [unowned self, unowned app] _ in
+                // Mostly there is one, and looking for a second costs as much; the loop tells of more.
+                self.supervisor.notifySockets.hear(app, atMost: 1)
+            }
+        } catch {
+            throw LaunchTrouble("cannot watch the notify socket of \(app.name): \(error)")
+        }
+        app.notifySocket = socket
+    }
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Notify
+import Output
+import Processes
+import SystemPackage
+import Varlink
+import VarlinkServer
+import WireText
+
+/// Launching: everything that an incarnation needs is made ready, then the keeper is asked.
+final class Launcher: Room {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+    /// Reads files of variables for launches, and looks for those that say that an app is ready: for one app as well as
+    /// for another whose disk hangs.
+    let reads: SideWork
+    /// Commands that run for the supervisor, by process.
+    var helpers: [Int32: (ExitStatus) -> Void] = [:]
+
+    init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        reads = SideWork(supervisor.loop, named: "launches", isInOrder: false)
+    }
+
+    func launch(_ app: AppRuntime, _ order: LaunchOrder) {
+        app.run = Incarnation()
+        app.run.launchedAt = now
+        app.wasCutShort = nil
+        app.wasKilledAsleep = nil
+        app.isEndedByPolicy = nil
+        app.server?.setAccepting(false)
+        let first = app.specification.beforeStart
+        guard !first.isEmpty else { return launchMain(app, order) }
+        runHooks(app, first, named: "before_start") { [weak self] failure in
+            guard let self else { return }
+            guard self.isLaunching(app, order), failure == nil else {
+                if let failure { self.launchRefused(app, failure) } else { self.deliver(.launchFailed, to: app.id) }
+                return
+            }
+            self.launchMain(app, order)
+        }
+    }
+
+    /// Whether it is still this launch that is under way.
+    private func isLaunching(_ app: AppRuntime, _ order: LaunchOrder) -> Bool {
+        let machine = coordinator.machine(app.id)
+        return machine.transition == .launching && machine.incarnation == order.incarnation
+    }
+
+    private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
+        let specification = app.specification
+        let names = Account.Names(specification)
+        let finish = { [weak self] (result: Result<LaunchFacts, LaunchTrouble>) in
+            guard let self else { return }
+            switch result {
+            case .success(let facts):
+                if let names, let account = facts.account { app.account = (names, account) }
+                if let named = facts.named { self.supervisor.inForce.accounts.add(named) }
+                self.launch(app, order, facts)
+            case .failure(let trouble):
+                app.run.launchFailure = trouble.failure
+                self.launchRefused(app, trouble.description)
+            }
+        }
+        let known =
+            specification.sockets.contains { supervisor.inForce.accounts.missing($0) != nil }
+            ? supervisor.inForce.accounts : nil
+        guard names == nil, specification.environmentFiles.isEmpty, known == nil else {
+            return read(
+                for: app,
+                { () throws(LaunchTrouble) -> LaunchFacts in
+                    var facts = try LaunchFacts.find(specification)
+                    facts.named = known?.lookingUp(specification.sockets)
+                    return facts
+                },
+                finish
+            )
+        }
+        // Nothing that could keep anybody waiting, and nobody else's.
+        do throws(LaunchTrouble) {
+            finish(.success(try LaunchFacts.find(specification)))
+        } catch {
+            finish(.failure(error))
+        }
+    }
+
+    private func launch(_ app: AppRuntime, _ order: LaunchOrder, _ facts: LaunchFacts) {
+        let user = facts.account?.user
+        do throws(LaunchTrouble) {
+            try prepare(app, user)
+            let given = try supervisor.wakes.sockets.passed(to: app)
+            let environment = self.environment(of: app, order, user, given.map(\.name), facts.variables)
+            var plan = try self.plan(app, order, environment, facts)
+            let output = try outputs(of: app)
+            plan.standardOutput = output.output?.raw ?? -1
+            plan.standardError = output.error?.raw ?? -1
+            if case .file(let path) = app.specification.standardInput { plan.inputFile = path }
+            plan.errorFile = errorFile(of: app)
+            let stored = app.store.entries
+            plan.passed = given.map(\.descriptor) + stored.map(\.descriptor.raw)
+            plan.setListenPid = !plan.passed.isEmpty
+            plan.setWatchdogPid = app.specification.rules.watchdog != nil
+            var cgroup: (path: String, directory: Descriptor, isFresh: Bool)?
+            if supervisor.place.cgroups != nil {
+                do throws(Errno) {
+                    cgroup = try makeCgroup(app)
+                    if let cgroup { supervisor.shares.limit(app, at: cgroup.path, isFresh: cgroup.isFresh) }
+                } catch {
+                    log.warning("\(app.name): no cgroup of its own (\(error)); following it by session")
+                }
+            }
+            plan.cgroup = cgroup?.directory.raw
+            let (path, isFresh) = (cgroup?.path, cgroup?.isFresh ?? true)
+            trace(app, .planned)
+            supervisor.wakes.connectionWatch.letGo(app)
+            supervisor.keeper.launch(plan) { [weak self] result in
+                self?.launched(app, order, result, cgroupPath: path, isFresh: isFresh)
+            }
+            withExtendedLifetime((output, cgroup)) {}
+        } catch {
+            app.run.launchFailure = error.failure
+            launchRefused(app, error.description)
+        }
+    }
+
+    private func makeCgroup(_ app: AppRuntime) throws(Errno) -> (path: String, directory: Descriptor, isFresh: Bool)? {
+        do throws(Errno) {
+            return try supervisor.place.cgroups?.create(app.name)
+        } catch {
+            guard error == .noSuchFileOrDirectory, supervisor.place.scope != nil else { throw error }
+        }
+        supervisor.place.repairScope()
+        return try supervisor.place.cgroups?.create(app.name)
+    }
+
+    func launched(
+        _ app: AppRuntime,
+        _ order: LaunchOrder,
+        _ result: Result<Launched, LaunchFailure>,
+        cgroupPath: String?,
+        isOurs: Bool = true,
+        isFresh: Bool = false
+    ) {
+        app.notifySource?.setEvents(.readable)
+        defer { app.server?.setAccepting(true) }
+        switch result {
+        case .success(let launched):
+            let tag = AppTag(app: app.name, incarnation: order.incarnation)
+            let main = Identity(pid: launched.pid, startTime: launched.startTime)
+            app.run.tree = supervisor.takeover.tree(tag, main, launched.pidfd, cgroupPath, isOurs: isOurs)
+            if isFresh { app.run.tree?.born = Self.birthScore(app, order) }
+            trace(app, .executed)
+            supervisor.shares.watchMemory(app)
+            note(app, .launched, text: "launched as process \(launched.pid)", reason: order.reason.rawValue)
+            deliver(.launched, to: app.id)
+            startProbe(app)
+        case .failure(let failure):
+            app.run.launchFailure = failure
+            launchRefused(app, sentence(app, failure))
+        }
+    }
+
+    func startProbe(_ app: AppRuntime) {
+        guard case .probe(let probe) = app.specification.ready, app.run.probe == nil,
+            coordinator.machine(app.id).transition == .launching
+        else { return }
+        app.run.probe = ReadinessProbe(probe, app: app, supervisor: supervisor)
+        app.run.probe?.start()
+    }
+
+    private func sentence(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
+        let specification = app.specification
+        switch (failure.stage, specification.standardInput) {
+        case (.directory, _):
+            let path = Self.directory(of: specification, app.account?.account.user)
+            return "could not enter its directory \(path): \(failure.errno)"
+        case (.input, .file(let path)):
+            return "could not open \(path), its standard input: \(failure.errno)\(whoOpens(app, failure))"
+        case (.error, _):
+            let path = errorFile(of: app) ?? ""
+            return "could not open \(path), its standard error: \(failure.errno)\(whoOpens(app, failure))"
+        default: return failure.description
+        }
+    }
+
+    private func whoOpens(_ app: AppRuntime, _ failure: LaunchFailure) -> String {
+        guard failure.errno == .permissionDenied, let user = app.specification.user else { return "" }
+        return "; where others than root may write to a folder on the way it is opened as the app's user, \(user)"
+    }
+
+    /// No process came to be: said, and handed to the core.
+    private func launchRefused(_ app: AppRuntime, _ sentence: String) {
+        app.notifySource?.setEvents(.readable)
+        app.server?.setAccepting(true)
+        // The ending that follows is logged with this sentence.
+        app.run.refusal = sentence
+        deliver(.launchFailed, to: app.id)
+    }
+
+    // MARK: Output
+
+    /// What standard output and error are; nil is /dev/null or a file, which the child opens.
+    private func outputs(of app: AppRuntime) throws(LaunchTrouble) -> (output: Descriptor?, error: Descriptor?) {
+        let specification = app.specification
+        do {
+            let output: Descriptor?
+            switch specification.log {
+            case .file: output = try capture(app).writerForApp()
+            case .journal:
+                let units = OwnUnits(apps: supervisor.place.cgroups).names
+                output = try OutputTarget.journal(app: app.name, unit: units.first ?? "")
+            case .inherit: output = try OutputTarget.inherit(1)
+            case .null: output = nil
+            }
+            let error: Descriptor? =
+                switch specification.standardError {
+                case .log: specification.log == .inherit ? try OutputTarget.inherit(2) : output
+                case .file: nil
+                }
+            return (output, error)
+        } catch {
+            throw LaunchTrouble("the output of \(app.name) cannot be set up: \(error)")
+        }
+    }
+
+    /// The file that standard error is added to; nil where it is none.
+    private func errorFile(of app: AppRuntime) -> String? {
+        guard case .file(let path) = app.specification.standardError else { return nil }
+        return path.hasPrefix("/") ? path : supervisor.runtime.logs + "/" + path
+    }
+
+    func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchTrouble) -> OutputCapture {
+        if let capture = app.capture { return capture }
+        // One that is there has its owner.
+        let user = held == nil ? try identity(of: app) : nil
+        let capture = OutputCapture(
+            app: app.name,
+            fifo: SharedPath(supervisor.runtime.apps, app.name, "/out"),
+            delegate: app,
+            batch: supervisor.batch,
+            loop: loop,
+            owner: user.map { ($0.uid, $0.gid) }
+        )
+        do throws(OutputError) {
+            try capture.start(taking: held)
+        } catch {
+            throw LaunchTrouble(error.description)
+        }
+        if held == nil, let descriptor = capture.descriptorToHold {
+            supervisor.hold(HeldName.output(app.name), descriptor)
+        }
+        app.capture = capture
+        return capture
+    }
+
+    func logFile(of app: AppRuntime) -> LogFile {
+        LogFile(path: logPath(of: app), limits: LogLimits(app.specification))
+    }
+
+    /// What an app wrote is in its log now.
+    func outputArrived(_ app: AppRuntime) {
+        // Output of a suspended app is either older than the stop or a sign that somebody continued it.
+        supervisor.checkStillSuspended(app)
+        for follower in app.logFollowers { follower.step() }
+    }
+
+    func logPath(of app: AppRuntime) -> String { supervisor.runtime.logs + "/" + app.name + ".log" }
+}
+
+/// What kept a launch from being tried, in a sentence.
+struct LaunchTrouble: Error, CustomStringConvertible {
+    let description: String
+    /// The stage that it would have failed at.
+    let failure: LaunchFailure?
+
+    init(_ description: String, _ failure: LaunchFailure? = nil) {
+        self.description = description
+        self.failure = failure
+    }
+}
+
+extension Launcher {
+    /// The plan of a command that runs for an app (a hook, a probe): as its user, in its directory, into its log.
+    func commandPlan(
+        _ app: AppRuntime,
+        _ command: [String],
+        _ facts: LaunchFacts
+    ) throws(LaunchTrouble) -> (LaunchPlan, Descriptor?) {
+        let user = try identity(of: app)
+        let machine = coordinator.machine(app.id)
+        let order = (app: app.name, incarnation: machine.incarnation)
+        try prepare(app, user)
+        var variables: [String: String] = [:]
+        for (key, value) in app.specification.environment { variables[key] = value }
+        variables[AppTag.helperVariable] = "1"
+        variables["TORPOR_MANAGER_SOCKET"] = supervisor.runtime.socket
+        variables["TORPOR_APP"] = order.app
+        variables["TORPOR_INCARNATION"] = "\(order.incarnation)"
+        var plan = LaunchPlan(
+            app: order.app,
+            incarnation: order.incarnation,
+            executable: facts.executable,
+            arguments: command,
+            environment: LaunchEnvironment.inherited.entries(adding: variables)
+        )
+        plan.directory = facts.directory
+        plan.isHelper = true
+        plan.oomScoreAdjust = ProcessTree.oomScoreForChildren
+        plan.user = try credentials(of: app)
+        let output: Descriptor?
+        do {
+            output = app.specification.log == .file ? try capture(app).writerForApp() : nil
+        } catch {
+            throw LaunchTrouble("the output of \(command[0]) cannot be set up: \(error)")
+        }
+        plan.standardOutput = output?.raw ?? -1
+        plan.standardError = output?.raw ?? -1
+        return (plan, output)
+    }
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// Limits of an app as a whole: by its cgroup where that has the controllers. Without the memory controller its memory
+/// is looked at once a second; without the one for tasks there is no such limit. Who comes near its limit of memory is
+/// told.
+extension Shares {
+    private static let lookInterval = Duration.seconds(1)
+    /// How many apps are looked at before others have their turn: a millisecond's worth.
+    private static let portion = 25
+    /// Where the kernel sees to every limit, apps are told at 80 %, no more.
+    private static let slowInterval = Duration.seconds(5)
+
+    /// Limits a cgroup into which an app is about to be launched.
+    func limit(_ app: AppRuntime, at path: String, isFresh: Bool) {
+        var usage: UInt64?
+        let (failures, _) = app.specification.appLimits.write(
+            to: path,
+            replacing: isFresh ? AppLimits() : nil,
+            usage: &usage
+        )
+        tell(failures, of: app)
+    }
+
+    /// Limits it has been given by a new configuration.
+    func limitsChanged(_ app: AppRuntime, from old: AppLimits) {
+        watchMemory(app)
+        guard let path = app.run.tree?.cgroupPath else { return }
+        var usage = app.run.loweredFrom
+        let (failures, isUnfinished) = app.specification.appLimits.write(to: path, replacing: old, usage: &usage)
+        tell(failures, of: app)
+        guard isUnfinished else {
+            app.run.loweredFrom = nil
+            app.run.limitTimer = nil
+            return
+        }
+        app.run.loweredFrom = usage
+        app.run.limitTimer = try? loop.timer { [weak self, weak app] in
+            guard let self, let app, app.run.tree?.cgroupPath == path else { return }
+            // Whatever it was, memory is to be lowered further.
+            self.limitsChanged(app, from: AppLimits(memory: .max, tasks: app.specification.taskLimit))
+        }
+        app.run.limitTimer?.arm(after: .milliseconds(20))
+    }
+
+    /// What of an app's limits cannot be had, in words.
+    func missingLimits(_ app: AppRuntime) -> [String] {
+        guard let tree = app.run.tree else { return [] }
+        var missing: [String] = []
+        if app.specification.memoryLimit != nil, !tree.hasMemoryController {
+            missing.append("memory_limit by the kernel: it is watched once a second (no memory controller)")
+        }
+        if let tasks = app.specification.taskLimit, !tree.hasTaskController {
+            missing.append("limits.tasks \(tasks) (no pids controller)")
+        }
+        return missing
+    }
+
+    private func tell(_ failures: [ProfileFailure], of app: AppRuntime) {
+        for failure in failures where profiles.tells(failure) {
+            let instead = failure.kind == .memoryLimit ? ", it is watched once a second instead" : ""
+            let what = "\(failure.kind.rawValue) of \(app.name), like others'"
+            log.info("\(what), is not kept by the kernel: \(failure.text)\(instead)")
+        }
+    }
+
+    // MARK: Coming near the limit, and beyond it
+
+    /// Looks at an app's memory from now on, as long as it runs and has a limit.
+    func watchMemory(_ app: AppRuntime) {
+        guard isToBeLookedAt(app) else { return }
+        listenToPressure(of: app)
+        if memoryTimer == nil { memoryTimer = try? loop.timer { [weak self] in self?.lookAtMemory() } }
+        // One that has just come may need to be looked at sooner than the others.
+        let next = loop.now + Self.lookInterval
+        if memoryTimer?.deadline.map({ $0 > next }) ?? true { memoryTimer?.arm(at: next) }
+    }
+
+    private func isToBeLookedAt(_ app: AppRuntime) -> Bool {
+        guard app.specification.memoryLimit != nil, app.run.tree != nil, app.run.exitRecord == nil else { return false }
+        let machine = coordinator.machine(app.id)
+        return machine.state != .suspended && machine.transition != .terminating
+    }
+
+    /// Where the kernel keeps an app to its limit, it tells when the app begins to wait for memory.
+    private func listenToPressure(of app: AppRuntime) {
+        guard app.run.pressureSource == nil, let tree = app.run.tree, tree.hasMemoryController,
+            let path = tree.cgroupPath,
+            let trigger = try? PressureTrigger(of: path, on: .memory, stall: Self.ownStall, window: Self.ownWindow)
+        else { return }
+        let source = try? loop.watch(trigger.descriptor.raw, .priority) { [weak self, weak app] events in
+            guard let self, let app else { return }
+            if events.contains(.error) {
+                app.run.pressureSource?.source.cancel()
+                app.run.pressureSource = nil
+            } else if self.isToBeLookedAt(app) {
+                self.judge([app])
+            }
+        }
+        if let source { app.run.pressureSource = (trigger, source) }
+    }
+
+    private static let ownStall = Duration.milliseconds(100)
+    private static let ownWindow = PressureTrigger.ordinaryWindow
+
+    private func lookAtMemory() {
+        memoryTimer?.disarm()
+        let apps = apps.filter { isToBeLookedAt($0) }
+        if apps.isEmpty { memoryTimer = nil }
+        guard !apps.isEmpty else { return }
+        // Those without a cgroup share one reading of /proc.
+        judge(apps.filter { $0.run.tree?.cgroupPath == nil })
+        let isSlow = apps.allSatisfy { $0.run.tree?.hasMemoryController ?? true }
+        look(
+            at: apps.filter { $0.run.tree?.cgroupPath != nil }[...],
+            again: isSlow ? Self.slowInterval : Self.lookInterval
+        )
+    }
+
+    private func look(at rest: ArraySlice<AppRuntime>, again time: Duration) {
+        judge(rest.prefix(Self.portion).filter { isToBeLookedAt($0) })
+        let rest = rest.dropFirst(Self.portion)
+        guard rest.isEmpty else { return loop.later { [weak self] in self?.look(at: rest, again: time) } }
+        memoryTimer?.arm(after: time)
+    }
+
+    /// Ends those of them that have more than they may, and tells those that come near.
+    private func judge(_ apps: [AppRuntime]) {
+        guard !apps.isEmpty else { return }
+        let usages = ProcessTree.usage(of: apps.compactMap(\.run.tree))
+        for (app, usage) in zip(apps, usages) {
+            app.run.usage = usage
+            guard let limit = app.specification.memoryLimit, let tree = app.run.tree else { continue }
+            let (isOver, bytes) = tree.hasMemoryController ? (false, usage.memoryBytes) : tree.exceeds(limit, usage)
+            if isOver {
+                end(app, bytes, limit)
+            } else if app.run.isNearLimit == true {
+                if usage.memoryBytes < limit / 100 * Self.calmPercent { calm(app, usage.memoryBytes, limit) }
+            } else {
+                let (isNear, bytes) = tree.exceeds(limit / 100 * Self.warningPercent, usage)
+                if isNear { warn(app, bytes, limit) }
+            }
+        }
+    }
+
+    /// From here on an app is told, percent of its limit.
+    private static let warningPercent: UInt64 = 80
+    /// Below this it may be told again.
+    private static let calmPercent: UInt64 = 70
+
+    private func end(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
+        let text = "has \(bytes >> 10) KiB of memory, more than its memory_limit of \(limit >> 10) KiB: it is ended"
+        note(app, .overLimit, text: text)
+        let id = app.id
+        uninterrupted { [weak self] in try? self?.request(.stop(.memoryLimit), of: id) }
+    }
+
+    private func warn(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
+        app.run.isNearLimit = true
+        note(app, .nearLimit, text: Self.text(bytes, of: limit))
+        app.memoryWarning = "limit"
+        let id = app.id
+        uninterrupted { [self] in perform(engine.coordinator.warnOfMemory(id, now: now)) }
+    }
+
+    private func calm(_ app: AppRuntime, _ bytes: UInt64, _ limit: UInt64) {
+        app.run.isNearLimit = nil
+        note(app, .belowLimit, text: Self.text(bytes, of: limit) + " again")
+    }
+
+    private static func text(_ bytes: UInt64, of limit: UInt64) -> String {
+        "has \(bytes >> 10) KiB of memory, \(bytes / max(1, limit / 100)) % of its memory_limit of \(limit >> 10) KiB"
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import TorporAPI
+
+/// File locks of apps that are suspended (docs/lifecycle.md, "Background time", Locks).
+extension LockWatch {
+    /// Stops an app's processes, unless it plays or records sound and may do so in the background (mode `audio`).
+    func stopUnlessSounding(_ app: AppRuntime) {
+        let (id, tree) = (app.id, app.run.tree)
+        guard coordinator.machine(id).transition == .suspending else { return stopUnlessLocked(app) }
+        supervisor.wakes.audioMode.look(before: app) { [weak self] in
+            guard let self, app.run.tree === tree, self.coordinator.machine(id).transition == .suspending else {
+                return
+            }
+            self.stopUnlessLocked(app)
+        }
+    }
+
+    /// Stops an app's processes, unless a lock that one of them has is in the way: then the core says what becomes of it.
+    func stopUnlessLocked(_ app: AppRuntime) {
+        app.run.lockLook = nil
+        let machine = coordinator.machine(app.id)
+        guard app.specification.rules.onLock != .ignore, !machine.isForced else { return supervisor.beginStopping(app) }
+        supervisor.lockWatch.look(at: app) { [weak self] finding in
+            guard let self else { return }
+            let machine = self.coordinator.machine(app.id)
+            guard machine.transition == .suspending || isStandingStill(machine) else { return }
+            switch finding {
+            case .free: self.supervisor.beginStopping(app)
+            case .inTheWay(let locks):
+                app.run.stop = .none
+                self.isHeld(app, by: locks)
+            }
+        }
+    }
+
+    /// Locks were found with which the app is not left suspended.
+    func isHeld(_ app: AppRuntime, by locks: [LockInTheWay]) {
+        let isNews = app.run.locksInTheWay?.map(\.held) != locks.map(\.held)
+        app.run.locksInTheWay = locks
+        if isNews {
+            let sentences = Self.once(locks.map(\.sentence))
+            note(app, .lockHeld, text: "is not left suspended: " + sentences.joined(separator: "; "))
+        }
+        deliver(.lockHeld, to: app.id)
+    }
+
+    /// Looks at the locks of a suspended app as long as it is that.
+    func followLocks(_ app: AppRuntime) {
+        if app.specification.rules.onLock != .ignore { supervisor.lockWatch.follow(app) }
+    }
+
+    func isStillToBeLookedAt(_ id: AppID) -> Bool {
+        let machine = coordinator.machine(id)
+        return isStandingStill(machine) && !machine.isForced && apps[id].run.tree != nil
+            && apps[id].specification.rules.onLock != .ignore
+    }
+
+    private func isStandingStill(_ machine: AppMachine) -> Bool {
+        machine.state == .suspended && machine.transition == nil
+    }
+
+    // MARK: For its report
+
+    /// Looks which file locks an app has that is about to be ended: what is found within two milliseconds.
+    func rememberLocks(_ app: AppRuntime) {
+        guard let tree = app.run.tree else { return }
+        let reading = HeldLockReading(tree.quickMembers())
+        _ = reading.read(until: loop.now + .milliseconds(2))
+        app.run.locks = reading.locks.isEmpty ? nil : reading.locks
+    }
+
+    /// The locks that were in the way, with who waited, and the others that it had.
+    func reportedLocks(_ app: AppRuntime) -> [LockInfo] {
+        let inTheWay = app.run.locksInTheWay ?? []
+        let others = (app.run.locks ?? []).filter { held in
+            !inTheWay.contains { $0.held.lock.file == held.lock.file && $0.held.lock.kind == held.lock.kind }
+        }
+        return Self.once(inTheWay.map(\.info) + others.map(\.info))
+    }
+
+    /// A file may have several locks: what tells of them alike is told once.
+    private static func once<Text: Hashable>(_ all: [Text]) -> [Text] {
+        var seen: Set<Text> = []
+        return all.filter { seen.insert($0).inserted }
+    }
+}

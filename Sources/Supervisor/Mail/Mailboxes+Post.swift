@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import Store
+import TorporAPI
+import Varlink
+import VarlinkServer
+import WireText
+
+/// Why something that was posted is not taken.
+enum PostRefusal: Error {
+    /// The app takes nothing of the topic.
+    case notSubscribed(String)
+    /// As much waits for the app as may.
+    case full(String)
+    /// The request is none.
+    case invalid(FieldError)
+    case failed(String)
+}
+
+/// What clients and apps post to apps, and what they take of it.
+extension Mailboxes {
+    /// Takes something in for an app, and wakes it where that is to be; `completion` is called when it is on the disk, or
+    /// with the reason why it was not taken.
+    func post(
+        _ request: PostRequest,
+        from sender: String,
+        to app: AppRuntime,
+        _ completion: @escaping (Result<PostResult, PostRefusal>) -> Void
+    ) {
+        guard isLoaded else {
+            return whenLoaded { [weak self] in self?.post(request, from: sender, to: app, completion) }
+        }
+        do throws(PostRefusal) {
+            let (id, result) = try take(request, from: sender, for: app)
+            supervisor.store.sync { [weak self, weak app] problem in
+                guard let problem, let self, let app else { return completion(.success(result)) }
+                if result.change == "added" {
+                    // What was told is told.
+                    guard let id, self.takeBack(id, of: app) else { return completion(.success(result)) }
+                    app.tokens.giveBack(request.token)
+                    self.record(app)
+                    return completion(.failure(.failed("nothing was posted: it cannot be stored (\(problem))")))
+                }
+                // It cannot be told apart any more from what it became one with.
+                if result.change != "repeated" {
+                    app.tokens.giveBack(request.token)
+                    self.record(app)
+                }
+                completion(.failure(.failed("it waits in memory, and cannot be stored (\(problem))")))
+            }
+        } catch {
+            completion(.failure(error))
+        }
+    }
+
+    private func take(
+        _ request: PostRequest,
+        from sender: String,
+        for app: AppRuntime
+    ) throws(PostRefusal) -> (id: Int64?, PostResult) {
+        switch app.tokens.standing(of: request.token) {
+        case .taken: return (nil, PostResult(id: nil, change: "repeated", outcome: "waits"))
+        case .uncertain:
+            throw .failed(
+                "torpord was replaced in the moment in which it took what was posted, and nobody knows whether it did: "
+                    + "‘torpor mailbox \(app.name)’ shows what waits"
+            )
+        case .unknown: break
+        }
+        var draft = try draft(request, from: sender, for: app)
+        let order = wake(request, app)
+        draft.wake = order.map { $0.foreground ? .foreground : .background }
+        app.tokens.take(request.token, isUncertain: true)
+        if request.token != nil { record(app) }
+        let change: Mailbox.Change
+        do throws(Mailbox.Refusal) {
+            change = try add(draft, for: app)
+        } catch {
+            app.tokens.giveBack(request.token)
+            if case .payload(let sentence) = error {
+                throw .invalid(FieldError(field: "payload", problem: "is refused: \(app.name) \(sentence)"))
+            }
+            throw .full("\(app.name) \(error)")
+        }
+        app.tokens.take(request.token)
+        if request.token != nil { record(app) }
+        let what = draft.key.map { "\(draft.topic) (\($0))" } ?? draft.topic
+        note(app, .posted, text: "\(what) was posted to it", reason: sender)
+        let (id, word) = Self.words(change)
+        let text = "\(draft.topic) from \(draft.sender)"
+        let outcome = supervisor.wakes.wake(
+            app,
+            WakeEvent(.message, draft.topic, text, wake: order, mail: draft, at: loop.now)
+        )
+        var result = PostResult(id: id, change: word, outcome: "waits")
+        switch outcome {
+        case .woken: result.outcome = "woken"
+        case .heldBack(let reason, _):
+            result.outcome = "held-back"
+            result.message = reason
+        case .runs: if let id, !waits(id, app) { result.outcome = "told" }
+        }
+        return (id, result)
+    }
+
+    /// Whether nobody is being told it.
+    private func waits(_ id: Int64, _ app: AppRuntime) -> Bool {
+        mail(id, of: app) != nil && !isBeingTold(id, to: app)
+    }
+
+    private static func words(_ change: Mailbox.Change) -> (Int64?, String) {
+        switch change {
+        case .added(let mail): (mail.id, "added")
+        case .changed(let mail): (mail.id, "changed")
+        case .cancelled: (nil, "cancelled")
+        }
+    }
+
+    private func draft(
+        _ request: PostRequest,
+        from sender: String,
+        for app: AppRuntime
+    ) throws(PostRefusal) -> MailDraft {
+        if let problem = TopicRule.problem(request.topic) {
+            throw .invalid(FieldError(field: "topic", problem: "cannot be used: \(problem)"))
+        }
+        if let key = request.key, key.utf8.count > TopicRule.longestName {
+            throw .invalid(FieldError(field: "key", problem: "has at most \(TopicRule.longestName) bytes"))
+        }
+        guard let rule = rule(for: request.topic, app) else {
+            throw .notSubscribed(
+                "\(app.name) takes nothing about \(request.topic): name it in [apps.\(app.specification.template).topics], "
+                    + "or \"*\" for all"
+            )
+        }
+        var coalescing = rule.coalesce
+        if let word = request.coalesce {
+            guard let chosen = Coalescing(rawValue: word) else {
+                let words = Coalescing.allCases.map(\.rawValue).joined(separator: ", ")
+                throw .invalid(FieldError(field: "coalesce", problem: "must be one of \(words)"))
+            }
+            coalescing = chosen
+        }
+        let message: Message = request.remote ? .didReceiveRemoteNotification : .didReceiveEvent
+        return MailDraft(
+            topic: request.topic,
+            message: message.rawValue,
+            payload: request.payload,
+            coalescing: coalescing,
+            key: request.key,
+            sender: sender
+        )
+    }
+
+    /// How it wakes the app; nil for not at all.
+    private func wake(_ request: PostRequest, _ app: AppRuntime) -> Wake? {
+        let rule = rule(for: request.topic, app) ?? TopicRule()
+        guard request.urgent ?? rule.urgent else { return nil }
+        if request.remote, !app.specification.backgroundModes.contains(.remoteNotification) { return nil }
+        return rule.wake.wake()
+    }
+
+    // MARK: Topics
+
+    /// How the app hears of a topic: as it asked for it when it ran, else as its configuration says.
+    func rule(for topic: String, _ app: AppRuntime) -> TopicRule? {
+        app.subscriptions?.rule(for: topic) ?? app.specification.topics.rule(for: topic)
+    }
+
+    /// Whether a signal is not all that the app shall hear of it.
+    func keepsUntilTaken(_ draft: MailDraft, _ app: AppRuntime) -> Bool {
+        rule(for: draft.topic, app)?.keep ?? false
+    }
+
+    /// An app asks for a topic, or does not want it any more.
+    func subscribe(_ request: SubscribeRequest, _ app: AppRuntime) throws(FieldError) {
+        if let problem = TopicRule.problem(request.topic) {
+            throw FieldError(field: "topic", problem: "cannot be used: \(problem)")
+        }
+        let key = StoredSubscription.Key(app: app.name, topic: request.topic)
+        if request.end {
+            app.subscriptions?[request.topic] = nil
+            if app.subscriptions?.isEmpty ?? false { app.subscriptions = nil }
+            return supervisor.store.remove(key)
+        }
+        guard app.subscriptions?[request.topic] != nil || app.subscriptions?.count ?? 0 < Self.mostSubscriptions else {
+            throw FieldError(field: "topic", problem: "is one too many: at most \(Self.mostSubscriptions) are kept")
+        }
+        let rule = try TopicRule(request)
+        var topics = app.subscriptions ?? [:]
+        topics[request.topic] = rule
+        app.subscriptions = topics
+        let text = String(wire: rule.json.serialised())
+        supervisor.store.save(StoredSubscription(app: app.name, topic: request.topic, rule: text))
+    }
+
+    /// The topics that an app may ask for when it runs.
+    private static let mostSubscriptions = 256
+
+    /// What apps asked for in another life of theirs or the supervisor's.
+    func rememberSubscriptions(_ contents: StoreContents) {
+        for stored in contents.subscriptions.values {
+            guard let id = coordinator.id(of: stored.key.app), let json = try? JSON.parse(stored.rule),
+                let rule = try? TopicRule(SubscribeRequest(topic: stored.key.topic, rule: json))
+            else { continue }
+            var topics = apps[id].subscriptions ?? [:]
+            topics[stored.key.topic] = rule
+            apps[id].subscriptions = topics
+        }
+    }
+
+    // MARK: Mailboxes
+
+    /// What waits for the app, for persons; what they take waits no more.
+    func mailbox(_ request: MailboxRequest, of app: AppRuntime, by person: String) -> MailboxStatus {
+        let waiting = waiting(for: app)
+        let limits = Mailboxes.limits(of: app)
+        var chosen = waiting
+        let drop = Set(request.drop)
+        if !drop.isEmpty { chosen = waiting.filter { drop.contains($0.id) && !$0.isInFlight } }
+        if request.take { chosen = chosen.filter { !$0.isInFlight } }
+        if request.take || !request.drop.isEmpty {
+            for mail in chosen { acknowledged(mail.id, by: app) }
+            if !chosen.isEmpty {
+                let word = request.take ? "taken out of" : "dropped from"
+                let what = chosen.count == 1 ? "a message about \(chosen[0].draft.topic)" : "\(chosen.count) messages"
+                note(
+                    app,
+                    .posted,
+                    text: "\(what) \(chosen.count == 1 ? "was" : "were") \(word) its mailbox",
+                    reason: person
+                )
+            }
+        }
+        return MailboxStatus(
+            mail: chosen.map { MailInfo($0) },
+            limit: Int64(limits.count),
+            bytes: Int64(bytes(of: app)),
+            bytesLimit: limits.bytes == .max ? nil : Int64(limits.bytes)
+        )
+    }
+
+    /// What waits for the app, for itself.
+    func take(_ request: TakeRequest, _ app: AppRuntime) -> [MailInfo] {
+        for id in request.done { acknowledged(id, by: app) }
+        let waiting = waiting(for: app).filter { !$0.isInFlight }
+        let chosen = request.max.map { Array(waiting.prefix(Int(clamping: $0))) } ?? waiting
+        if !request.keep { for mail in chosen { acknowledged(mail.id, by: app) } }
+        return chosen.map { MailInfo($0) }
+    }
+
+    /// Why an app may not post to another, in a sentence; nil when it may.
+    func refusal(ofPostsFrom sender: AppRuntime, to app: AppRuntime) -> String? {
+        if sender === app { return nil }
+        let isAccepted = app.specification.acceptsFrom.contains { pattern in
+            if pattern.hasPrefix("tag:") { return sender.specification.tags.contains(String(pattern.dropFirst(4))) }
+            if pattern == sender.specification.template { return true }
+            return Selection.matches(Array(sender.name.utf8)[...], Array(pattern.utf8)[...])
+        }
+        return isAccepted
+            ? nil : "\(app.name) takes nothing from \(sender.name): name it in accepts_from of \(app.name)"
+    }
+}
+
+extension TopicRule {
+    fileprivate init(_ request: SubscribeRequest) throws(FieldError) {
+        self.init()
+        func choice<T: RawRepresentable & CaseIterable>(_ name: String, _ word: String) throws(FieldError) -> T
+        where T.RawValue == String {
+            if let choice = T(rawValue: word) { return choice }
+            let words = T.allCases.map(\.rawValue).joined(separator: ", ")
+            throw FieldError(field: name, problem: "must be one of \(words)")
+        }
+        if let word = request.coalesce { coalesce = try choice("coalesce", word) }
+        if let word = request.wake { wake = try choice("wake", word) }
+        urgent = request.urgent ?? urgent
+        keep = request.keep ?? keep
+    }
+
+    fileprivate var json: JSON {
+        [
+            "coalesce": .string(coalesce.rawValue), "urgent": .bool(urgent), "wake": .string(wake.rawValue),
+            "keep": .bool(keep),
+        ]
+    }
+}
+
+extension SubscribeRequest {
+    /// As it was kept.
+    fileprivate init(topic: String, rule: JSON) {
+        self.init(topic: topic)
+        coalesce = rule["coalesce"]?.stringValue
+        urgent = rule["urgent"]?.boolValue
+        wake = rule["wake"]?.stringValue
+        keep = rule["keep"]?.boolValue
+    }
+}
+
+extension MailInfo {
+    /// As clients see it.
+    init(_ mail: Mail) {
+        self.init(
+            id: mail.id,
+            topic: mail.draft.topic,
+            name: mail.draft.message,
+            key: mail.draft.key,
+            payload: mail.draft.payload,
+            sender: mail.draft.sender,
+            count: mail.count,
+            firstAt: mail.firstAt,
+            lastAt: mail.lastAt
+        )
+        wake = mail.draft.wake?.rawValue
+        inFlight = mail.isInFlight
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import EventLoop
+import Linux
+import Notify
+import Processes
+
+/// A descriptor that an app has given into keeping, as the keeper holds it.
+struct StoreHold {
+    let name: String
+    /// Sees the other side close; nil where that is not to be seen.
+    var source: IOSource?
+}
+
+/// Descriptors that outlive torpord in the keeper.
+extension NotifySockets {
+    /// What a datagram asked of the app's store.
+    func store(_ message: NotifyMessage, _ opened: [Descriptor], _ app: AppRuntime) {
+        app.store.most = storeShare
+        let change = app.store.apply(message, opened)
+        for warning in change.warnings { note(app, .unheard, text: warning) }
+        for entry in change.removed { letGo(of: entry, app) }
+        for entry in change.added {
+            app.storeCount += 1
+            keep(entry, as: HeldName.store(app.name, app.storeCount, poll: entry.poll, entry.name), app)
+            if let name = app.storeHolds[ObjectIdentifier(entry.descriptor)]?.name {
+                supervisor.hold(name, entry.descriptor.raw)
+            }
+        }
+    }
+
+    /// How many descriptors one app may store: all apps' stores together leave torpord, and the keeper, three quarters of
+    /// what they may open, so that nothing that apps store keeps them from answering, launching, or coming back.
+    private var storeShare: Int {
+        let limit = (try? ThisProcess.limit(Self.openFiles).soft) ?? 1024
+        return min(FDStore.limit, max(2, Int(clamping: limit / 4) / max(1, apps.count)))
+    }
+
+    /// RLIMIT_NOFILE.
+    static let openFiles: Int32 = 7
+
+    /// The store as the keeper gives it back.
+    func takeStore(_ app: AppRuntime) {
+        var entries: [(name: String, entry: FDStore.Entry)] = []
+        let prefix = HeldName.store(app.name)
+        for (held, descriptors) in supervisor.inheritance.takeStore(of: app.name) {
+            let rest = held.dropFirst(prefix.count)
+            guard rest.utf8.count > 7, let descriptor = descriptors.first else { continue }
+            descriptor.closesPromptly = true
+            app.storeCount = max(app.storeCount, Int(rest.prefix(6)) ?? 0)
+            let poll = rest.dropFirst(6).first == "p"
+            entries.append((held, FDStore.Entry(name: String(rest.dropFirst(7)), descriptor: descriptor, poll: poll)))
+        }
+        guard !entries.isEmpty else { return }
+        app.store = FDStore(restoring: entries.map(\.entry))
+        for (held, entry) in entries { keep(entry, as: held, app) }
+    }
+
+    private func keep(_ entry: FDStore.Entry, as name: String, _ app: AppRuntime) {
+        var hold = StoreHold(name: name)
+        if entry.poll {
+            // EPERM for files that cannot be watched: those have no other side.
+            hold.source = try? loop.watch(entry.descriptor.raw, []) { [weak self, weak app] _ in
+                guard let self, let app else { return }
+                app.store.remove(entry)
+                self.letGo(of: entry, app)
+                let text = "its stored descriptor \(entry.name) was closed by the other side"
+                self.note(app, .descriptorClosed, text: text)
+            }
+        }
+        app.storeHolds[ObjectIdentifier(entry.descriptor)] = hold
+    }
+
+    func letGo(of entry: FDStore.Entry, _ app: AppRuntime) {
+        guard let hold = app.storeHolds.removeValue(forKey: ObjectIdentifier(entry.descriptor)) else { return }
+        hold.source?.cancel()
+        supervisor.keeper.release(hold.name)
+    }
+}

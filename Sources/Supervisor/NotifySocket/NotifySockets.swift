@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Notify
+import Processes
+import SystemPackage
+
+/// What apps say by sd_notify.
+final class NotifySockets: Room {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+
+    let datagrams = DatagramBuffer()
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// Reads what waits in the app's notify socket, bounded, so that a flood cannot hold the loop.
+    func hear(_ app: AppRuntime, atMost limit: Int = 64) {
+        guard let socket = app.notifySocket, !app.isHearing else { return }
+        if app.run.tree == nil, coordinator.machine(app.id).isAlive {
+            // A program can be quicker than the keeper's word that it runs: what it says waits for that.
+            app.notifySource?.setEvents([])
+            return
+        }
+        app.isHearing = true
+        defer { app.isHearing = app.receiver?.isAsked == true }
+        // Each stays in the socket until it was acted on: a torpord that dies meanwhile leaves it to the next one.
+        for _ in 0..<limit {
+            guard let received = socket.peek() else { return }
+            guard isHeard(received, app) else {
+                if !received.message.barrier {
+                    note(app, .unheard, text: "ignored a notification from process \(received.pid), not its own")
+                }
+                socket.drop(received)
+                continue
+            }
+            supervisor.checkStillSuspended(app)
+            for warning in received.message.warnings { note(app, .unheard, text: warning) }
+            if received.message.fdStore, received.hasDescriptors { return open(received, socket, app) }
+            take(received, [], app)
+            socket.drop(received)
+        }
+    }
+
+    /// Acts on a datagram once its descriptors were opened; what is behind it waits.
+    private func open(_ received: NotifySocket.Received, _ socket: NotifySocket, _ app: AppRuntime) {
+        let receiver = app.receiver ?? DescriptorReceiver(of: app.name, supervisor)
+        app.receiver = receiver
+        app.notifySource?.setEvents([])
+        let incarnation = coordinator.machine(app.id).incarnation
+        receiver.open(socket.descriptor) { [weak self, weak app] opened, warnings in
+            guard let self, let app else { return }
+            if app.run.tree != nil, self.coordinator.machine(app.id).incarnation == incarnation {
+                for warning in warnings { self.note(app, .unheard, text: warning) }
+                self.take(received, opened, app)
+            }
+            if app.notifySocket === socket { socket.drop(received) }
+            app.isHearing = false
+            app.notifySource?.setEvents(.readable)
+            self.hear(app)
+            self.goOnAfterHearing(app)
+        }
+    }
+
+    /// Does something once all was heard that the app has said until now. The wait is bounded in time: an app can send
+    /// without end, and have each descriptor take long.
+    func afterHearing(_ app: AppRuntime, _ work: @escaping () -> Void) {
+        hear(app)
+        guard app.receiver?.isAsked == true else { return work() }
+        let until = app.afterHearing?.until ?? loop.now + .seconds(10)
+        app.afterHearing = (until, (app.afterHearing?.work ?? []) + [work])
+    }
+
+    private func goOnAfterHearing(_ app: AppRuntime) {
+        guard let waiting = app.afterHearing else { return }
+        if app.receiver?.isAsked == true, loop.now < waiting.until { return }
+        app.afterHearing = nil
+        for work in waiting.work { work() }
+    }
+
+    private func isHeard(_ received: NotifySocket.Received, _ app: AppRuntime) -> Bool {
+        guard let tree = app.run.tree else { return false }
+        if received.pid == tree.main.pid { return true }
+        switch app.specification.notifyAccess {
+        case .main: return false
+        case .all:
+            if tree.contains(received.pid) { return true }
+            // It may have ended by now. The socket is open to the app's user only, so who could write was one of his.
+            return !File.exists("/proc/\(received.pid)")
+        }
+    }
+
+    private func take(_ received: NotifySocket.Received, _ opened: [Descriptor], _ app: AppRuntime) {
+        let id = app.id
+        trace(app, .contact)
+        for field in received.message.fields {
+            switch field {
+            case .ready:
+                if case .notify = app.specification.ready { deliver(.ready, to: id) }
+                if app.run.isReloading {
+                    app.run.isReloading = false
+                    record(app)
+                    note(app, .said, text: "has reloaded")
+                }
+            case .reloading:
+                app.run.isReloading = true
+                record(app)
+                note(app, .said, text: "is reloading")
+            case .stopping:
+                note(app, .said, text: "says that it is stopping")
+                trace(app, .saidStopping)
+                deliver(.stopping, to: id)
+            case .status(let text):
+                app.run.statusText = text
+                record(app)
+            case .errno(let number):
+                app.run.saidErrno = number
+                record(app)
+            case .exitStatus(let status): note(app, .said, text: "says that it will exit with \(status)")
+            case .mainPID(let pid): changeMain(app, pid)
+            case .watchdogPing:
+                supervisor.governance?.heard(app)
+                deliver(.heartbeat, to: id)
+            case .watchdogTrigger: deliver(.watchdogTriggered, to: id)
+            case .watchdogUsec(let microseconds):
+                let interval = microseconds == 0 ? nil : Duration.microseconds(Int64(clamping: microseconds))
+                deliver(.watchdogInterval(interval), to: id)
+            case .extendTimeoutUsec(let microseconds):
+                deliver(.extendTimeout(.microseconds(Int64(clamping: microseconds))), to: id)
+            case .done(let name):
+                guard let message = Message(rawValue: name) else {
+                    note(app, .unheard, text: "answered \(name), which is no message")
+                    continue
+                }
+                recorder.traceAnswer(app, message)
+                // Who answers on the app's socket is asked there.
+                if app.channel?.delegate == nil { deliver(.answered(message), to: id) }
+            case .showsNew: deliver(.showsNew, to: id)
+            case .taskBegin(let name): supervisor.appSockets.beginTask(byNotify: name, app)
+            case .taskEnd(let name): supervisor.appSockets.endTask(byNotify: name, app)
+            case .fdStore, .fdStoreRemove: store(received.message, opened, app)
+            case .barrier, .monotonicUsec, .busError, .fdName, .fdPoll, .unknown: break
+            }
+        }
+    }
+
+    private func changeMain(_ app: AppRuntime, _ pid: Int32) {
+        guard let tree = app.run.tree, pid != tree.main.pid else { return }
+        do throws(Errno) {
+            app.run.mainSource = nil
+            try tree.changeMain(to: pid)
+            record(app)
+            supervisor.watchMain(app)
+            trace(app, .mainChanged)
+            note(app, .mainChanged, text: "its main process is \(pid) now")
+        } catch {
+            note(app, .unheard, text: "named process \(pid) as its main one, which is not a process of it")
+        }
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// Processes of an app that nobody supervises any more, until they are gone.
+final class LeftOverApp {
+    private enum Place {
+        /// An incarnation whose main process is pinned.
+        case tree(ProcessTree)
+        /// A cgroup is all that is known.
+        case cgroup(String)
+    }
+
+    private let place: Place
+
+    init(tree: ProcessTree) { place = .tree(tree) }
+    init(cgroup: String) { place = .cgroup(cgroup) }
+
+    /// The main process, where it is known.
+    var pid: Int32? {
+        if case .tree(let tree) = place { return tree.main.pid }
+        return nil
+    }
+
+    /// Asks every process to end, and continues those that are stopped.
+    func terminate() {
+        switch place {
+        case .tree(let tree):
+            _ = try? tree.signal(Signal.terminate, toAll: true)
+            _ = try? tree.thaw()
+            try? tree.continue()
+        case .cgroup(let path):
+            for pid in (try? Cgroup.procs(path)) ?? [] {
+                guard let process = try? Pidfd.open(pid) else { continue }
+                try? Pidfd.sendSignal(process.raw, Signal.terminate)
+                try? Pidfd.sendSignal(process.raw, Signal.continue)
+            }
+            try? Cgroup.freeze(path, false)
+        }
+    }
+
+    /// Whether nothing is left; with `byForce` what is gets SIGKILL.
+    func isGone(byForce: Bool) -> Bool {
+        switch place {
+        case .tree(let tree): return byForce ? tree.killPass() == .gone : tree.mainHasEnded && tree.isEmpty
+        case .cgroup(let path):
+            if byForce { try? Cgroup.kill(path) }
+            return (try? Cgroup.events(path).populated) != true
+        }
+    }
+}
+
+extension Takeover {
+    /// Processes that nobody takes over are ended before anything is launched: never two incarnations. The keeper tells
+    /// of those that it launched, the environment in /proc of those of a lost keeper, and the cgroups of the rest.
+    func endLeftOver(_ entries: [LeftOver], _ strays: [AppTag: [Identity]]) {
+        var ended: [LeftOverApp] = []
+        var trees = entries.map { entry in
+            (
+                AppTag(app: entry.app, incarnation: entry.incarnation),
+                Identity(pid: entry.pid, startTime: entry.startTime)
+            )
+        }
+        for (tag, members) in strays {
+            for member in members { trees.append((tag, member)) }
+        }
+        let pinned = Dictionary(entries.map { ($0.pid, $0.pidfd) }, uniquingKeysWith: { $1 })
+        for (tag, main) in trees {
+            ended.append(
+                LeftOverApp(
+                    tree: ProcessTree(
+                        tag: tag,
+                        main: main,
+                        pidfd: pinned[main.pid] ?? (try? main.open()),
+                        table: supervisor.processes,
+                        adopter: pinned[main.pid] == nil ? nil : ThisProcess.parent
+                    )
+                )
+            )
+        }
+        if let cgroups = supervisor.place.cgroups {
+            // Also those whose process came in a launch that was under way: they get their tree later.
+            let alive = apps.filter { $0.run.tree != nil || coordinator.machine($0.id).isAlive }
+            let known = Set(alive.map { cgroups.path(of: $0.name) })
+            ended += cgroups.populated(except: known).map { LeftOverApp(cgroup: $0) }
+        }
+        guard !ended.isEmpty else { return }
+        leftOver += ended
+        log.warning("ending \(ended.count == 1 ? "a process" : "\(ended.count) processes") that nobody supervises")
+        endAllLeftOver(ended)
+    }
+
+    /// Calls back when what is left over is gone, at once when there is nothing.
+    func whenLeftOverIsGone(_ completion: @escaping () -> Void) {
+        if leftOver.isEmpty { completion() } else { leftOverGone = completion }
+    }
+
+    func endAllLeftOver(_ entries: [LeftOverApp]) {
+        let killAt = loop.now + .seconds(5)
+        for entry in entries { entry.terminate() }
+        leftOverTimer = try? loop.timer { [weak self] in
+            guard let self else { return }
+            let hurry = self.loop.now >= killAt
+            self.leftOver.removeAll { $0.isGone(byForce: hurry) }
+            if self.leftOver.isEmpty {
+                self.leftOverTimer?.cancel()
+                self.leftOverTimer = nil
+                self.leftOverGone?()
+                self.leftOverGone = nil
+            } else {
+                self.leftOverTimer?.arm(after: .milliseconds(10))
+            }
+        }
+        leftOverTimer?.arm(after: .milliseconds(1))
+    }
+
+    /// Whether the process was one of those.
+    func leftOverExited(pid: Int32) -> Bool { leftOver.contains { $0.pid == pid } }
+}

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Notify
+import Output
+import Processes
+import Recovery
+import Store
+import TorporAPI
+import VarlinkServer
+
+/// Going on where an earlier torpord stopped, wherever that was: records say what it knew, the keeper's table, pidfds
+/// and /proc say what is.
+///
+/// In order: machines and the processes behind them; sockets and FIFOs with what waits in them; exits that nobody has
+/// heard of; what was decided and perhaps not done; what was under way. Deadlines are judged after that, by the loop.
+final class Takeover: Room {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+    /// From now on nothing waits for a directory of users.
+    var isOver = false
+    /// What a torpord before this one left running, until it is gone.
+    var leftOver: [LeftOverApp] = []
+    var leftOverTimer: TimerSource?
+    var leftOverGone: (() -> Void)?
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// What one app needs after everything is restored.
+    private enum Unfinished {
+        /// Its launch was under way, and its process is there: of this keeper, or an earlier one.
+        case launched(Launched, isOurs: Bool)
+        /// Its launch was under way, and the keeper will tell of it.
+        case launching
+        /// Its launch was under way, and there is no process.
+        case nothing
+        /// Its main process ended, and nobody saw how.
+        case ended(Identity)
+    }
+
+    /// Takes over what is there. Returns the apps of which nothing was known: they are launched as at every start.
+    func recover() -> [AppRuntime] {
+        let began = loop.now
+        var left = Dictionary(
+            supervisor.keeper.leftOver.map { (AppTag(app: $0.app, incarnation: $0.incarnation), $0) },
+            uniquingKeysWith: { $1 }
+        )
+        let waiting = Set(supervisor.keeper.waitingExits.map { AppTag(app: $0.app, incarnation: $0.incarnation) })
+        let known = waiting.union(left.keys)
+        var strays: [AppTag: [Identity]] = [:]
+        var hasSought = false
+        /// Whoever lives and is not in the keeper's table is another keeper's. To read all of /proc takes its time.
+        func seekStrays() {
+            guard !hasSought else { return }
+            hasSought = true
+            let found = supervisor.processes.strays(manager: supervisor.runtime.socket)
+            for (tag, members) in found.apps where !known.contains(tag) {
+                // A stranger's process can bear any tag. Whoever bears that of an app that is no more is only ended.
+                let isKnown = coordinator.id(of: tag.app) != nil
+                let ours = isKnown ? members.filter { supervisor.processes.mayBe($0.pid, of: tag.app) } : members
+                if !ours.isEmpty { strays[tag] = ours }
+            }
+            // Commands do not outlive their torpord: those that are still wanted are run again.
+            for helper in found.helpers {
+                guard let pidfd = try? helper.open() else { continue }
+                try? Pidfd.sendSignal(pidfd.raw, Signal.kill)
+            }
+        }
+        if left.isEmpty { seekStrays() }
+        var unfinished: [(app: AppRuntime, incarnation: UInt32, rest: Unfinished)] = []
+        var fresh: [AppRuntime] = []
+        let entries = Dictionary(supervisor.recovery.entries.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        for app in apps {
+            if let entry = entries[app.name] { app.slot = entry.slot }
+            guard let entry = entries[app.name], let memory = entry.record else {
+                supervisor.appSockets.forgetLedger(of: app)
+                fresh.append(app)
+                continue
+            }
+            var reader = RecordReader(memory)
+            guard coordinator.restore(app.id, from: &reader) else {
+                log.error("the record of \(app.name) is damaged: it is taken as /proc shows it")
+                fresh.append(app)
+                continue
+            }
+            app.undone = ActionMask(rawValue: entry.undone)
+            let tag = AppTag(app: app.name, incarnation: coordinator.machine(app.id).incarnation)
+            if coordinator.machine(app.id).isAlive, !known.contains(tag) { seekStrays() }
+            let fields = AppRecord(from: &reader)
+            coordinator.restoreLater(app.id, from: &reader)
+            let channel = ChannelRecord(from: &reader)
+            coordinator.restoreWake(app.id, from: &reader)
+            supervisor.appSockets.restoreChannel(of: app, channel)
+            let rest = restore(app, fields, &left, &strays, waiting)
+            // Its torpord ended before it had launched anything.
+            let machine = coordinator.machine(app.id)
+            if machine.goalGeneration == 0, !machine.isAlive { fresh.append(app) }
+            if let rest { unfinished.append((app, coordinator.machine(app.id).incarnation, rest)) }
+        }
+        fresh = adoptFound(fresh, &left, &strays)
+        forgetSlots(of: entries.values.filter { coordinator.id(of: $0.name) == nil })
+        endLeftOver(Array(left.values), strays)
+        let recovered = apps.filter { coordinator.machine($0.id).isAlive }
+        let unheard = recovered.filter { !supervisor.inheritance.has(HeldName.notify($0.name)) }.map(\.id)
+        for app in apps { takeOver(app) }
+        supervisor.keeper.deliverWaiting()
+        for id in unheard { hearAfterSilence(apps[id]) }
+        for (app, incarnation, rest) in unfinished { finish(app, incarnation, rest) }
+        for app in unheard.map({ apps[$0] }) {
+            // That it was launched at all may be news.
+            takeForReady(app)
+            // Only now: one that is held would tell the next torpord that nothing was lost.
+            if let socket = app.notifySocket { supervisor.hold(HeldName.notify(app.name), socket.descriptor.raw) }
+        }
+        for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
+        engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
+        // A torpord that dies just after it began has asked only some of them.
+        if supervisor.recovery.isShuttingDown { engine.takeIn(coordinator.shutDown(now: loop.now)) }
+        supervisor.recovery.keeper = supervisor.keeper.pid
+        for name in supervisor.inheritance.remaining { supervisor.keeper.release(name) }
+        if supervisor.keeper.instance > 1 || !recovered.isEmpty {
+            let time = (loop.now - began).microseconds
+            let text = "a new torpord has taken over \(Supervisor.count(recovered.count, "running app"))"
+            note(.tookOver, text: "\(text) in \(time / 1000).\(time / 100 % 10) ms")
+        }
+        return fresh
+    }
+
+    // MARK: Machines and processes
+
+    /// A record says what the app was; here that is tied to what there is.
+    private func restore(
+        _ app: AppRuntime,
+        _ record: AppRecord,
+        _ left: inout [AppTag: LeftOver],
+        _ strays: inout [AppTag: [Identity]],
+        _ waiting: Set<AppTag>
+    ) -> Unfinished? {
+        let machine = coordinator.machine(app.id)
+        record.restore(app)
+        app.announced = machine.transition
+        app.lastState = machine.state
+        guard machine.isAlive else { return nil }
+        recorder.restoreTimeline(app, launch: record.launch, states: record.times)
+        app.isOutdatedSinceRecovery = record.isOutdated
+        let tag = AppTag(app: app.name, incarnation: machine.incarnation)
+        let entry = left.removeValue(forKey: tag)
+        let stray = strays.removeValue(forKey: tag)?.first
+        guard machine.hasProcess else {
+            if let entry { return entry.isLaunching ? .launching : .launched(entry.launched, isOurs: !entry.isAdopted) }
+            guard let stray, let pidfd = try? stray.open() else { return .nothing }
+            adopt(app, stray, pidfd)
+            return .launched(Launched(pid: stray.pid, startTime: stray.startTime, pidfd: pidfd), isOurs: false)
+        }
+        guard let leader = record.leader ?? entry.map({ Identity(pid: $0.pid, startTime: $0.startTime) }) else {
+            return .ended(Identity(pid: 0, startTime: 0))
+        }
+        var pidfd = entry?.pidfd
+        let isUnknown = entry == nil && !waiting.contains(tag)
+        if isUnknown {
+            // An earlier keeper's: pinned by its number and start time, or by the descriptor that was kept.
+            pidfd = supervisor.inheritance.take(HeldName.process(app.name)).first ?? (try? leader.open())
+            if let pidfd { adopt(app, leader, pidfd) }
+        }
+        let cgroup = record.hasCgroup ? supervisor.place.cgroups?.path(of: app.name, around: leader.pid) : nil
+        app.run.tree = tree(tag, leader, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
+        app.run.profileState = record.profileState
+        if let state = record.profileState {
+            app.run.tree?.restore(app.specification.profile(in: state))
+        } else {
+            app.run.tree?.born = Launcher.birthScore(app, machine.launchOrder)
+        }
+        if let main = record.main, main != leader { app.run.tree?.restoreMain(main) }
+        if let cause = machine.exitCause {
+            app.run.exitRecord = MainExit(pid: leader.pid, status: Self.status(of: cause))
+            return nil
+        }
+        return pidfd == nil && isUnknown && record.main == leader ? .ended(leader) : nil
+    }
+
+    /// The processes of an incarnation. `isOurs`: our keeper launched them, and gets their orphans.
+    func tree(
+        _ tag: AppTag,
+        _ main: Identity,
+        _ pidfd: Descriptor?,
+        _ cgroup: String?,
+        isOurs: Bool
+    ) -> ProcessTree {
+        ProcessTree(
+            tag: tag,
+            main: main,
+            pidfd: pidfd,
+            cgroupPath: cgroup,
+            table: supervisor.processes,
+            adopter: isOurs ? ThisProcess.parent : nil
+        )
+    }
+
+    private func adopt(_ app: AppRuntime, _ identity: Identity, _ pidfd: Descriptor) {
+        let name = app.name
+        supervisor.keeper.adopt(
+            app: name,
+            incarnation: coordinator.machine(app.id).incarnation,
+            identity: identity,
+            pidfd: pidfd.raw
+        ) { [weak self] error in
+            if let error, error != .fileExists {
+                self?.log.error("the keeper cannot watch process \(identity.pid) of \(name): \(error)")
+            }
+        }
+    }
+
+    /// Apps that run and of which no usable record tells: taken as they are, or ended, as `orphans` says.
+    private func adoptFound(
+        _ unknown: [AppRuntime],
+        _ left: inout [AppTag: LeftOver],
+        _ strays: inout [AppTag: [Identity]]
+    ) -> [AppRuntime] {
+        guard supervisor.configuration.supervisor.orphans == .adopt, !supervisor.recovery.endsWhatIsFound else {
+            return unknown
+        }
+        return unknown.filter { app in
+            let tags = (left.keys.filter { $0.app == app.name } + strays.keys.filter { $0.app == app.name })
+            guard let tag = tags.max(by: { $0.incarnation < $1.incarnation }) else { return true }
+            let entry = left.removeValue(forKey: tag)
+            guard
+                let main = entry.map({ Identity(pid: $0.pid, startTime: $0.startTime) })
+                    ?? strays.removeValue(forKey: tag)?.first,
+                let pidfd = entry?.pidfd ?? (try? main.open()), let stat = try? ProcFS.stat(main.pid)
+            else { return true }
+            let running: AppState = app.specification.launch == .background ? .background : .active
+            let cgroup = supervisor.place.cgroups.map { $0.path(of: app.name, around: main.pid) }.flatMap {
+                File.exists($0) ? $0 : nil
+            }
+            let isFrozen = cgroup.map { Cgroup.isFrozen($0) } ?? false
+            let state: AppState = stat.state == "T" || isFrozen ? .suspended : running
+            coordinator.adopt(app.id, in: state, incarnation: tag.incarnation, now: loop.now)
+            if entry == nil { adopt(app, main, pidfd) }
+            app.run.tree = tree(tag, main, pidfd, cgroup, isOurs: entry.map { !$0.isAdopted } ?? false)
+            app.run.launchedAt = loop.now
+            app.lastState = state
+            note(app, .adopted, text: "was found running without a record, and is adopted")
+            return false
+        }
+    }
+
+    private func forgetSlots(of entries: [RecoveryFile.Entry]) {
+        for entry in entries {
+            // An apply has removed it, and it came to rest only now; else the configuration is another one.
+            if supervisor.keeper.instance > 1 { supervisor.store.remove(app: entry.name) }
+            supervisor.recovery.remove(entry.slot)
+        }
+    }
+
+    // MARK: Sockets, FIFOs, stored descriptors
+
+    private func takeOver(_ app: AppRuntime) {
+        let isAlive = coordinator.machine(app.id).isAlive
+        supervisor.notifySockets.takeStore(app)
+        let notify = supervisor.inheritance.take(HeldName.notify(app.name)).first
+        let channel = supervisor.inheritance.take(HeldName.channel(app.name)).first
+        let output = supervisor.inheritance.take(HeldName.output(app.name)).first
+        if isAlive || notify != nil || output != nil { supervisor.launcher.lookUpAccount(of: app) }
+        do throws(LaunchTrouble) {
+            if isAlive || notify != nil {
+                // What is there has its owner, also while that cannot be looked up.
+                let user =
+                    notify == nil
+                    ? try supervisor.launcher.identity(of: app) : try? supervisor.launcher.identity(of: app)
+                try supervisor.launcher.prepare(app, user, taking: notify, channel: channel, holdsNotify: !isAlive)
+            }
+            // One that writes into it goes on doing so, whatever the configuration says by now.
+            if output != nil || (isAlive && app.specification.log == .file) {
+                _ = try supervisor.launcher.capture(app, taking: output)
+            }
+        } catch {
+            log.error("\(app.name) was taken over without some of its descriptors: \(error)")
+        }
+    }
+
+    // MARK: What was under way
+
+    private func finish(_ app: AppRuntime, _ incarnation: UInt32, _ rest: Unfinished) {
+        let machine = coordinator.machine(app.id)
+        // Its exit, or the failure of its launch, may have been told meanwhile, and the next one may be on its way.
+        guard machine.isAlive, machine.incarnation == incarnation else { return }
+        switch rest {
+        case .launched(let process, let isOurs):
+            guard !machine.hasProcess else { break }
+            supervisor.launcher.launched(
+                app,
+                machine.launchOrder,
+                .success(process),
+                cgroupPath: cgroup(of: app),
+                isOurs: isOurs
+            )
+        case .launching: break
+        case .nothing:
+            guard !machine.hasProcess else { break }
+            if machine.transition == .launching {
+                // As in every launch: what it says before anybody hears of it waits with the keeper.
+                if let socket = app.notifySocket { supervisor.hold(HeldName.notify(app.name), socket.descriptor.raw) }
+                // The keeper that was asked knows of none, so there was none; another one cannot know.
+                if supervisor.recovery.keeper == supervisor.keeper.pid {
+                    supervisor.perform(.launch(machine.launchOrder), of: app)
+                } else {
+                    perform(coordinator.repeatLaunch(app.id, now: loop.now))
+                }
+            }
+            if machine.transition == .terminating { deliver(.launchFailed, to: app.id) }
+        case .ended(let main):
+            if app.run.exitRecord == nil { supervisor.mainExited(app, MainExit(pid: main.pid, status: nil)) }
+        }
+    }
+
+    func cgroup(of app: AppRuntime) -> String? {
+        supervisor.place.cgroups.map { $0.path(of: app.name) }.flatMap { File.exists($0) ? $0 : nil }
+    }
+
+    /// The keeper has heard of the exec of a launch that an earlier torpord asked for.
+    func launchedForPredecessor(_ name: String, _ incarnation: UInt32, _ process: Launched) {
+        guard let id = coordinator.id(of: name) else { return }
+        let machine = coordinator.machine(id)
+        guard machine.incarnation == incarnation, machine.isAlive, !machine.hasProcess else { return }
+        supervisor.launcher.launched(apps[id], machine.launchOrder, .success(process), cgroupPath: cgroup(of: apps[id]))
+    }
+
+    /// What the app said waited in a socket that is gone with torpord and the keeper, or was refused by the kernel since
+    /// then, and programs say most things once: what may have been said is taken for said, or asked again.
+    private func hearAfterSilence(_ app: AppRuntime) {
+        deliver(.heartbeat, to: app.id)
+        if !takeForReady(app), let message = coordinator.machine(app.id).awaitedMessage {
+            app.undone.formUnion(ActionMask(.tell(message)))
+        }
+    }
+
+    @discardableResult private func takeForReady(_ app: AppRuntime) -> Bool {
+        let machine = coordinator.machine(app.id)
+        guard machine.transition == .launching, machine.hasProcess, case .notify = app.specification.ready else {
+            return false
+        }
+        note(app, .said, text: "is taken for ready: its READY=1 would be lost with the supervisor that died")
+        deliver(.ready, to: app.id)
+        return true
+    }
+
+    private func goOn(_ app: AppRuntime) {
+        supervisor.snapshots.removeDeclinedSnapshot(of: app)
+        let machine = coordinator.machine(app.id)
+        let undone = app.undone
+        app.undone = []
+        if undone.contains(.ended), !machine.isAlive {
+            note(
+                app,
+                machine.lastEnding.map { Happening($0) } ?? .failed,
+                to: AppState.notRunning.rawValue,
+                text: "ended while torpord was being replaced",
+                reason: machine.lastEnding?.rawValue
+            )
+        }
+        if app.channel != nil, machine.isAlive { supervisor.appSockets.expectReturn(of: app) }
+        if let tree = app.run.tree, tree.main != tree.leader, app.run.exitRecord == nil { supervisor.watchMain(app) }
+        for action in machine.actionsToRepeat(undone) {
+            if case .launch = action { continue }  // `finish` has seen to it.
+            supervisor.perform(action, of: app)
+        }
+        if app.run.exitRecord != nil, machine.transition == .terminating {
+            if undone.contains(.endRemains) { supervisor.perform(.endRemains, of: app) } else { supervisor.sweep(app) }
+        }
+        if machine.transition == .launching, machine.hasProcess { supervisor.launcher.startProbe(app) }
+        supervisor.shares.checkProfile(app)
+        supervisor.shares.watchMemory(app)
+        if machine.state == .suspended {
+            supervisor.memoryWatch.entered(app, from: .suspended, to: .suspended)
+            supervisor.lockWatch.followLocks(app)
+            let id = app.id
+            loop.later { [weak self] in
+                guard let self else { return }
+                self.supervisor.checkStillSuspended(self.apps[id])
+            }
+        }
+        if let slot = app.slot { supervisor.recovery.setUndone(slot, app.undone.rawValue) }
+    }
+
+    private static func status(of cause: ExitCause) -> ExitStatus? {
+        switch cause {
+        case .exited(let code): .exited(code)
+        case .signaled(let signal, let coreDumped): .signaled(signal, coreDumped: coreDumped)
+        case .outOfMemory, .memoryLimit: .signaled(Signal.kill, coreDumped: false)
+        case .unknown: nil
+        }
+    }
+}
+
+extension RecoveryFile {
+    /// Whether the torpord that wrote it was ending everything.
+    var isShuttingDown: Bool {
+        get { flags & 1 != 0 }
+        set { flags = newValue ? flags | 1 : flags & ~1 }
+    }
+
+    /// Whether the next torpord is to go by the configuration on disk: who restarts a service means that too.
+    var readsConfiguration: Bool {
+        get { flags & 8 != 0 }
+        set { flags = newValue ? flags | 8 : flags & ~8 }
+    }
+
+    /// Whether the configuration on disk was not valid when it was read last.
+    var isDiskInvalid: Bool {
+        get { flags & 32 != 0 }
+        set { flags = newValue ? flags | 32 : flags & ~32 }
+    }
+
+    /// Whether the session was unlocked in this boot.
+    var wasUnlocked: Bool {
+        get { flags & 16 != 0 }
+        set { flags = newValue ? flags | 16 : flags & ~16 }
+    }
+
+    /// Whether processes of apps that are found running were being ended by a supervisor that is gone.
+    var endsWhatIsFound: Bool {
+        get { flags & 4 != 0 }
+        set { flags = newValue ? flags | 4 : flags & ~4 }
+    }
+}
+
+/// What a new program must be able to read before it takes over.
+enum RecoveryCheck {
+    static func refusal(of file: RecoveryFile, _ configuration: TorporConfiguration) -> String? {
+        let rules = Dictionary(configuration.apps.map { ($0.name, $0.rules) }, uniquingKeysWith: { $1 })
+        for entry in file.entries {
+            // The torpord that is to be replaced goes on writing meanwhile.
+            guard let rules = rules[entry.name], let record = file.snapshot(entry.slot) else { continue }
+            let isReadable = record.withUnsafeBytes { bytes in
+                var reader = RecordReader(bytes)
+                return AppMachine(rules: rules, from: &reader) != nil
+            }
+            if !isReadable { return "it cannot read the record of \(entry.name)" }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import EventLoop
+import Linux
+import Processes
+import Recovery
+import SystemPackage
+import TorporAPI
+import VarlinkServer
+import WireText
+
+/// The programs on disk take charge in place of this torpord, and of the keeper if its program changed too.
+///
+/// The new torpord looks first, as a helper, whether it can go on from the state that it will find; only then this one
+/// makes way, and the keeper starts the new one as after a crash. Should that one not come up, the keeper starts the
+/// program that worked.
+final class Upgrade: Room {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+    /// The programs on disk are looked at.
+    private(set) var isUnderWay = false
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// How long the new programs may look.
+    private static let patience = Duration.seconds(10)
+
+    /// `answer` gets the reason why not.
+    func begin(_ answer: @escaping (String?) -> Void) {
+        guard !isUnderWay else { return answer("an upgrade is under way already: wait until it is done") }
+        guard !isEnding else { return answer("torpord is shutting down: start it again, and it is the one on disk") }
+        guard File.isExecutable(supervisor.invocation.program) else {
+            return answer("there is no program at \(supervisor.invocation.program) to upgrade to: install it there")
+        }
+        let torpord = supervisor.invocation.program
+        let newKeeper = Self.keeperProgram(beside: torpord)
+        isUnderWay = true
+        let finish: (String?) -> Void = { [weak self] sentence in
+            self?.isUnderWay = false
+            if let sentence { self?.log.error("no upgrade: \(sentence)") }
+            answer(sentence)
+        }
+        check(torpord, ["--check-upgrade"], passing: checkedFiles) { [weak self] sentence in
+            guard let self else { return }
+            if let sentence { return finish("the new torpord cannot go on from here: \(sentence)") }
+            guard let newKeeper, !self.isKeeper(newKeeper) else {
+                finish(nil)
+                return self.makeWay(replacingKeeper: false)
+            }
+            self.check(newKeeper, ["--accepts", String(self.supervisor.keeper.resumeVersion)], passing: []) {
+                [weak self] sentence in
+                if let sentence { return finish("the new torpor-keeper cannot go on from here: \(sentence)") }
+                finish(nil)
+                self?.makeWay(replacingKeeper: true)
+            }
+        }
+    }
+
+    /// Nothing is touched but torpord itself: what it has is in the recovery file and in the keeper.
+    private func makeWay(replacingKeeper: Bool) {
+        note(.upgrading, text: "upgrade: the torpord on disk takes over\(replacingKeeper ? ", and its keeper" : "")")
+        supervisor.shutdown.handsOver = replacingKeeper ? .withKeeper : .alone
+        loop.stop()
+    }
+
+    // MARK: The check
+
+    /// What the new torpord looks at: 3 and 4 in its table of descriptors.
+    private var checkedFiles: [Int32] {
+        [supervisor.recovery.descriptor.raw, supervisor.inForce.file?.raw].compactMap { $0 }
+    }
+
+    private static func keeperProgram(beside torpord: String) -> String? {
+        File.parent(of: torpord).flatMap { directory in
+            [directory + "/torpor-keeper", directory + "/../libexec/torpor/torpor-keeper"].first(
+                where: File.isExecutable
+            )
+        } ?? Keeper.findProgram()
+    }
+
+    /// Whether the keeper runs this very file.
+    private func isKeeper(_ path: String) -> Bool {
+        guard let running = try? File.status("/proc/\(supervisor.keeper.pid)/exe"), let there = try? File.status(path)
+        else {
+            return false
+        }
+        return (running.device, running.inode) == (there.device, there.inode)
+    }
+
+    /// Runs a program that says by its exit status whether it can go on; the completion gets its sentence if it cannot.
+    private func check(
+        _ program: String,
+        _ arguments: [String],
+        passing files: [Int32],
+        _ completion: @escaping (String?) -> Void
+    ) {
+        let output: (read: Descriptor, write: Descriptor)
+        do throws(Errno) {
+            output = try Descriptor.pipe(nonBlocking: true)
+        } catch {
+            return completion("\(program) cannot be asked: \(error)")
+        }
+        var plan = LaunchPlan(
+            app: "torpor.upgrade",
+            incarnation: supervisor.keeper.instance,
+            executable: program,
+            arguments: [program] + arguments,
+            environment: ThisProcess.environment
+        )
+        plan.isHelper = true
+        plan.standardError = output.write.raw
+        plan.passed = files
+        supervisor.keeper.launch(plan) { [weak self] result in
+            output.write.close()
+            guard let self else { return }
+            let process: Launched
+            switch result {
+            case .success(let launched): process = launched
+            case .failure(let failure): return completion(failure.description)
+            }
+            let timer = try? self.loop.timer { try? Pidfd.sendSignal(process.pidfd.raw, Signal.kill) }
+            timer?.arm(after: Self.patience)
+            self.supervisor.launcher.helpers[process.pid] = { status in
+                timer?.cancel()
+                let bytes = ((try? Descriptor.read(output.read.raw, maximum: 4096)) ?? nil) ?? []
+                let said = String(wire: bytes).split(separator: "\n").joined(separator: "; ")
+                switch status {
+                case .exited(0): completion(nil)
+                case .exited(let code): completion(said.isEmpty ? "\(program) ended with exit status \(code)" : said)
+                case .signaled(let signal, _): completion("\(program) was ended by \(Signal.name(signal))")
+                }
+            }
+        }
+    }
+}
+
+/// How torpord makes way for the next one.
+enum HandOver {
+    case alone, withKeeper
+}
+
+/// What `torpord --check-upgrade` does: looks whether this program could go on from the state of the one that runs.
+public enum UpgradeCheck {
+    /// The reason why not. Descriptors 3 and 4 are the recovery file and the configuration in force.
+    public static func refusal(environment: [String: String]) -> String? {
+        guard let descriptor = try? Descriptor.duplicate(3) else { return "descriptor 3 is not the recovery file" }
+        let file: RecoveryFile
+        do throws(RecoveryFile.Refusal) {
+            file = try RecoveryFile(descriptor, isWritable: false)
+        } catch {
+            return "the record of running apps \(error)"
+        }
+        guard Descriptor.isOpen(4) else { return nil }
+        do throws(StartError) {
+            let configuration = try InForce.read(4, environment: environment)
+            return RecoveryCheck.refusal(of: file, configuration)
+        } catch {
+            return error.description
+        }
+    }
+}

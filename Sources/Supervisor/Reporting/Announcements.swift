@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import TorporAPI
+
+/// Tells of the states that apps come into, and of the transitions that last.
+final class Announcements: Room, LifecycleObserver {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+        // States that it only passes through would be most of what the log has; of not running its ending tells.
+        let isThere = machine(app).goal.rawValue == to.rawValue && to != .notRunning
+        note(
+            app,
+            .entered,
+            from: from.rawValue,
+            to: to.rawValue,
+            text: "is \(to.rawValue)",
+            level: isThere ? nil : .debug
+        )
+        if to != .notRunning { trace(app, .entered(to)) }
+    }
+
+    /// Events tell of transitions that last; those that are over at once show as states only.
+    func touched(_ apps: Set<AppID>) { for id in apps { announceTransition(self.apps[id]) } }
+
+    func forget(_ app: AppRuntime) {}
+
+    private func announceTransition(_ app: AppRuntime) {
+        let transition = machine(app).transition
+        guard transition != app.announced else { return }
+        app.announced = transition
+        guard let transition else { return app.run.timeline.rest() }
+        trace(app, .began(transition))
+        // A launch that was overtaken while its commands ran, or its files were read, has no process to be ended.
+        if transition == .terminating {
+            supervisor.launcher.cancelHooks(app)
+            supervisor.launcher.cancelReading(app)
+        }
+        note(app, .changing, to: transition.rawValue, text: "is \(transition.rawValue)")
+    }
+}

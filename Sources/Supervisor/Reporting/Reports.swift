@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import Output
+import Processes
+import Recovery
+import TorporAPI
+
+/// Termination reports: what is gathered while an app fails to do something, and what is made of it when it has ended.
+final class Reports: Room {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+    /// How many apps' programs are being looked into (``StackLook``).
+    var looks = 0
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// A deadline is missed. What the app was to do by then is known only now.
+    func missedDeadline(_ missed: Deadline, _ app: AppRuntime, awaiting message: Message?) {
+        switch missed.kind {
+        case .launch, .transition, .background, .watchdog, .task:
+            // Neither heartbeats nor tasks are answers to messages.
+            let isAnswer = missed.kind != .watchdog && missed.kind != .task
+            app.run.missed = MissedDeadline(missed, at: loop.now, message: isAnswer ? message : nil)
+        case .suspend, .willTerminate, .grace: break
+        case .kill, .restart, .backgroundTime: return
+        }
+        counters.missed(missed.kind)
+        trace(app, .missed(missed.kind))
+    }
+
+    // MARK: While it is being ended
+
+    /// Looks how an app is that is about to be ended and did not ask for that, once. With `looking`, and where that tells
+    /// anything, also where its program stands; that takes some ten milliseconds, and ``AppExtras/stackLook`` is there
+    /// as long.
+    func gatherEvidence(_ app: AppRuntime, looking: Bool = true) {
+        guard app.run.evidence == nil, let tree = app.run.tree, !tree.mainHasEnded,
+            let reason = coordinator.machine(app.id).endingReason
+        else { return }
+        let isStuck: Bool
+        switch reason {
+        case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: isStuck = true
+        case .lockWhileSuspending, .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground: isStuck = false
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
+            .noPurposeString, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
+            return
+        }
+        app.run.evidence = Evidence(of: tree)
+        supervisor.lockWatch.rememberLocks(app)
+        guard looking, isStuck, looks < StackLook.most else { return }
+        app.run.stackLook = StackLook(app, tree.main.pid, supervisor)
+    }
+
+    /// Whether a signal that ends the app has to wait for a look at its program, which is begun if need be: it comes
+    /// when that is over, half a second later at most. The grace runs meanwhile.
+    func waitsForLook(_ app: AppRuntime, _ action: Action) -> Bool {
+        gatherEvidence(app)
+        guard let look = app.run.stackLook, !look.isOver else { return false }
+        look.waiting.append(action)
+        return true
+    }
+
+    /// The look is over: what waited for it is done.
+    func lookIsOver(_ look: StackLook, _ app: AppRuntime) {
+        guard app.run.stackLook === look else { return }
+        app.run.evidence?.take(look.stacks)
+        let waiting = look.waiting
+        app.run.stackLook = nil
+        for action in waiting {
+            supervisor.perform(action, of: app)
+            app.undone.subtract(ActionMask(action))
+        }
+        if !waiting.isEmpty, let slot = app.slot { supervisor.recovery.setUndone(slot, app.undone.rawValue) }
+    }
+
+    // MARK: When it has ended
+
+    /// What of its mailbox an app was being told when it ended; nil where it had answered.
+    func unansweredMail(of app: AppRuntime) -> Mail? {
+        for entry in app.run.timeline.all.reversed() {
+            guard case .moment(let moment, _) = entry else { continue }
+            if case .answered(_, let answer) = moment, answer != .pending { return nil }
+            if case .told(let message) = moment {
+                return supervisor.mailboxes.waiting(for: app).first { $0.draft.message == message.rawValue }
+            }
+        }
+        return nil
+    }
+
+    /// What an app failed to do, in words that go on behind its name; nil when it just ended.
+    func failing(of app: AppRuntime, _ ending: Ending) -> String? {
+        let rules = app.specification.rules
+        func within(_ key: String, _ rule: Duration?) -> String {
+            let time = app.run.missed.map(\.granted) ?? rule
+            let extended = rule.flatMap { rule in time.map { $0 > rule } } ?? false ? ", extended," : ""
+            return "within its \(key)" + (time.map { extended + " of " + Quantity.text($0) } ?? "")
+        }
+        switch ending.reason {
+        case .launchDeadline:
+            var what = "was not ready "
+            if rules.readiness == .delegate {
+                if app.run.timeline.firstMessage == nil { what = "did not attach to TORPOR_APP_SOCKET " }
+                if let message = app.dueAtLaunch { what = "did not answer \(message.rawValue) " }
+            }
+            return what + within("launch_deadline", rules.launchDeadline)
+        case .backgroundDeadline:
+            let message = app.run.missed?.message ?? .didEnterBackground
+            return "did not answer \(message.rawValue) " + within("background_deadline", rules.backgroundDeadline)
+        case .watchdog:
+            guard let missed = app.run.missed, missed.deadline.kind == .watchdog else {
+                return "set off its own watchdog"
+            }
+            return "gave no heartbeat within its watchdog of \(Quantity.text(missed.granted))"
+        case .unresponsive:
+            guard let message = app.run.missed?.message else {
+                return "said that it was stopping and did not end within its grace"
+            }
+            return "did not answer \(message.rawValue) " + within("transition_deadline", rules.transitionDeadline)
+        case .taskExpired:
+            let names = ending.tasks.joined(separator: ", ")
+            let limit = rules.taskTime.map { "its task_time of \(Quantity.text($0))" } ?? "its task_budget"
+            return "did not end its task\(ending.tasks.count == 1 ? "" : "s") \(names) within \(limit)"
+        case .lockWhileSuspending:
+            return app.run.locksInTheWay?.first.map { "was to be suspended while \($0.sentence)" }
+        case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
+            .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .evicted, .stopped,
+            .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
+            return nil
+        }
+    }
+
+    func makeReport(_ app: AppRuntime, _ ending: Ending, _ exit: LastExit, _ text: String) -> Report {
+        var report = Report(
+            app: app.name,
+            incarnation: Int64(ending.incarnation),
+            at: exit.at ?? 0,
+            reason: ending.reason.rawValue,
+            state: ending.state.rawValue
+        )
+        report.code = ending.reason.code.map(Int64.init)
+        report.text = text
+        report.exitCode = exit.code
+        report.signal = exit.signal
+        report.transition = ending.transition?.rawValue
+        report.status = app.run.statusText
+        report.errno = app.run.saidErrno
+        if case .signaled(_, let coreDumped) = ending.cause { report.coreDumped = coreDumped }
+        if let failure = app.run.launchFailure {
+            report.stage = "\(failure.stage)"
+            report.errno = failure.errno.rawValue
+        }
+        addDeadline(app, ending, to: &report)
+        if let launched = app.run.launchedAt { report.wallSeconds = (loop.now - launched).inSeconds }
+        addUsage(app, to: &report)
+        report.tasks = ending.tasks
+        report.locks = supervisor.lockWatch.reportedLocks(app)
+        report.threads = app.run.evidence?.threads ?? []
+        report.launch = LaunchTimes(app.run.timeline)
+        report.timeline = app.run.timeline.all.map(TimelineEntry.init)
+        // What is in the journal, whoever shows the report can read, and need not wait for it in here.
+        if app.specification.log == .journal, ending.cause != nil {
+            report.journal = JournalPlace(of: app, supervisor.place.cgroups)
+        }
+        // Lines of the runs before it would only mislead.
+        let began = (exit.at ?? 0) - Int64((report.wallSeconds ?? 0) * 1_000_000) - 2_000
+        let lines = (app.capture?.lastLines(10) ?? []).filter { $0.time.map { $0 >= began } ?? true }
+        report.log = lines.map { LogLine(at: $0.time, text: $0.text) }
+        return report
+    }
+
+    /// What was due, what was granted for it, and how late it was: only if that is why it was ended.
+    private func addDeadline(_ app: AppRuntime, _ ending: Ending, to report: inout Report) {
+        guard let missed = app.run.missed else { return }
+        let rules = app.specification.rules
+        let rule: Duration?
+        switch (missed.deadline.kind, ending.reason) {
+        case (.launch, .launchDeadline):
+            report.due = app.dueAtLaunch?.rawValue ?? "ready"
+            rule = rules.launchDeadline
+        case (.background, .backgroundDeadline): rule = rules.backgroundDeadline
+        case (.transition, .unresponsive): rule = rules.transitionDeadline
+        case (.watchdog, .watchdog):
+            report.due = "heartbeat"
+            rule = nil
+        case (.task, .taskExpired):
+            report.due = "tasks"
+            rule = nil
+        default: return
+        }
+        report.due = report.due ?? missed.message?.rawValue
+        report.deadline = missed.deadline.kind.rawValue
+        report.deadlineMilliseconds = missed.granted.microseconds / 1000
+        if let rule, missed.granted > rule {
+            report.extendedMilliseconds = (missed.granted - rule).microseconds / 1000
+        }
+        report.usedMilliseconds = (missed.at - missed.deadline.started).microseconds / 1000
+        let end = missed.answeredAt ?? loop.now
+        report.lateMilliseconds = max(0, (end - missed.deadline.at).microseconds / 1000)
+        report.answered = missed.answeredAt != nil
+    }
+
+    private func addUsage(_ app: AppRuntime, to report: inout Report) {
+        if let record = app.run.exitRecord {
+            report.pid = record.pid
+            report.cpuSeconds = record.processorTime.inSeconds
+            report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
+        }
+        report.memoryBytes = app.run.evidence?.memoryBytes
+        // The cgroup knows of all its processes, also of those that are gone; the kernel of the main one, and of whom it
+        // waited for.
+        if let time = app.run.tree?.processorTime(), app.run.exitRecord != nil {
+            report.cpuSeconds = max(report.cpuSeconds ?? 0, time.inSeconds)
+        }
+        if let path = app.run.tree?.cgroupPath, let peak = Cgroup.number(path, "memory.peak") {
+            report.maxMemoryBytes = Int64(clamping: peak)
+        }
+        // Without a cgroup, what was seen of all its processes together may be more than the kernel says of one.
+        let seen = max(report.memoryBytes ?? 0, Int64(clamping: app.run.mostMemory))
+        let most = max(report.maxMemoryBytes ?? 0, seen)
+        report.maxMemoryBytes = most > 0 ? most : nil
+    }
+}
+
+extension AppRuntime {
+    /// The launch message that it was told and did not answer in time.
+    fileprivate var dueAtLaunch: Message? { run.timeline.firstMessage == nil ? nil : self.run.missed?.message }
+}
+
+/// A deadline that was missed.
+final class MissedDeadline {
+    let deadline: Deadline
+    /// When that was found.
+    let at: Duration
+    /// What was to be answered by then.
+    let message: Message?
+    /// When that was answered after all.
+    var answeredAt: Duration?
+
+    init(_ deadline: Deadline, at: Duration, message: Message?) {
+        self.deadline = deadline
+        self.at = at
+        self.message = message
+    }
+
+    /// How long it was.
+    var granted: Duration { deadline.at - deadline.started }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Lifecycle
+import Linux
+import Processes
+import ServiceManager
+
+/// Being a service of systemd: where apps live, and what a stop means.
+final class AppsPlace: Room {
+    unowned let supervisor: Supervisor
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+    private(set) var cgroups: CgroupTree?
+    /// Why there are none.
+    private(set) var trouble: String?
+    /// systemd, where this is a service of it.
+    private(set) var manager: ServiceManager?
+    /// Where apps live under systemd; nil where there is no such place.
+    private(set) var scope: AppsScope?
+
+    init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        findCgroups()
+    }
+
+    /// Under systemd apps live in a scope beside the service, else below the service or wherever there is a place.
+    private func findCgroups() {
+        scope = nil
+        if supervisor.keeper.isUnderManager {
+            do throws(ServiceManagerError) {
+                manager = try ServiceManager(main: supervisor.keeper.pid)
+                scope = try manager.map { manager throws(ServiceManagerError) in try AppsScope(of: manager) }
+            } catch {
+                log.warning("systemd gives no scope for the apps (\(error)): a restart of the service ends them")
+            }
+        }
+        do throws(CgroupsUnavailable) {
+            cgroups = try CgroupTree(instance: supervisor.runtime.instance, scope: scope?.path)
+        } catch {
+            trouble = error.description
+        }
+    }
+
+    /// Somebody may have stopped the scope, with all apps in it.
+    func repairScope() {
+        guard let manager, let scope, !File.exists(scope.path) else { return }
+        log.warning("\(manager.scopeName) is gone: another one is made")
+        findCgroups()
+    }
+
+    /// Why the apps are not terminated when the supervisor stops, in a few words; nil when they are.
+    ///
+    /// A stop and a restart are both a SIGTERM: systemd is asked which of them it is.
+    var reasonToLeaveApps: String? {
+        // A container's processes end with its first one.
+        if supervisor.keeper.pid == 1 { return nil }
+        if supervisor.configuration.supervisor.onExit == .leave { return "on_exit = \"leave\"" }
+        guard let manager else { return nil }
+        do throws(ServiceManagerError) {
+            guard try manager.job() == "restart" else { return nil }
+        } catch {
+            log.warning("systemd does not say whether it stops or restarts the service (\(error)): taken for a stop")
+            return nil
+        }
+        if scope == nil { log.warning("a restart ends the apps, since they live in the service's own cgroup") }
+        return scope == nil ? nil : "the service is restarted"
+    }
+}
