@@ -367,7 +367,7 @@ let package = Package(
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "CalendarTime", "Configuration", "EventLoop", "KernelFiles", "Lifecycle", "Linux", "Policies",
+                "CalendarTime", "Configuration", "EventLoop", "KernelFiles", "Lifecycle", "Linux", "Output", "Policies",
                 "Processes", "Supervisor", "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink",
             ]
         ),

@@ -184,7 +184,7 @@ extension ControlService {
         for specification in specifications {
             guard let id = coordinator.id(of: specification.name) else { continue }
             guard let app = known[specification.name] else {
-                apps.append(AppRuntime(id: id, specification: specification, supervisor: supervisor))
+                apps.append(AppRuntime(id: id, specification: specification, owner: supervisor))
                 continue
             }
             let old = app.specification

@@ -14,7 +14,7 @@ import VarlinkServer
 @dynamicMemberLookup
 final class AppRuntime {
     let id: AppID
-    private unowned let supervisor: Supervisor
+    private unowned let owner: any OutputOwner
     /// What it goes by: of an incarnation that lives, what it was launched with and what can change under it.
     var specification: AppSpecification
     /// Whether the configuration has it; ``AppTable`` says so.
@@ -92,10 +92,11 @@ final class AppRuntime {
         }
     }
 
-    init(id: AppID, specification: AppSpecification, supervisor: Supervisor) {
+    /// - Parameter owner: what its output is handed to.
+    init(id: AppID, specification: AppSpecification, owner: any OutputOwner) {
         self.id = id
         self.specification = specification
-        self.supervisor = supervisor
+        self.owner = owner
     }
 }
 
@@ -149,16 +150,24 @@ struct AppExtras {
     var ledger: [UInt8]?
 }
 
-extension AppRuntime: OutputCaptureDelegate {
-    func outputLog(_ capture: OutputCapture) -> LogFile { supervisor.launcher.logFile(of: self) }
+/// Takes what apps write.
+protocol OutputOwner: AnyObject {
+    func logFile(of app: AppRuntime) -> LogFile
+    /// It is in the log.
+    func outputArrived(_ app: AppRuntime)
+    /// Gives a descriptor to the keeper.
+    func hold(_ name: String, _ descriptor: Int32)
+    func warn(_ sentence: String)
+}
 
-    func outputArrived(_ capture: OutputCapture) { supervisor.launcher.outputArrived(self) }
+extension AppRuntime: OutputCaptureDelegate {
+    func outputLog(_ capture: OutputCapture) -> LogFile { owner.logFile(of: self) }
+
+    func outputArrived(_ capture: OutputCapture) { owner.outputArrived(self) }
 
     func outputRenewed(_ capture: OutputCapture) {
-        if let descriptor = capture.descriptorToHold { supervisor.hold(HeldName.output(name), descriptor) }
+        if let descriptor = capture.descriptorToHold { owner.hold(HeldName.output(name), descriptor) }
     }
 
-    func outputTroubled(_ capture: OutputCapture, _ sentence: String) {
-        supervisor.log.warning("\(name): \(sentence)")
-    }
+    func outputTroubled(_ capture: OutputCapture, _ sentence: String) { owner.warn("\(name): \(sentence)") }
 }

@@ -73,7 +73,7 @@ public final class Supervisor: Room {
     private(set) lazy var savedStates = SavedStates(self)
     /// What apps showed last.
     private(set) lazy var snapshots = Snapshots(self)
-    private lazy var announcements = Announcements(self)
+    private lazy var announcements = Announcements(engine, recorder)
     /// Gives apps their shares of the machine, and keeps them to their limits.
     private(set) lazy var shares = Shares(self)
     /// Sees to it that there is memory.
@@ -126,12 +126,12 @@ public final class Supervisor: Room {
         } catch {
             throw StartError("\(error)")
         }
-        let file = recovery
-        recorder = Recorder(engine, log, events, store) { file.nextEvent = $0 }
+        let (file, kept) = (recovery, store)
+        recorder = Recorder(engine, log, events, keepEvent: { kept.append($0) }, keepNumber: { file.nextEvent = $0 })
         inForce = ConfigurationInForce(configuration, invalid, inherited, engine, recorder, runtime, recovery, keeper)
         engine.performer = self
         for (id, app) in configuration.apps.enumerated() {
-            apps.append(AppRuntime(id: id, specification: app, supervisor: self))
+            apps.append(AppRuntime(id: id, specification: app, owner: self))
         }
     }
 
@@ -200,7 +200,8 @@ public final class Supervisor: Room {
         for warning in configuration.warnings { log.warning(warning.description) }
         // In this order they hear of what apps go through.
         let observers: [any LifecycleObserver] = [
-            announcements, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets, service,
+            announcements, launcher, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets,
+            service,
             interruptions, wakes, control,
         ]
         for observer in observers { engine.add(observer) }
@@ -308,6 +309,14 @@ public final class Supervisor: Room {
         keeper.sayBye(status: UInt8(truncatingIfNeeded: status))
         runtime.remove(apps: apps.map(runtime.directory))
     }
+}
+
+extension Supervisor: OutputOwner {
+    func logFile(of app: AppRuntime) -> LogFile { launcher.logFile(of: app) }
+
+    func outputArrived(_ app: AppRuntime) { launcher.outputArrived(app) }
+
+    func warn(_ sentence: String) { log.warning(sentence) }
 }
 
 /// Why the supervisor could not start, in a sentence.

@@ -92,7 +92,7 @@ extension Launcher {
 
     /// Ends the commands that still run before a launch; those after a stop go on.
     func cancelHooks(_ app: AppRuntime) {
-        guard let run = app.hooks, run.names == "before_start" else { return }
+        guard let run = app.hooks, run.names == "before_start", !run.isCancelled else { return }
         run.isCancelled = true
         // Always later, so that the caller has finished what it was doing.
         loop.later { [weak self, weak app] in

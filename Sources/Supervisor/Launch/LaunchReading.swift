@@ -122,3 +122,8 @@ extension Launcher {
         loop.later { [weak self] in self?.deliver(.launchFailed, to: app.id) }
     }
 }
+
+extension AppRuntime {
+    /// Whether its commands run, or something is read for its launch.
+    var isPreparing: Bool { self.hooks != nil || self.reading != nil }
+}

@@ -13,7 +13,7 @@ import VarlinkServer
 import WireText
 
 /// Launching: everything that an incarnation needs is made ready, then the keeper is asked.
-final class Launcher: Room {
+final class Launcher: Room, LifecycleObserver {
     unowned let supervisor: Supervisor
     var engine: Engine { supervisor.engine }
     var recorder: Recorder { supervisor.recorder }
@@ -27,6 +27,18 @@ final class Launcher: Room {
         self.supervisor = supervisor
         reads = SideWork(supervisor.loop, named: "launches", isInOrder: false)
     }
+
+    /// A launch that was overtaken while its commands ran, or its files were read, has no process to be ended.
+    func touched(_ apps: Set<AppID>) {
+        for id in apps {
+            let app = self.apps[id]
+            guard app.isPreparing, machine(app).transition == .terminating else { continue }
+            cancelHooks(app)
+            cancelReading(app)
+        }
+    }
+
+    func forget(_ app: AppRuntime) {}
 
     func launch(_ app: AppRuntime, _ order: LaunchOrder) {
         app.run = Incarnation()

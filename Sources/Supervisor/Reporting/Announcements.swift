@@ -7,11 +7,13 @@ import TorporAPI
 
 /// Tells of the states that apps come into, and of the transitions that last.
 final class Announcements: Room, LifecycleObserver {
-    unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
+    unowned let engine: Engine
+    unowned let recorder: Recorder
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    init(_ engine: Engine, _ recorder: Recorder) {
+        self.engine = engine
+        self.recorder = recorder
+    }
 
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         // States that it only passes through would be most of what the log has; of not running its ending tells.
@@ -38,11 +40,6 @@ final class Announcements: Room, LifecycleObserver {
         app.announced = transition
         guard let transition else { return app.run.timeline.rest() }
         trace(app, .began(transition))
-        // A launch that was overtaken while its commands ran, or its files were read, has no process to be ended.
-        if transition == .terminating {
-            supervisor.launcher.cancelHooks(app)
-            supervisor.launcher.cancelReading(app)
-        }
         note(app, .changing, to: transition.rawValue, text: "is \(transition.rawValue)")
     }
 }

@@ -13,7 +13,7 @@ import TorporAPI
 /// and the daemon's log with the fields of the journal.
 final class Recorder {
     private unowned let engine: Engine
-    private let store: Store
+    private let keepEvent: (StoredEvent) -> Void
     let log: DaemonLog
     let events: EventLog
     /// Microseconds since 1970.
@@ -23,13 +23,20 @@ final class Recorder {
     /// Where the next torpord finds the number of the next event.
     private let keepNumber: (UInt64) -> Void
 
-    /// - Parameter keepNumber: is called with the number that the next event has.
-    init(_ engine: Engine, _ log: DaemonLog, _ events: EventLog, _ store: Store, keepNumber: @escaping (UInt64) -> Void)
-    {
+    /// - Parameters:
+    ///   - keepEvent: is called with each event, for the history.
+    ///   - keepNumber: is called with the number that the next event has.
+    init(
+        _ engine: Engine,
+        _ log: DaemonLog,
+        _ events: EventLog,
+        keepEvent: @escaping (StoredEvent) -> Void,
+        keepNumber: @escaping (UInt64) -> Void
+    ) {
         self.engine = engine
         self.log = log
         self.events = events
-        self.store = store
+        self.keepEvent = keepEvent
         self.keepNumber = keepNumber
     }
 
@@ -61,7 +68,7 @@ final class Recorder {
                 reason: reason
             )
         )
-        store.append(StoredEvent(record))
+        keepEvent(StoredEvent(record))
         counters.noted(happening, from: from, to: to, reason: reason)
         if happening == .launched { app?.counters.launches &+= 1 }
         keepNumber(UInt64(clamping: events.sequence))
