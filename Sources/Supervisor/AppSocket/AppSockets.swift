@@ -13,10 +13,8 @@ import Varlink
 import VarlinkServer
 
 /// The sockets of apps: who may speak there, and what is told on them.
-final class AppSockets: Room, LifecycleObserver {
+final class AppSockets: ShellRoom, LifecycleObserver {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     /// What all apps are offered at their own sockets.
     private let service = VarlinkService(
         info: Supervisor.serviceInfo,

@@ -10,10 +10,8 @@ import VarlinkServer
 ///
 /// What there is, the disk says: nothing of it is in memory. An archive is there until somebody wanted the app ended, it
 /// ended with success, or it says so itself; one with which a launch did not come up is set aside.
-final class SavedStates: Room, LifecycleObserver {
+final class SavedStates: ShellRoom, LifecycleObserver {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     private let folders: StateArchives
 
     init(_ supervisor: Supervisor) {

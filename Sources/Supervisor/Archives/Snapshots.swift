@@ -11,10 +11,8 @@ import VarlinkServer
 /// is taken; here it is had from whom the configuration names, or from the app itself, and kept.
 ///
 /// What there is, the disk says: nothing of it is in memory.
-final class Snapshots: Room, LifecycleObserver {
+final class Snapshots: ShellRoom, LifecycleObserver {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     private let folders: StateArchives
     /// How many are taken at once.
     private let queue: SnapshotQueue

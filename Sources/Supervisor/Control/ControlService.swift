@@ -12,10 +12,8 @@ import Varlink
 import VarlinkServer
 
 /// What clients of `io.torpor.Manager` are answered. It uses every room, and none uses it.
-final class ControlService: Room, LifecycleObserver {
+final class ControlService: ShellRoom, LifecycleObserver {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     private(set) var server: VarlinkServer?
     /// Calls that wait until apps are where they want them.
     var waiters: [Waiter] = []

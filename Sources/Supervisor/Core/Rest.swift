@@ -9,10 +9,8 @@ import Store
 /// A start, or an apply, takes memory that nothing needs once it is over: texts, tables that have grown, pages of the
 /// program that run once. It is given back then, once, so that an idle torpord is small and never woken for it. What
 /// is left stays in memory from then on, where that is allowed: who makes room for others must not wait for it.
-final class Rest: Room {
+final class Rest: ShellRoom {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     /// Runs until what was begun is over, and nothing of it needs to stay in memory.
     private var timer: TimerSource?
     private var tries = 0

@@ -12,6 +12,16 @@ protocol Room: AnyObject {
     var recorder: Recorder { get }
 }
 
+/// A room that reaches other rooms too.
+protocol ShellRoom: Room {
+    var supervisor: Supervisor { get }
+}
+
+extension ShellRoom {
+    var engine: Engine { supervisor.engine }
+    var recorder: Recorder { supervisor.recorder }
+}
+
 extension Room {
     var loop: EventLoop { engine.loop }
     var now: Duration { engine.loop.now }

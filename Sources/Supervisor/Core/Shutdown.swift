@@ -8,10 +8,8 @@ import Recovery
 import TorporAPI
 
 /// How the supervisor ends: with all its apps, without them, or by making way for the next torpord.
-final class Shutdown: Room {
+final class Shutdown: ShellRoom {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     /// This torpord makes way for the next one.
     var handsOver: HandOver? { didSet { engine.isEnding = true } }
     /// The supervisor ends and leaves its apps to the next one (`on_exit = "leave"`).

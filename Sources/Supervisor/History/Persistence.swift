@@ -37,10 +37,8 @@ struct KeptApp {
 }
 
 /// What must outlive the boot, from and to the store. Nothing here waits for it but the first launches.
-final class Persistence: Room, LifecycleObserver {
+final class Persistence: ShellRoom, LifecycleObserver {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     let store: Store
     /// What of that is not stored yet.
     let journal: StoreJournal?

@@ -13,10 +13,8 @@ import VarlinkServer
 import WireText
 
 /// Launching: everything that an incarnation needs is made ready, then the keeper is asked.
-final class Launcher: Room, LifecycleObserver {
+final class Launcher: ShellRoom, LifecycleObserver {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     /// Reads files of variables for launches, and looks for those that say that an app is ready: for one app as well as
     /// for another whose disk hangs.
     let reads: SideWork

@@ -19,10 +19,8 @@ enum LockFinding {
 /// What an app holds is read from its processes' descriptors, at once: some 8 µs each. Only where there is a lock, or there
 /// are too many descriptors for a millisecond, the machine's table is asked who waits (``Aside``). So an app without
 /// locks is stopped as soon as ever.
-final class LockWatch: Room, LifecycleObserver {
+final class LockWatch: ShellRoom, LifecycleObserver {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     private let reader: Aside<LockTable.Question, LockTable>
     private var timer: TimerSource?
     /// Suspended apps that are to be looked at again.

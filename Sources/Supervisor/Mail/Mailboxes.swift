@@ -14,10 +14,8 @@ import WireText
 /// Each change is in the store's journal before anything follows from it, so that a torpord that is killed loses nothing and
 /// tells nothing twice: what a delegate is being told has its number in the app's ledger (`ChannelRecord`), and what it has
 /// answered leaves the journal before the answer is confirmed.
-final class Mailboxes: Room {
+final class Mailboxes: ShellRoom {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     private var boxes: [AppID: Mailbox] = [:]
     /// What stands in the queue of an app's delegate, or was told by a signal and waits to be taken.
     private var told: [AppID: Set<Int64>] = [:]

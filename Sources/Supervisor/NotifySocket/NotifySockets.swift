@@ -9,10 +9,8 @@ import Processes
 import SystemPackage
 
 /// What apps say by sd_notify.
-final class NotifySockets: Room {
+final class NotifySockets: ShellRoom {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
 
     let datagrams = DatagramBuffer()
 

@@ -17,10 +17,8 @@ import VarlinkServer
 ///
 /// In order: machines and the processes behind them; sockets and FIFOs with what waits in them; exits that nobody has
 /// heard of; what was decided and perhaps not done; what was under way. Deadlines are judged after that, by the loop.
-final class Takeover: Room {
+final class Takeover: ShellRoom {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     /// From now on nothing waits for a directory of users.
     var isOver = false
     /// What a torpord before this one left running, until it is gone.

@@ -14,10 +14,8 @@ import WireText
 /// The new torpord looks first, as a helper, whether it can go on from the state that it will find; only then this one
 /// makes way, and the keeper starts the new one as after a crash. Should that one not come up, the keeper starts the
 /// program that worked.
-final class Upgrade: Room {
+final class Upgrade: ShellRoom {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     /// The programs on disk are looked at.
     private(set) var isUnderWay = false
 

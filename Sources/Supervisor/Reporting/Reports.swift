@@ -11,10 +11,8 @@ import Recovery
 import TorporAPI
 
 /// Termination reports: what is gathered while an app fails to do something, and what is made of it when it has ended.
-final class Reports: Room {
+final class Reports: ShellRoom {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     /// How many apps' programs are being looked into (``StackLook``).
     var looks = 0
 

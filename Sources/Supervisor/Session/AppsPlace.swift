@@ -7,10 +7,8 @@ import Processes
 import ServiceManager
 
 /// Being a service of systemd: where apps live, and what a stop means.
-final class AppsPlace: Room {
+final class AppsPlace: ShellRoom {
     unowned let supervisor: Supervisor
-    var engine: Engine { supervisor.engine }
-    var recorder: Recorder { supervisor.recorder }
     private(set) var cgroups: CgroupTree?
     /// Why there are none.
     private(set) var trouble: String?
