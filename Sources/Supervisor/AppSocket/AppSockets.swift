@@ -14,7 +14,7 @@ import VarlinkServer
 
 /// The sockets of apps: who may speak there, and what is told on them.
 final class AppSockets: ShellRoom, LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     /// What all apps are offered at their own sockets.
     private let service = VarlinkService(
         info: Supervisor.serviceInfo,

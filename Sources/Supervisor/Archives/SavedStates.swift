@@ -11,7 +11,7 @@ import VarlinkServer
 /// What there is, the disk says: nothing of it is in memory. An archive is there until somebody wanted the app ended, it
 /// ended with success, or it says so itself; one with which a launch did not come up is set aside.
 final class SavedStates: ShellRoom, LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     private let folders: StateArchives
 
     init(_ supervisor: Supervisor) {

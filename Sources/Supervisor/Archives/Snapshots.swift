@@ -12,7 +12,7 @@ import VarlinkServer
 ///
 /// What there is, the disk says: nothing of it is in memory.
 final class Snapshots: ShellRoom, LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     private let folders: StateArchives
     /// How many are taken at once.
     private let queue: SnapshotQueue

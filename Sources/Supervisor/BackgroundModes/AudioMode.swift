@@ -11,7 +11,7 @@ import Processes
 /// The kernel tells nobody when a stream begins, so it is looked when it matters: when such an app comes into the background,
 /// and before it is stopped; and once a second while it plays there. What is quiet costs nothing.
 final class AudioMode: EventSource {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private let reader: Aside<Void, [SoundStream]>
     /// Apps in the background that were looked at.
     private var followed: [AppID: Following] = [:]

@@ -13,7 +13,7 @@ import Varlink
 /// The background modes `bluetooth-central` and `bluetooth-peripheral`: apps are woken by Bluetooth devices that come, go
 /// or say something, and by devices that ask something of a service that the app offers.
 final class BluetoothMode: EventSource {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private var blueZ: BlueZ?
     private var seesRequests = false
     private var centrals: Set<AppID> = []

@@ -14,7 +14,7 @@ import Varlink
 /// gpsd is watched only while somebody wants to know: apps with `updates = "significant"` or regions always do, others while
 /// they run. Each position is a wake-up of the loop, mostly one a second.
 final class LocationMode: EventSource {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private var client: GPSClient?
     private var followed: [AppID: Followed] = [:]
     /// Where regions were, as an earlier torpord knew it.

@@ -13,7 +13,7 @@ import VarlinkServer
 
 /// What clients of `io.torpor.Manager` are answered. It uses every room, and none uses it.
 final class ControlService: ShellRoom, LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     private(set) var server: VarlinkServer?
     /// Calls that wait until apps are where they want them.
     var waiters: [Waiter] = []

@@ -10,7 +10,7 @@ import VarlinkServer
 /// log in memory, and where it follows those to come. None is left out or sent twice: each page goes on behind the
 /// last event sent.
 final class History {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private let request: EventsRequest
     private let reply: Reply
     /// The sequence of the last event sent.

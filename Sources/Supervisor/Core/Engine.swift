@@ -36,7 +36,7 @@ final class Engine {
     /// The apps, as the shell has them.
     var apps = AppTable()
     /// Who does what is decided.
-    unowned var performer: (any ActionPerformer)?
+    unowned(unsafe) var performer: (any ActionPerformer)?
 
     /// The first launches are begun.
     private(set) var isStarted = false

@@ -10,7 +10,7 @@ import Store
 /// program that run once. It is given back then, once, so that an idle torpord is small and never woken for it. What
 /// is left stays in memory from then on, where that is allowed: who makes room for others must not wait for it.
 final class Rest: ShellRoom {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     /// Runs until what was begun is over, and nothing of it needs to stay in memory.
     private var timer: TimerSource?
     private var tries = 0

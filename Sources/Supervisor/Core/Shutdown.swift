@@ -9,7 +9,7 @@ import TorporAPI
 
 /// How the supervisor ends: with all its apps, without them, or by making way for the next torpord.
 final class Shutdown: ShellRoom {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     /// This torpord makes way for the next one.
     var handsOver: HandOver? { didSet { engine.isEnding = true } }
     /// The supervisor ends and leaves its apps to the next one (`on_exit = "leave"`).

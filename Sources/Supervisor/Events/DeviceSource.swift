@@ -32,7 +32,7 @@ final class DeviceSource: EventSource {
         }
     }
 
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private var entries: [String: Entry] = [:]
     /// The entries of an app.
     private var ofApp: [AppID: [Entry]] = [:]

@@ -9,7 +9,7 @@ import Mailbox
 /// Wakes apps with the background mode `voip` for 10 s when they have slept for their `keep_alive`, so that they can say
 /// something on their connections before whoever is between forgets these.
 final class KeepAlive: EventSource {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     /// When each suspended app is woken.
     private var due: [AppID: Duration] = [:]
     private var timer: TimerSource?

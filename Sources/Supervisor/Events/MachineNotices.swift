@@ -15,7 +15,7 @@ import Varlink
 /// What is told to a sleeping app is what has become of it: of power, screens and accessories what is otherwise than before
 /// it slept, and nothing where all is as before; of the battery the last charge.
 final class MachineNotices: EventSource {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private let work: SideWork
     private var topics: Set<NotificationTopic> = []
     private var monitor: DeviceMonitor?

@@ -8,7 +8,7 @@ import Mailbox
 /// What apps are told of the machine and its session. It wakes nobody: who runs hears it at once, who is suspended before
 /// anything else when it wakes, and who is not running finds it so when it is launched.
 struct Notifications {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
 
     /// Tells all apps that hear it.
     ///

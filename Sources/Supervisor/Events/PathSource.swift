@@ -26,7 +26,7 @@ final class PathSource: EventSource {
         case locale
     }
 
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private var watcher: PathWatcher?
     private var meanings: [String: Meaning] = [:]
     /// The places of apps that have triggers, and whether the app was alive when it was last looked at.

@@ -117,7 +117,7 @@ struct PendingWake {
 
 /// Events: whether an app is woken for one, that it is told, and how long that took.
 final class Wakes: LifecycleObserver {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     /// Watches the files of apps.
     private(set) var pathSource: PathSource?
     /// Looks which apps play or record sound in the background.

@@ -14,7 +14,7 @@ import Varlink
 ///
 /// While nobody asks for it nothing is watched; with it, torpord wakes once a day, and when something of it happens.
 final class WallClock: EventSource {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private let timers: Timers
     private var watch: ClockWatch?
     private var source: IOSource?

@@ -38,7 +38,7 @@ struct KeptApp {
 
 /// What must outlive the boot, from and to the store. Nothing here waits for it but the first launches.
 final class Persistence: ShellRoom, LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     let store: Store
     /// What of that is not stored yet.
     let journal: StoreJournal?

@@ -14,7 +14,7 @@ import WireText
 
 /// Launching: everything that an incarnation needs is made ready, then the keeper is asked.
 final class Launcher: ShellRoom, LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     /// Reads files of variables for launches, and looks for those that say that an app is ready: for one app as well as
     /// for another whose disk hangs.
     let reads: SideWork

@@ -87,7 +87,7 @@ final class ProfileQueue {
 
 /// Gives each app the share of the machine that its state and its configuration give it, and keeps it to its limits.
 final class Shares: ShellRoom, LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     let profiles = ProfileQueue()
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?

@@ -20,7 +20,7 @@ enum LockFinding {
 /// are too many descriptors for a millisecond, the machine's table is asked who waits (``Aside``). So an app without
 /// locks is stopped as soon as ever.
 final class LockWatch: ShellRoom, LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     private let reader: Aside<LockTable.Question, LockTable>
     private var timer: TimerSource?
     /// Suspended apps that are to be looked at again.

@@ -15,7 +15,7 @@ import WireText
 /// tells nothing twice: what a delegate is being told has its number in the app's ledger (`ChannelRecord`), and what it has
 /// answered leaves the journal before the answer is confirmed.
 final class Mailboxes: ShellRoom {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     private var boxes: [AppID: Mailbox] = [:]
     /// What stands in the queue of an app's delegate, or was told by a signal and waits to be taken.
     private var told: [AppID: Set<Int64>] = [:]

@@ -14,7 +14,7 @@ import TorporPolicyABI
 /// it looks every ``interval`` until it has been quiet for ``calm``; this is an episode. Where the kernel has no triggers,
 /// or no swap, so that they tell too late, it looks at memory available now and then, the more often the less there is.
 final class MemoryWatch: LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     let worker: MemoryWorker
     /// What stands before `/proc`: nothing, but in tests.
     let root: String

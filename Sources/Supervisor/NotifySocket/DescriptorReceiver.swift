@@ -19,7 +19,7 @@ final class DescriptorReceiver {
     /// How long the process stays for more.
     private static let idle = Duration.seconds(1)
 
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private let app: String
     /// Requests and answers; nil: there is no process, or it is about to end.
     private var requests: Descriptor?

@@ -10,7 +10,7 @@ import SystemPackage
 
 /// What apps say by sd_notify.
 final class NotifySockets: ShellRoom {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
 
     let datagrams = DatagramBuffer()
 

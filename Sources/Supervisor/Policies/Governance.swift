@@ -15,7 +15,7 @@ import TorporPolicyABI
 ///
 /// Nothing waits for a policy but launches, and those only where a policy wants to be asked about them.
 final class Governance: LifecycleObserver {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     let view: PolicyView
     private(set) var chain: PolicyChain! = nil
     /// Apps of which the view does not show what is so now.

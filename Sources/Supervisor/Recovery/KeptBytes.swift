@@ -4,7 +4,7 @@ import Linux
 
 /// What the next torpord is to know, in memory that the keeper holds: as long as nothing was ever kept there is none.
 final class KeptBytes {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private let name: String
     private let most: Int
     private var memory: Descriptor?

@@ -12,7 +12,7 @@ import VarlinkServer
 /// A runtime directory that somebody removed under a running supervisor (a cleaner of temporary files, a slip of the
 /// hand). Everything in it is open here and in the keeper, so that nothing is lost; it gets its names again.
 final class RuntimeRepair: ShellRoom {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     private var watch: IOSource?
     private var timer: TimerSource?
 

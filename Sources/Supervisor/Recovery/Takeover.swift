@@ -18,7 +18,7 @@ import VarlinkServer
 /// In order: machines and the processes behind them; sockets and FIFOs with what waits in them; exits that nobody has
 /// heard of; what was decided and perhaps not done; what was under way. Deadlines are judged after that, by the loop.
 final class Takeover: ShellRoom {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     /// From now on nothing waits for a directory of users.
     var isOver = false
     /// What a torpord before this one left running, until it is gone.

@@ -15,7 +15,7 @@ import WireText
 /// makes way, and the keeper starts the new one as after a crash. Should that one not come up, the keeper starts the
 /// program that worked.
 final class Upgrade: ShellRoom {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     /// The programs on disk are looked at.
     private(set) var isUnderWay = false
 

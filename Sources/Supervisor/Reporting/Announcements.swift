@@ -7,8 +7,8 @@ import TorporAPI
 
 /// Tells of the states that apps come into, and of the transitions that last.
 final class Announcements: Room, LifecycleObserver {
-    unowned let engine: Engine
-    unowned let recorder: Recorder
+    unowned(unsafe) let engine: Engine
+    unowned(unsafe) let recorder: Recorder
 
     init(_ engine: Engine, _ recorder: Recorder) {
         self.engine = engine

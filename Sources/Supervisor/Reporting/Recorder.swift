@@ -12,7 +12,7 @@ import TorporAPI
 /// The one way from what happened to those who want to know: the events of `torpor events`, the history of the store,
 /// and the daemon's log with the fields of the journal.
 final class Recorder {
-    private unowned let engine: Engine
+    private unowned(unsafe) let engine: Engine
     private let keepEvent: (StoredEvent) -> Void
     let log: DaemonLog
     let events: EventLog

@@ -12,7 +12,7 @@ import TorporAPI
 
 /// Termination reports: what is gathered while an app fails to do something, and what is made of it when it has ended.
 final class Reports: ShellRoom {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     /// How many apps' programs are being looked into (``StackLook``).
     var looks = 0
 

@@ -8,7 +8,7 @@ import ServiceManager
 
 /// Being a service of systemd: where apps live, and what a stop means.
 final class AppsPlace: ShellRoom {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     private(set) var cgroups: CgroupTree?
     /// Why there are none.
     private(set) var trouble: String?

@@ -12,7 +12,7 @@ import TorporAPI
 /// What is the case is asked of logind, at the start and whenever it was away; apps that an earlier torpord covered and
 /// that need it no more are uncovered as soon as that is known, or after five seconds of nobody who says it.
 final class Interruptions: LifecycleObserver {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private var login: LoginManager?
     /// What was told last.
     private var told = LoginManager.State()

@@ -11,7 +11,7 @@ import Processes
 ///
 /// Without a service manager nothing is told, and only ``isReady`` is kept.
 final class ServiceReport: LifecycleObserver {
-    private unowned let supervisor: Supervisor
+    private unowned(unsafe) let supervisor: Supervisor
     private let isHeard: Bool
     private var timer: TimerSource?
     /// Apps whose launch at start is not over; nil until launching has begun.

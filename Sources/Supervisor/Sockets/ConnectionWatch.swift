@@ -9,7 +9,7 @@ import Processes
 /// Connections to apps that open their sockets themselves (`wake_on_connect`), and data on their connections (the
 /// background mode `voip`), while they are suspended; and connections to those that were ended in their sleep.
 final class ConnectionWatch: EventSource {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     let poll: SocketPoll
     private var sleeping: [AppID: SleepingSockets] = [:]
     private var ports: [AppID: HeldPorts] = [:]

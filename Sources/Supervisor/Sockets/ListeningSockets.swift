@@ -9,7 +9,7 @@ import Processes
 /// The sockets of apps (`sockets`): bound as long as the configuration has them, given to each incarnation, and watched
 /// while the app sleeps or is not running. A connection is only looked at: who accepts it is the app.
 final class ListeningSockets: EventSource {
-    unowned let supervisor: Supervisor
+    unowned(unsafe) let supervisor: Supervisor
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
