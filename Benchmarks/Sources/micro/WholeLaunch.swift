@@ -89,6 +89,13 @@ private final class CountedSupervisor {
     private func wrapper() throws -> String {
         // valgrind 3.19 cannot read Swift's debugging information.
         _ = try Tool.run(["strip", "--strip-debug", "-o", home + "/torpord", root + "/torpord"])
+        // It looks for its runtime beside itself.
+        for name in try FileManager.default.contentsOfDirectory(atPath: root) where name.hasPrefix("libtorpor-swift") {
+            try FileManager.default.createSymbolicLink(
+                atPath: "\(home)/\(name)",
+                withDestinationPath: "\(root)/\(name)"
+            )
+        }
         let path = home + "/wrapper"
         let text = """
             #!/bin/sh
