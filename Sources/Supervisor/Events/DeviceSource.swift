@@ -124,9 +124,7 @@ final class DeviceSource: EventSource {
         }
     }
 
-    private func whenStarted(_ work: @escaping () -> Void) {
-        if supervisor.isStarted { work() } else { supervisor.engine.whenStarted(work) }
-    }
+    private func whenStarted(_ work: @escaping () -> Void) { supervisor.engine.whenStarted(work) }
 
     /// What is there, for triggers that are new.
     private func found(_ devices: [Device], _ keys: Set<String>) {
