@@ -69,9 +69,10 @@ struct NamedAccounts: Sendable {
     }
 }
 
-/// Where a configuration is read from.
+/// What was read of a configuration, with whom it names; or what is wrong with it.
 typealias ConfigurationRead = Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>
 
+/// Where a configuration is read from.
 struct ConfigurationPlace: Sendable {
     let path: String
     let workingDirectory: String

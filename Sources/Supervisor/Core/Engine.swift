@@ -93,9 +93,6 @@ final class Engine {
     /// From now on it hears of all that apps go through.
     func add(_ observer: any LifecycleObserver) { observers.append(observer) }
 
-    /// It hears of nothing any more.
-    func remove(_ observer: any LifecycleObserver) { observers.removeAll { $0 === observer } }
-
     /// Tells all observers of a state.
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         for observer in observers { observer.entered(app, from: from, to: to) }
