@@ -27,7 +27,7 @@ final class Snapshots: ShellRoom, LifecycleObserver {
         reads = SideWork(supervisor.loop, named: "snapshots")
     }
 
-    func touched(_ apps: Set<AppID>) { for id in apps { checkSnapshot(self.apps[id]) } }
+    func touched(_ apps: [AppRuntime]) { for app in apps { checkSnapshot(app) } }
 
     func forget(_ app: AppRuntime) {
         app.snapshotRun = nil

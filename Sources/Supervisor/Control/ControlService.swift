@@ -33,7 +33,7 @@ final class ControlService: ShellRoom, LifecycleObserver {
         iconReads = SideWork(supervisor.loop, named: "icons", isInOrder: false)
     }
 
-    func touched(_ apps: Set<AppID>) { if !waiters.isEmpty { checkWaiters(apps) } }
+    func touched(_ apps: [AppRuntime]) { if !waiters.isEmpty { checkWaiters(Set(apps.map(\.id))) } }
 
     /// Whoever still waits for it waits in vain.
     func forget(_ app: AppRuntime) { endWaiting(for: app) }

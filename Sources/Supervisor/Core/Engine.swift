@@ -206,7 +206,8 @@ final class Engine {
             news = []
         }
         if !touched.isEmpty {
-            for id in touched { armDeadline(apps[id]) }
+            let touched = touched.map { apps[$0] }
+            for app in touched { armDeadline(app) }
             for observer in observers { observer.touched(touched) }
         }
         if coordinator.isHoldingLaunches { armPace() }

@@ -14,7 +14,7 @@ protocol LifecycleObserver: AnyObject {
     func ended(_ app: AppRuntime, _ ending: Ending)
     /// Something about these apps may be otherwise than before, after all that was decided for them is carried out. Called
     /// often: it must cost next to nothing for apps of which the room has nothing.
-    func touched(_ apps: Set<AppID>)
+    func touched(_ apps: [AppRuntime])
     /// An app has left the configuration and come to rest: it is gone for good, and nothing of it may stay, here or on the
     /// disk. Its id can be another's soon.
     func forget(_ app: AppRuntime)
@@ -23,5 +23,5 @@ protocol LifecycleObserver: AnyObject {
 extension LifecycleObserver {
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {}
     func ended(_ app: AppRuntime, _ ending: Ending) {}
-    func touched(_ apps: Set<AppID>) {}
+    func touched(_ apps: [AppRuntime]) {}
 }

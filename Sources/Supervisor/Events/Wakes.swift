@@ -290,9 +290,8 @@ final class Wakes: LifecycleObserver {
     }
 
     /// The states of these apps may have changed.
-    func touched(_ ids: Set<AppID>) {
-        for id in ids {
-            let app = supervisor.apps[id]
+    func touched(_ apps: [AppRuntime]) {
+        for app in apps {
             if app.pendingWake != nil { tellWoken(app) }
             supervisor.mailboxes.touched(app)
             for source in sources { source.touched(app) }

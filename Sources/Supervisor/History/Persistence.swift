@@ -55,7 +55,7 @@ final class Persistence: ShellRoom, LifecycleObserver {
 
     func ended(_ app: AppRuntime, _ ending: Ending) { forgetGoal(of: app, after: ending) }
 
-    func touched(_ apps: Set<AppID>) { for id in apps { keep(self.apps[id]) } }
+    func touched(_ apps: [AppRuntime]) { for app in apps { keep(app) } }
 
     func forget(_ app: AppRuntime) { store.remove(app: app.name) }
 

@@ -27,10 +27,8 @@ final class Launcher: ShellRoom, LifecycleObserver {
     }
 
     /// A launch that was overtaken while its commands ran, or its files were read, has no process to be ended.
-    func touched(_ apps: Set<AppID>) {
-        for id in apps {
-            let app = self.apps[id]
-            guard app.isPreparing, machine(app).transition == .terminating else { continue }
+    func touched(_ apps: [AppRuntime]) {
+        for app in apps where app.isPreparing && machine(app).transition == .terminating {
             cancelHooks(app)
             cancelReading(app)
         }

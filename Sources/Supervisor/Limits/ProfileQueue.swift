@@ -98,7 +98,7 @@ final class Shares: ShellRoom, LifecycleObserver {
 
     func ended(_ app: AppRuntime, _ ending: Ending) { app.run.pressureSource?.source.cancel() }
 
-    func touched(_ apps: Set<AppID>) { for id in apps { checkProfile(self.apps[id]) } }
+    func touched(_ apps: [AppRuntime]) { for app in apps { checkProfile(app) } }
 
     func forget(_ app: AppRuntime) {}
 

@@ -29,9 +29,11 @@ extension Governance {
     }
 
     /// Something about these apps is other than it was, and with it whether what they require is in use.
-    func touched(_ apps: Set<AppID>) {
-        unseen.formUnion(apps)
-        for app in apps { unseen.formUnion(supervisor.coordinator.requirements(of: app)) }
+    func touched(_ apps: [AppRuntime]) {
+        for app in apps {
+            unseen.insert(app.id)
+            unseen.formUnion(supervisor.coordinator.requirements(of: app.id))
+        }
     }
 
     func entered(_ app: AppRuntime, from: AppState, to: AppState) {

@@ -30,7 +30,7 @@ final class Announcements: Room, LifecycleObserver {
     }
 
     /// Events tell of transitions that last; those that are over at once show as states only.
-    func touched(_ apps: Set<AppID>) { for id in apps { announceTransition(self.apps[id]) } }
+    func touched(_ apps: [AppRuntime]) { for app in apps { announceTransition(app) } }
 
     func forget(_ app: AppRuntime) {}
 

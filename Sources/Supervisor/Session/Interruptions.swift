@@ -155,9 +155,9 @@ final class Interruptions: LifecycleObserver {
 
     func forget(_ app: AppRuntime) { awaited?.remove(app.id) }
 
-    func touched(_ apps: Set<AppID>) {
+    func touched(_ apps: [AppRuntime]) {
         guard awaited != nil else { return }
-        for id in apps where !isLeaving(id) { awaited?.remove(id) }
+        for app in apps where !isLeaving(app.id) { awaited?.remove(app.id) }
         look()
     }
 

@@ -53,7 +53,7 @@ final class ServiceReport: LifecycleObserver {
         look()
     }
 
-    func touched(_ apps: Set<AppID>) {
+    func touched(_ apps: [AppRuntime]) {
         if !isReady, starting != nil { tick(within: Self.launchInterval) }
         if isReady, isHeard { tick(within: Self.statusInterval) }
     }

@@ -126,7 +126,7 @@ final class FakeObserver: LifecycleObserver {
     private(set) var endings: [AppID: Int] = [:]
     private(set) var forgotten: [AppID] = []
     /// Runs when apps are touched.
-    var onTouch: ((Set<AppID>) -> Void)?
+    var onTouch: (([AppRuntime]) -> Void)?
     /// Runs when an app ends.
     var onEnd: ((AppRuntime) -> Void)?
 
@@ -141,8 +141,8 @@ final class FakeObserver: LifecycleObserver {
         onEnd?(app)
     }
 
-    func touched(_ apps: Set<AppID>) {
-        diary.append("touched " + apps.sorted().map(String.init).joined(separator: ","))
+    func touched(_ apps: [AppRuntime]) {
+        diary.append("touched " + apps.map(\.id).sorted().map(String.init).joined(separator: ","))
         onTouch?(apps)
     }
 
