@@ -53,13 +53,13 @@ public final class RecoveryFile {
     private static let mostSlots = 1 << 20
 
     /// What the keeper holds.
-    public let descriptor: Descriptor
+    public private(set) var descriptor: Descriptor
     /// The number of slots.
     public private(set) var capacity: Int
 
-    private let slotBytes: Int
+    private var slotBytes: Int
     /// How many records a slot has: that of a version.
-    private let copies: Int
+    private var copies: Int
     private var mapping: Mapping
     private var freeSlots: [Int] = []
 
@@ -154,6 +154,22 @@ public final class RecoveryFile {
         guard first == 0 || firstProcess == 0 || first == firstProcess else { throw .otherBoot }
         if isWritable, let slot = slotUnderWay { finish(slot) }
         freeSlots = (0..<capacity).reversed().filter { bytes[offset(of: $0)] == 0 }
+    }
+
+    /// Goes on in a new file in place of whatever is at `path`, with the same header and no app in it yet.
+    ///
+    /// - Parameters:
+    ///   - recordBytes: the most bytes that a record will have.
+    ///   - capacity: for how many apps there is room at first.
+    /// - Throws: ENOSPC when there is no room for it, EINVAL for records that are too long; then all is as before.
+    public func goOn(at path: String, recordBytes: Int, capacity: Int) throws(Errno) {
+        let fresh = try RecoveryFile(creating: path, recordBytes: recordBytes, capacity: capacity)
+        fresh.flags = flags
+        fresh.keeper = keeper
+        fresh.verdict = verdict
+        fresh.nextEvent = nextEvent
+        (descriptor, mapping, copies) = (fresh.descriptor, fresh.mapping, fresh.copies)
+        (slotBytes, self.capacity, freeSlots) = (fresh.slotBytes, fresh.capacity, fresh.freeSlots)
     }
 
     /// When process 1 was started: tells the runs of a container, which keeps its files, apart.

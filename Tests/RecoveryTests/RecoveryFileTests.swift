@@ -2,6 +2,7 @@
 
 import Foundation
 import Linux
+import SystemPackage
 import Testing
 
 @testable import Recovery
@@ -115,6 +116,33 @@ final class RecoveryFileTests {
         next.remove(db)
         #expect(texts(try again()) == ["web": "two", "new": "-"])
         #expect(try again().entries.first { $0.name == "web" }?.undone == 0)
+    }
+
+    @Test("one whose name is gone goes on in a new file: the same numbers, and no app yet")
+    func goesOn() throws {
+        let file = try fresh()
+        write(file, try file.add("web"), "first")
+        (file.flags, file.keeper, file.verdict, file.nextEvent) = (5, 77, 3, 12)
+        let old = file.descriptor
+        try File.remove(path)
+        try file.goOn(at: path, recordBytes: 200, capacity: 40)
+        #expect(file.descriptor !== old)
+        #expect(file.capacity == 40)
+        #expect(file.entries.isEmpty)
+        write(file, try file.add("mail"), String(repeating: "x", count: 200))
+        let read = try again()
+        #expect((read.flags, read.keeper, read.verdict, read.nextEvent) == (5, 77, 3, 12))
+        #expect(texts(read) == ["mail": String(repeating: "x", count: 200)])
+    }
+
+    @Test("one that cannot be made leaves the old one as it was")
+    func staysWhereItIs() throws {
+        let file = try fresh()
+        write(file, try file.add("web"), "first")
+        #expect(throws: Errno.noSuchFileOrDirectory) {
+            try file.goOn(at: folder + "/none/recovery", recordBytes: 64, capacity: 4)
+        }
+        #expect(texts(file) == ["web": "first"])
     }
 
     @Test("there is room for more apps than there was at first, and those before stay")

@@ -119,6 +119,18 @@ public enum Sockets {
         return socket
     }
 
+    /// Whether somebody receives at that path: a file may be left of a socket that is closed. A listener that answers takes
+    /// in a connection that has ended already.
+    public static func isServed(path: String, kind: Kind = .stream) -> Bool {
+        do throws(Errno) {
+            _ = try connect(path: path, kind: kind, nonBlocking: true)
+            return true
+        } catch {
+            // Its queue is full.
+            return error == .resourceTemporarilyUnavailable
+        }
+    }
+
     /// Takes a connection, non-blocking and close-on-exec; nil when none waits (or it is gone already).
     public static func accept(_ listener: Int32) throws(Errno) -> Descriptor? {
         do throws(Errno) {

@@ -94,6 +94,9 @@ final class ConfigurationInForce: Room {
         }
     }
 
+    /// Whether the next torpord finds its texts at their path.
+    var isKeptForNext: Bool { file.map { RuntimeDirectory.isAt(runtime.configuration, $0) } ?? false }
+
     /// Writes its texts where the next torpord reads them.
     func keepForNext() {
         do throws(Errno) {

@@ -32,7 +32,7 @@ public final class Supervisor: Room {
     let processes: ProcessTable
     let batch: OutputBatch
     /// What the torpord that comes after this one goes on from.
-    var recovery: RecoveryFile
+    let recovery: RecoveryFile
     /// What the one before this one left in the keeper.
     let inheritance: Inheritance
     let store: Store
@@ -212,8 +212,7 @@ public final class Supervisor: Room {
         for app in apps { record(app) }
         forgetDirectories()
         inForce.begin()
-        runtimeRepair.repairRuntimeDirectory()
-        runtimeRepair.watchRuntimeDirectory()
+        runtimeRepair.begin()
         keeper.settled()
         service.begin()
         store.releaseWrites()

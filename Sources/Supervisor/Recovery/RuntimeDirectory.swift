@@ -88,7 +88,8 @@ final class RuntimeDirectory {
         )
     }
 
-    private static func isAt(_ path: String, _ descriptor: Descriptor) -> Bool {
+    /// Whether that file has this name.
+    static func isAt(_ path: String, _ descriptor: Descriptor) -> Bool {
         guard let there = try? File.status(path), let ours = try? File.status(descriptor: descriptor.raw) else {
             return false
         }
@@ -170,11 +171,13 @@ final class RuntimeDirectory {
     /// What must be there while the supervisor runs.
     var essentials: [String] { [path, apps, path + "/lock", recovery, batch, configuration, socket] }
 
-    /// Makes the directories again, and takes the lock when its file is gone.
-    func repair() throws(StartError) {
+    /// Makes the directories again, and takes the lock when its file is gone. Returns whether it was.
+    func repair() throws(StartError) -> Bool {
         for directory in [path, apps] { try Self.make(directory) }
-        if !Self.isAt(path + "/lock", lock) { lock = try Self.takeLock(of: path) }
+        let isGone = !Self.isAt(path + "/lock", lock)
+        if isGone { lock = try Self.takeLock(of: path) }
         Self.sign(lock)
+        return isGone
     }
 
     /// Which policy in torpord's own process is being asked.

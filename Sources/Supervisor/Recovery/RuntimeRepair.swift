@@ -18,25 +18,33 @@ final class RuntimeRepair: ShellRoom {
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    /// Begins to watch it.
-    ///
-    /// - Parameter delay: when it is made again if something of it went before there was a watch; twice as late the next
-    ///   time, up to a minute, since it may be that it cannot be made.
-    func watchRuntimeDirectory(again delay: Duration = .milliseconds(50)) {
+    /// Makes again what was removed while nobody watched, and watches from now on.
+    func begin() {
+        repair(again: Self.firstDelay)
+        if watch == nil { watchRemovals(again: Self.firstDelay) }
+    }
+
+    /// Whoever removes a tree is at it for a while.
+    private static let firstDelay = Duration.milliseconds(50)
+    private static let longestDelay = Duration.seconds(60)
+
+    /// - Parameter delay: when it is looked at again if something of it went before there was a watch; twice as late the
+    ///   next time, up to a minute, since it may be that it cannot be made.
+    private func watchRemovals(again delay: Duration) {
+        watch?.cancel()
+        watch = nil
         do throws(Errno) {
-            let inotify = try Inotify()
             var next = delay
-            let timer = try loop.timer { [weak self] in self?.repairRuntimeDirectory(again: min(next * 2, .seconds(60)))
-            }
+            let timer = try loop.timer { [weak self] in self?.repair(again: min(next * 2, Self.longestDelay)) }
             self.timer = timer
+            let inotify = try Inotify()
             try inotify.watchRemovals(of: supervisor.runtime.path)
             watch = try loop.watch(inotify.descriptor.raw, .readable) { _ in
                 inotify.drain()
-                next = .milliseconds(50)
-                // Whoever removes a tree is at it for a while.
-                timer.arm(after: .milliseconds(50))
+                next = Self.firstDelay
+                timer.arm(after: Self.firstDelay)
             }
-            if supervisor.runtime.essentials.contains(where: { !File.exists($0) }) { timer.arm(after: delay) }
+            if supervisor.recovery.isBeingRepaired || !missing.isEmpty { timer.arm(after: delay) }
         } catch {
             if error == .noSuchFileOrDirectory, let timer { return timer.arm(after: delay) }
             log.info(
@@ -45,49 +53,72 @@ final class RuntimeRepair: ShellRoom {
         }
     }
 
-    /// Makes again what is missing.
-    func repairRuntimeDirectory(again delay: Duration = .milliseconds(50)) {
-        let missing = supervisor.runtime.essentials.filter { !File.exists($0) }
-        guard !missing.isEmpty, !supervisor.shutdown.isFinished else { return }
-        let text = "its runtime directory was damaged, and is made again: somebody removed"
-        note(.directoryDamaged, text: "\(text) \(missing.joined(separator: ", ")); nothing is lost")
+    private var missing: [String] { supervisor.runtime.essentials.filter { !File.exists($0) } }
+
+    /// Makes again what is missing; again and again until a look at all of it finds nothing amiss. One torpord may die over
+    /// it, and what it made then has the names and nobody behind them: the next one looks closely.
+    private func repair(again delay: Duration) {
+        let missing = missing
+        guard !missing.isEmpty || supervisor.recovery.isBeingRepaired, !supervisor.shutdown.isFinished else { return }
+        if !missing.isEmpty {
+            let text = "its runtime directory was damaged, and is made again: somebody removed"
+            note(.directoryDamaged, text: "\(text) \(missing.joined(separator: ", ")); nothing is lost")
+        }
+        supervisor.recovery.isBeingRepaired = true
         do {
-            try supervisor.runtime.repair()
-            supervisor.hold(HeldName.lock, supervisor.runtime.lock.raw)
-            if !File.exists(supervisor.runtime.recovery) { try renewRecovery() }
-            if !File.exists(supervisor.runtime.batch) {
-                try supervisor.batch.move(to: supervisor.runtime.batch)
-                supervisor.hold(HeldName.batch, supervisor.batch.descriptor.raw)
-            }
-            if !File.exists(supervisor.runtime.configuration) { supervisor.inForce.keepForNext() }
-            if !File.exists(supervisor.runtime.socket) { try supervisor.listenAgain() }
-            for app in apps {
-                renewNotifySocket(app)
-                if let server = app.server, !File.exists(server.path) {
-                    try server.listenAgain()
-                    supervisor.hold(HeldName.channel(app.name), server.listener.raw)
-                }
-            }
+            if try !renew() { supervisor.recovery.isBeingRepaired = false }
         } catch {
             log.error("\(supervisor.runtime.path) cannot be made again: \(error)")
         }
-        watch?.cancel()
-        watchRuntimeDirectory(again: delay)
+        watchRemovals(again: delay)
+    }
+
+    /// Returns whether anything had to be made.
+    private func renew() throws -> Bool {
+        let runtime = supervisor.runtime
+        var isRenewed = false
+        if try runtime.repair() {
+            isRenewed = true
+            supervisor.hold(HeldName.lock, runtime.lock.raw)
+        }
+        if !RuntimeDirectory.isAt(runtime.recovery, supervisor.recovery.descriptor) {
+            isRenewed = true
+            try renewRecovery()
+        }
+        if !RuntimeDirectory.isAt(runtime.batch, supervisor.batch.descriptor) {
+            isRenewed = true
+            try supervisor.batch.move(to: runtime.batch)
+            supervisor.hold(HeldName.batch, supervisor.batch.descriptor.raw)
+        }
+        if !supervisor.inForce.isKeptForNext {
+            isRenewed = true
+            supervisor.inForce.keepForNext()
+        }
+        if !Sockets.isServed(path: runtime.socket) {
+            isRenewed = true
+            try supervisor.listenAgain()
+        }
+        for app in apps {
+            if let socket = app.notifySocket, !Sockets.isServed(path: socket.path, kind: .datagram) {
+                isRenewed = true
+                renew(socket, of: app)
+            }
+            if let server = app.server, !Sockets.isServed(path: server.path) {
+                isRenewed = true
+                try server.listenAgain()
+                supervisor.hold(HeldName.channel(app.name), server.listener.raw)
+            }
+        }
+        return isRenewed
     }
 
     private func renewRecovery() throws(Errno) {
-        let old = supervisor.recovery
-        supervisor.recovery = try RecoveryFile(
-            creating: supervisor.runtime.recovery,
-            recordBytes: AppRecord.bytes(
-                restartLimit: supervisor.configuration.apps.map(\.rules.backoff.limit).max() ?? 0
-            ),
+        let limit = supervisor.configuration.apps.map(\.rules.backoff.limit).max() ?? 0
+        try supervisor.recovery.goOn(
+            at: supervisor.runtime.recovery,
+            recordBytes: AppRecord.bytes(restartLimit: limit),
             capacity: apps.count
         )
-        supervisor.recovery.flags = old.flags
-        supervisor.recovery.keeper = old.keeper
-        supervisor.recovery.verdict = old.verdict
-        supervisor.recovery.nextEvent = old.nextEvent
         for app in apps {
             app.slot = nil
             app.ledger = nil
@@ -96,8 +127,7 @@ final class RuntimeRepair: ShellRoom {
         supervisor.hold(HeldName.recovery, supervisor.recovery.descriptor.raw)
     }
 
-    private func renewNotifySocket(_ app: AppRuntime) {
-        guard let socket = app.notifySocket, !File.exists(socket.path) else { return }
+    private func renew(_ socket: NotifySocket, of app: AppRuntime) {
         // What waits in it was said already.
         supervisor.notifySockets.hear(app)
         app.notifySource?.cancel()

@@ -424,6 +424,12 @@ extension RecoveryFile {
         get { flags & 4 != 0 }
         set { flags = newValue ? flags | 4 : flags & ~4 }
     }
+
+    /// Whether the runtime directory is being made again: what has its name in it may be a torpord's that died over it.
+    var isBeingRepaired: Bool {
+        get { flags & 64 != 0 }
+        set { flags = newValue ? flags | 64 : flags & ~64 }
+    }
 }
 
 /// What a new program must be able to read before it takes over.

@@ -47,6 +47,8 @@ package final class Daemon {
         try Daemon.write(files, in: directory)
         let path = try Daemon.writeConfiguration(toml, in: directory)
         let around = wrapper.map { [directory] in $0.replacingOccurrences(of: "@D", with: directory) }
+        // Where torpor-test-app writes down what it did: the first one does so before it is ready.
+        if nested { try File.makeDirectories(directory + "/t") }
         command = (nested ? [Built.path("torpor-test-app"), "--nest"] : []) + around + [program, "--config", path]
         self.environment = ["TPTEST": directory].merging(environment) { $1 }
         pid = try Spawn.start(command, environment: self.environment, output: directory + "/torpord.log")

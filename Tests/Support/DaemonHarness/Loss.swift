@@ -49,7 +49,6 @@ package func withRecovery(
             """
     }
     let daemon = try Daemon(toml, files: files, environment: environment, nested: true)
-    try File.makeDirectories(daemon.directory + "/t")
     try daemon.waitUntilItAnswers(at: location)
     try body(daemon)
     try daemon.endEverything(at: location)

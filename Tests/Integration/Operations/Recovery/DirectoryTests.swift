@@ -67,6 +67,42 @@ import TorporAPI
         }
     }
 
+    /// A torpord that dies while it makes the directory again leaves sockets of which only the names are there.
+    @Test("What is left of a torpord that died over it is made once more")
+    func halfMade() throws {
+        try withRecovery(Self.toml) { daemon throws in
+            try daemon.waitFor("web", "active")
+            let pid = try daemon.summary("web").pid
+            try daemon.lose(.killed) {
+                for name in ["io.torpor", "apps/web/notify", "apps/web/app"] {
+                    let path = daemon.runtime + "/" + name
+                    try File.remove(path)
+                    let kind: Sockets.Kind = name.hasSuffix("notify") ? .datagram : .stream
+                    try bindAndClose(path, kind)
+                    #expect(!Sockets.isServed(path: path, kind: kind))
+                }
+                // As it was when that one began; RecoveryFile has the flags at 20.
+                let recovery = try File.open(daemon.runtime + "/recovery", .readWrite)
+                try File.write(recovery.raw, at: 20, [64, 0, 0, 0])
+            }
+            #expect(try daemon.summary("web").pid == pid)
+            let said = try daemon.truth("web").statusNumber
+            try daemon.eventually("what it says is heard") {
+                (try daemon.summary("web").status).flatMap { UInt64($0) } ?? 0 > said
+            }
+            try daemon.eventually("its own socket is served") {
+                Sockets.isServed(path: daemon.runtime + "/apps/web/app")
+            }
+            try daemon.expectWholeLog("web")
+        }
+    }
+
+    private func bindAndClose(_ path: String, _ kind: Sockets.Kind) throws {
+        let socket =
+            kind == .datagram ? try Sockets.bindDatagram(path: path, mode: 0o600) : try Sockets.listen(path: path)
+        socket.close()
+    }
+
     @Test("Again and again, with deaths in between")
     func often() throws {
         try withRecovery(Self.toml, environment: ["TORPOR_RESTART_DELAY_CAP_MS": "0"]) { daemon throws in
