@@ -79,3 +79,20 @@ final class AppChannel {
     /// The number of the message that the edge in flight waits for; 0 for none.
     var awaitedID: UInt32 { queue.last { $0.isAwaited }?.id ?? 0 }
 }
+
+extension AppRuntime {
+    /// What it is told on its socket, and says there.
+    var channel: AppChannel? {
+        get { slots[ChannelSlot.self] }
+        set { slots[ChannelSlot.self] = newValue }
+    }
+
+    /// What it shall open.
+    var url: String? {
+        get { slots[UrlSlot.self] }
+        set { slots[UrlSlot.self] = newValue }
+    }
+}
+
+private enum ChannelSlot: Slot { typealias Value = AppChannel }
+private enum UrlSlot: Slot { typealias Value = String }

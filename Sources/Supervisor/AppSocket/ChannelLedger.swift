@@ -99,3 +99,13 @@ package struct ChannelLedger: Hashable {
         ]
     }
 }
+
+extension AppRuntime {
+    /// What was last kept of its tasks, holds and messages.
+    var ledger: [UInt8]? {
+        get { slots[LedgerSlot.self] }
+        set { slots[LedgerSlot.self] = newValue }
+    }
+}
+
+private enum LedgerSlot: Slot { typealias Value = [UInt8] }

@@ -57,3 +57,13 @@ struct TakenTokens: Hashable {
         values.removeAll { $0 & ~1 == token.value }
     }
 }
+
+extension AppRuntime {
+    /// What it was asked last, so that nothing is carried out twice.
+    var tokens: TakenTokens {
+        get { slots[TokensSlot.self, default: TakenTokens()] }
+        _modify { yield &slots[TokensSlot.self, default: TakenTokens()] }
+    }
+}
+
+private enum TokensSlot: Slot { typealias Value = TakenTokens }

@@ -218,3 +218,23 @@ enum Restoration: UInt8 {
     /// It is being set aside.
     case failed = 2
 }
+
+extension AppRuntime {
+    /// What has become of the state archive that it was offered at its launch.
+    var restoration: Restoration? {
+        get { slots[RestorationSlot.self] }
+        set { slots[RestorationSlot.self] = newValue }
+    }
+}
+
+private enum RestorationSlot: Slot { typealias Value = Restoration }
+
+extension Incarnation {
+    /// The incarnation of which it was said that its state cannot be saved.
+    var stateNotKeptIn: UInt32? {
+        get { slots[StateNotKeptInSlot.self] }
+        set { slots[StateNotKeptInSlot.self] = newValue }
+    }
+}
+
+private enum StateNotKeptInSlot: Slot { typealias Value = UInt32 }

@@ -195,3 +195,20 @@ final class Snapshots: ShellRoom, LifecycleObserver {
         }
     }
 }
+
+extension AppRuntime {
+    /// A snapshot of it that is being taken.
+    var snapshotRun: SnapshotRun? {
+        get { slots[SnapshotRunSlot.self] }
+        set { slots[SnapshotRunSlot.self] = newValue }
+    }
+
+    /// When the last one began of this stay in the background.
+    var snapshotBegan: Duration? {
+        get { slots[SnapshotBeganSlot.self] }
+        set { slots[SnapshotBeganSlot.self] = newValue }
+    }
+}
+
+private enum SnapshotRunSlot: Slot { typealias Value = SnapshotRun }
+private enum SnapshotBeganSlot: Slot { typealias Value = Duration }

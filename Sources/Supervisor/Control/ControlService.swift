@@ -480,3 +480,13 @@ extension ReadySpecification {
         }
     }
 }
+
+extension AppRuntime {
+    /// Its picture is being read for these.
+    var iconReplies: [Reply]? {
+        get { slots[IconRepliesSlot.self] }
+        set { slots[IconRepliesSlot.self] = newValue }
+    }
+}
+
+private enum IconRepliesSlot: Slot { typealias Value = [Reply] }

@@ -142,3 +142,13 @@ extension StampedLine {
     /// As clients get it.
     var forClients: LogLine { LogLine(at: time, text: text) }
 }
+
+extension AppRuntime {
+    /// Clients that follow its log; it need not have run yet.
+    var logFollowers: [LogFollower] {
+        get { slots[LogFollowersSlot.self, default: []] }
+        _modify { yield &slots[LogFollowersSlot.self, default: []] }
+    }
+}
+
+private enum LogFollowersSlot: Slot { typealias Value = [LogFollower] }

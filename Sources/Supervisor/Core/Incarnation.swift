@@ -8,7 +8,6 @@ import Processes
 import TorporAPI
 
 /// What the shell has of one run of an app. It goes with the run, so that nothing of it can be found in the next one.
-@dynamicMemberLookup
 final class Incarnation {
     /// The processes of the incarnation, from the exec to the end.
     var tree: ProcessTree?
@@ -37,19 +36,8 @@ final class Incarnation {
     /// What this incarnation went through.
     var timeline = Timeline()
 
-    private var extras: Shared<RunExtras>?
-
-    /// One of ``RunExtras``.
-    subscript<T>(dynamicMember path: WritableKeyPath<RunExtras, T?>) -> T? {
-        get { extras?.value[keyPath: path] }
-        set {
-            if extras == nil {
-                guard newValue != nil else { return }
-                extras = Shared(RunExtras())
-            }
-            extras?.value[keyPath: path] = newValue
-        }
-    }
+    /// What rooms keep with it.
+    var slots = Slots()
 }
 
 /// How far it has come with stopping an app's processes.
@@ -61,44 +49,64 @@ enum StopProgress {
     case underWay
 }
 
-/// What most runs have nothing of most of the time: it takes memory only of those that do.
-struct RunExtras {
+extension Incarnation {
     /// Sees the end of a main process that the app named itself.
-    var mainSource: IOSource?
-    var mainTimer: TimerSource?
-    var probe: ReadinessProbe?
-    var statusText: String?
-    var saidErrno: Int32?
-    var launchFailure: LaunchFailure?
+    var mainSource: IOSource? {
+        get { slots[MainSourceSlot.self] }
+        set { slots[MainSourceSlot.self] = newValue }
+    }
+
+    var statusText: String? {
+        get { slots[StatusTextSlot.self] }
+        set { slots[StatusTextSlot.self] = newValue }
+    }
+
+    var saidErrno: Int32? {
+        get { slots[SaidErrnoSlot.self] }
+        set { slots[SaidErrnoSlot.self] = newValue }
+    }
+
+    var launchFailure: LaunchFailure? {
+        get { slots[LaunchFailureSlot.self] }
+        set { slots[LaunchFailureSlot.self] = newValue }
+    }
+
     /// Why the last launch came to nothing, in a sentence.
-    var refusal: String?
-    var exitRecord: MainExit?
+    var refusal: String? {
+        get { slots[RefusalSlot.self] }
+        set { slots[RefusalSlot.self] = newValue }
+    }
+
+    var exitRecord: MainExit? {
+        get { slots[ExitRecordSlot.self] }
+        set { slots[ExitRecordSlot.self] = newValue }
+    }
+
     /// The deadline that was missed last.
-    var missed: MissedDeadline?
+    var missed: MissedDeadline? {
+        get { slots[MissedSlot.self] }
+        set { slots[MissedSlot.self] = newValue }
+    }
+
     /// How it was when it was about to be ended.
-    var evidence: Evidence?
-    /// Looks where its program stands before it is told to end.
-    var stackLook: StackLook?
+    var evidence: Evidence? {
+        get { slots[EvidenceSlot.self] }
+        set { slots[EvidenceSlot.self] = newValue }
+    }
+
     /// A policy has given it another share of the machine than its state's, for as long as it is in that state.
-    var advisedProfile: (state: AppState, profile: AppState)?
-    /// What it used when its memory was last lowered to a new limit.
-    var loweredFrom: UInt64?
-    /// Goes on with that.
-    var limitTimer: TimerSource?
-    /// The incarnation of which it was said that its state cannot be saved.
-    var stateNotKeptIn: UInt32?
-    /// Its memory is in swap, or on its way there; cleared when it is continued.
-    var isPagedOut: Bool?
-    /// It was told that it comes near its limit of memory, and still does.
-    var isNearLimit: Bool?
-    /// Tells that it waits for memory in its own cgroup.
-    var pressureSource: (trigger: PressureTrigger, source: IOSource)?
-    /// A look at its file locks that is under way.
-    var lockLook: LockWatch.Look?
-    /// The file locks that it had when it was last looked at.
-    var locks: [HeldLock]?
-    /// Those of them with which it was not left suspended.
-    var locksInTheWay: [LockInTheWay]?
-    /// Looks once a second whether the debugger has let go.
-    var tracerTimer: TimerSource?
+    var advisedProfile: (state: AppState, profile: AppState)? {
+        get { slots[AdvisedProfileSlot.self] }
+        set { slots[AdvisedProfileSlot.self] = newValue }
+    }
 }
+
+private enum MainSourceSlot: Slot { typealias Value = IOSource }
+private enum StatusTextSlot: Slot { typealias Value = String }
+private enum SaidErrnoSlot: Slot { typealias Value = Int32 }
+private enum LaunchFailureSlot: Slot { typealias Value = LaunchFailure }
+private enum RefusalSlot: Slot { typealias Value = String }
+private enum ExitRecordSlot: Slot { typealias Value = MainExit }
+private enum MissedSlot: Slot { typealias Value = MissedDeadline }
+private enum EvidenceSlot: Slot { typealias Value = Evidence }
+private enum AdvisedProfileSlot: Slot { typealias Value = (state: AppState, profile: AppState) }

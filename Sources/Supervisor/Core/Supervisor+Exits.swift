@@ -208,3 +208,12 @@ struct MainExit {
         maxResidentBytes = record.maxResidentBytes
     }
 }
+
+extension Incarnation {
+    var mainTimer: TimerSource? {
+        get { slots[MainTimerSlot.self] }
+        set { slots[MainTimerSlot.self] = newValue }
+    }
+}
+
+private enum MainTimerSlot: Slot { typealias Value = TimerSource }

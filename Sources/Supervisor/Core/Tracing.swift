@@ -31,3 +31,13 @@ extension Supervisor {
         return tracer != 0 && tracer != app.run.stackLook?.tool
     }
 }
+
+extension Incarnation {
+    /// Looks once a second whether the debugger has let go.
+    var tracerTimer: TimerSource? {
+        get { slots[TracerTimerSlot.self] }
+        set { slots[TracerTimerSlot.self] = newValue }
+    }
+}
+
+private enum TracerTimerSlot: Slot { typealias Value = TimerSource }

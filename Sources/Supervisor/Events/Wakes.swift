@@ -366,3 +366,20 @@ extension AppSpecification {
         }
     }
 }
+
+extension AppRuntime {
+    /// What it was woken by, until it runs.
+    var pendingWake: PendingWake? {
+        get { slots[PendingWakeSlot.self] }
+        set { slots[PendingWakeSlot.self] = newValue }
+    }
+
+    /// When events woke it.
+    var wakes: WakeLedger? {
+        get { slots[WakesSlot.self] }
+        set { slots[WakesSlot.self] = newValue }
+    }
+}
+
+private enum PendingWakeSlot: Slot { typealias Value = PendingWake }
+private enum WakesSlot: Slot { typealias Value = WakeLedger }

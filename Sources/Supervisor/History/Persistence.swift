@@ -273,3 +273,13 @@ extension Retention {
         )
     }
 }
+
+extension AppRuntime {
+    /// What outlives the boot.
+    var kept: KeptApp {
+        get { slots[KeptSlot.self, default: KeptApp()] }
+        _modify { yield &slots[KeptSlot.self, default: KeptApp()] }
+    }
+}
+
+private enum KeptSlot: Slot { typealias Value = KeptApp }

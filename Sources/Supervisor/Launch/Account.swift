@@ -109,3 +109,13 @@ extension Launcher {
         return (uid, account.gid, account.groups)
     }
 }
+
+extension AppRuntime {
+    /// Whom it runs as, and what that follows from, as of its last launch.
+    var account: (names: Account.Names, account: Account)? {
+        get { slots[AccountSlot.self] }
+        set { slots[AccountSlot.self] = newValue }
+    }
+}
+
+private enum AccountSlot: Slot { typealias Value = (names: Account.Names, account: Account) }

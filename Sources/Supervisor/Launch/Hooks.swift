@@ -149,3 +149,12 @@ extension Launcher {
         withExtendedLifetime((output, given)) {}
     }
 }
+
+extension AppRuntime {
+    var hooks: HookRun? {
+        get { slots[HooksSlot.self] }
+        set { slots[HooksSlot.self] = newValue }
+    }
+}
+
+private enum HooksSlot: Slot { typealias Value = HookRun }

@@ -127,3 +127,13 @@ extension AppRuntime {
     /// Whether its commands run, or something is read for its launch.
     var isPreparing: Bool { self.hooks != nil || self.reading != nil }
 }
+
+extension AppRuntime {
+    /// Something is being read for a launch.
+    var reading: LaunchReading? {
+        get { slots[ReadingSlot.self] }
+        set { slots[ReadingSlot.self] = newValue }
+    }
+}
+
+private enum ReadingSlot: Slot { typealias Value = LaunchReading }

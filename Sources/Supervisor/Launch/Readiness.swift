@@ -169,3 +169,12 @@ final class ReadinessProbe {
         }
     }
 }
+
+extension Incarnation {
+    var probe: ReadinessProbe? {
+        get { slots[ProbeSlot.self] }
+        set { slots[ProbeSlot.self] = newValue }
+    }
+}
+
+private enum ProbeSlot: Slot { typealias Value = ReadinessProbe }

@@ -177,3 +177,34 @@ extension Shares {
         "has \(bytes >> 10) KiB of memory, \(bytes / max(1, limit / 100)) % of its memory_limit of \(limit >> 10) KiB"
     }
 }
+
+extension Incarnation {
+    /// What it used when its memory was last lowered to a new limit.
+    var loweredFrom: UInt64? {
+        get { slots[LoweredFromSlot.self] }
+        set { slots[LoweredFromSlot.self] = newValue }
+    }
+
+    /// Goes on with that.
+    var limitTimer: TimerSource? {
+        get { slots[LimitTimerSlot.self] }
+        set { slots[LimitTimerSlot.self] = newValue }
+    }
+
+    /// It was told that it comes near its limit of memory, and still does.
+    var isNearLimit: Bool? {
+        get { slots[IsNearLimitSlot.self] }
+        set { slots[IsNearLimitSlot.self] = newValue }
+    }
+
+    /// Tells that it waits for memory in its own cgroup.
+    var pressureSource: (trigger: PressureTrigger, source: IOSource)? {
+        get { slots[PressureSourceSlot.self] }
+        set { slots[PressureSourceSlot.self] = newValue }
+    }
+}
+
+private enum LoweredFromSlot: Slot { typealias Value = UInt64 }
+private enum LimitTimerSlot: Slot { typealias Value = TimerSource }
+private enum IsNearLimitSlot: Slot { typealias Value = Bool }
+private enum PressureSourceSlot: Slot { typealias Value = (trigger: PressureTrigger, source: IOSource) }

@@ -96,3 +96,13 @@ enum Readable {
         )
     }
 }
+
+extension Incarnation {
+    /// Those of them with which it was not left suspended.
+    var locksInTheWay: [LockInTheWay]? {
+        get { slots[LocksInTheWaySlot.self] }
+        set { slots[LocksInTheWaySlot.self] = newValue }
+    }
+}
+
+private enum LocksInTheWaySlot: Slot { typealias Value = [LockInTheWay] }

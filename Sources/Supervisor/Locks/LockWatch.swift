@@ -219,3 +219,20 @@ final class LockWatch: ShellRoom, LifecycleObserver {
         }
     }
 }
+
+extension Incarnation {
+    /// A look at its file locks that is under way.
+    var lockLook: LockWatch.Look? {
+        get { slots[LockLookSlot.self] }
+        set { slots[LockLookSlot.self] = newValue }
+    }
+
+    /// The file locks that it had when it was last looked at.
+    var locks: [HeldLock]? {
+        get { slots[LocksSlot.self] }
+        set { slots[LocksSlot.self] = newValue }
+    }
+}
+
+private enum LockLookSlot: Slot { typealias Value = LockWatch.Look }
+private enum LocksSlot: Slot { typealias Value = [HeldLock] }

@@ -319,3 +319,13 @@ extension MailInfo {
         inFlight = mail.isInFlight
     }
 }
+
+extension AppRuntime {
+    /// The topics that it asked for when it ran.
+    var subscriptions: [String: TopicRule]? {
+        get { slots[SubscriptionsSlot.self] }
+        set { slots[SubscriptionsSlot.self] = newValue }
+    }
+}
+
+private enum SubscriptionsSlot: Slot { typealias Value = [String: TopicRule] }

@@ -99,3 +99,13 @@ extension MemoryWatch {
         supervisor.note(app, .pagedOut, text: text, reason: "page-out")
     }
 }
+
+extension Incarnation {
+    /// Its memory is in swap, or on its way there; cleared when it is continued.
+    var isPagedOut: Bool? {
+        get { slots[IsPagedOutSlot.self] }
+        set { slots[IsPagedOutSlot.self] = newValue }
+    }
+}
+
+private enum IsPagedOutSlot: Slot { typealias Value = Bool }

@@ -159,3 +159,13 @@ final class DescriptorReceiver {
         completion(opened, warnings)
     }
 }
+
+extension AppRuntime {
+    /// Opens the descriptors that it sends to be stored.
+    var receiver: DescriptorReceiver? {
+        get { slots[ReceiverSlot.self] }
+        set { slots[ReceiverSlot.self] = newValue }
+    }
+}
+
+private enum ReceiverSlot: Slot { typealias Value = DescriptorReceiver }

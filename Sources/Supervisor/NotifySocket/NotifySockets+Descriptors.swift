@@ -77,3 +77,13 @@ extension NotifySockets {
         supervisor.keeper.release(hold.name)
     }
 }
+
+extension AppRuntime {
+    /// What the keeper calls the stored descriptors, and which of them are watched.
+    var storeHolds: [ObjectIdentifier: StoreHold] {
+        get { slots[StoreHoldsSlot.self, default: [:]] }
+        _modify { yield &slots[StoreHoldsSlot.self, default: [:]] }
+    }
+}
+
+private enum StoreHoldsSlot: Slot { typealias Value = [ObjectIdentifier: StoreHold] }

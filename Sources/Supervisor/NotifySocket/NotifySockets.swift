@@ -160,3 +160,13 @@ final class NotifySockets: ShellRoom {
         }
     }
 }
+
+extension AppRuntime {
+    /// What waits for that, and when it waits no longer.
+    var afterHearing: (until: Duration, work: [() -> Void])? {
+        get { slots[AfterHearingSlot.self] }
+        set { slots[AfterHearingSlot.self] = newValue }
+    }
+}
+
+private enum AfterHearingSlot: Slot { typealias Value = (until: Duration, work: [() -> Void]) }

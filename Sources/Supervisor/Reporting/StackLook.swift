@@ -193,3 +193,13 @@ extension Supervisor {
         try? Executable.find("eu-stack", path: LaunchEnvironment.inherited["PATH"], directory: nil)
     }
 }
+
+extension Incarnation {
+    /// Looks where its program stands before it is told to end.
+    var stackLook: StackLook? {
+        get { slots[StackLookSlot.self] }
+        set { slots[StackLookSlot.self] = newValue }
+    }
+}
+
+private enum StackLookSlot: Slot { typealias Value = StackLook }
