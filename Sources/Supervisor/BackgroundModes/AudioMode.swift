@@ -10,8 +10,8 @@ import Processes
 ///
 /// The kernel tells nobody when a stream begins, so it is looked when it matters: when such an app comes into the background,
 /// and before it is stopped; and once a second while it plays there. What is quiet costs nothing.
-final class AudioMode: EventSource {
-    private unowned(unsafe) let supervisor: Supervisor
+final class AudioMode: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
     private let reader: Aside<Void, [SoundStream]>
     /// Apps in the background that were looked at.
     private var followed: [AppID: Following] = [:]
@@ -29,17 +29,17 @@ final class AudioMode: EventSource {
     /// So long without a stream, and the sound is over: between two pieces it may be closed.
     static let pause = Duration.seconds(3)
 
-    init(_ supervisor: Supervisor) {
-        self.supervisor = supervisor
+    init(_ wakes: Wakes) {
+        self.wakes = wakes
         let root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
-        reader = Aside(supervisor.loop, named: "sound") { SoundStream.running(root: root) }
+        reader = Aside(loop, named: "sound") { SoundStream.running(root: root) }
     }
 
-    private func machine(_ id: AppID) -> AppMachine { supervisor.coordinator.machine(id) }
+    private func machine(_ id: AppID) -> AppMachine { coordinator.machine(id) }
 
     private func hasMode(_ app: AppRuntime) -> Bool { app.specification.backgroundModes.contains(.audio) }
 
-    func configure() { for app in supervisor.apps { touched(app) } }
+    func configure() { for app in apps { touched(app) } }
 
     func touched(_ app: AppRuntime) {
         let id = app.id
@@ -66,7 +66,7 @@ final class AudioMode: EventSource {
     }
 
     private func set(_ id: AppID, _ isTrue: Bool) {
-        try? supervisor.request(.mode(.audio, isTrue: isTrue), of: id)
+        try? request(.mode(.audio, isTrue: isTrue), of: id)
     }
 
     /// Looks once more before the app is stopped; `stop` is called unless it plays. Where there is nothing to look for it
@@ -84,10 +84,10 @@ final class AudioMode: EventSource {
 
     /// - Parameter stopping: the app that is to be stopped if it is quiet.
     private func found(_ streams: [SoundStream], askedBefore stopping: AppID? = nil) {
-        let now = supervisor.loop.now
+        let now = now
         for (id, following) in followed.sorted(by: { $0.key < $1.key }) {
             // What was done for the one before may have changed this one.
-            guard followed[id] != nil, let tree = supervisor.apps[id].run.tree else { continue }
+            guard followed[id] != nil, let tree = apps[id].run.tree else { continue }
             if id == stopping { followed[id]?.stop = nil }
             if streams.contains(where: { tree.contains($0.owner) }) {
                 followed[id]?.stop = nil
@@ -115,7 +115,7 @@ final class AudioMode: EventSource {
             timer = nil
             return
         }
-        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.lookAgain() } }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.lookAgain() } }
         timer?.arm(after: Self.interval)
     }
 

@@ -12,8 +12,8 @@ import Varlink
 
 /// The background modes `bluetooth-central` and `bluetooth-peripheral`: apps are woken by Bluetooth devices that come, go
 /// or say something, and by devices that ask something of a service that the app offers.
-final class BluetoothMode: EventSource {
-    private unowned(unsafe) let supervisor: Supervisor
+final class BluetoothMode: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
     private var blueZ: BlueZ?
     private var seesRequests = false
     private var centrals: Set<AppID> = []
@@ -22,12 +22,12 @@ final class BluetoothMode: EventSource {
     /// What an event of a device grants (docs/lifecycle.md).
     private static let time = Duration.seconds(10)
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    init(_ wakes: Wakes) { self.wakes = wakes }
 
     func configure() {
         centrals = []
         peripherals = []
-        for app in supervisor.apps {
+        for app in apps {
             let modes = app.specification.backgroundModes
             if modes.contains(.bluetoothCentral), !app.specification.bluetooth.isEmpty { centrals.insert(app.id) }
             if modes.contains(.bluetoothPeripheral) { peripherals.insert(app.id) }
@@ -41,7 +41,7 @@ final class BluetoothMode: EventSource {
             return
         }
         seesRequests = !peripherals.isEmpty
-        let made = BlueZ(supervisor.loop, seesRequests: seesRequests)
+        let made = BlueZ(loop, seesRequests: seesRequests)
         made.wants = { [weak self] characteristic, device in self?.wants(characteristic, device) ?? false }
         made.onDevice = { [weak self] _, before, now, isNews in self?.changed(before, now, isNews) }
         made.onValue = { [weak self] in self?.said($0, $1, $2) }
@@ -60,7 +60,7 @@ final class BluetoothMode: EventSource {
         if centrals.isEmpty, peripherals.isEmpty { blueZ = nil }
     }
 
-    private func triggers(_ id: AppID) -> [BluetoothTrigger] { supervisor.apps[id].specification.bluetooth }
+    private func triggers(_ id: AppID) -> [BluetoothTrigger] { apps[id].specification.bluetooth }
 
     // MARK: Devices
 
@@ -83,7 +83,7 @@ final class BluetoothMode: EventSource {
         guard now?.isConnected ?? false, !(before?.isConnected ?? false), blueZ?.isSeeingRequests == false else {
             return
         }
-        for id in peripherals.sorted() where supervisor.coordinator.machine(id).isAlive {
+        for id in peripherals.sorted() where coordinator.machine(id).isAlive {
             wake(id, "peripheral", "the connection of the Bluetooth device \(Self.title(device))")
         }
     }
@@ -135,7 +135,7 @@ final class BluetoothMode: EventSource {
         coalescing: Coalescing,
         key: String?
     ) {
-        let app = supervisor.apps[id]
+        let app = apps[id]
         let mail = MailDraft(
             topic: "bluetooth:\(trigger.name)",
             message: Message.didReceiveEvent.rawValue,
@@ -152,7 +152,7 @@ final class BluetoothMode: EventSource {
     /// BlueZ waits for a program's answer, and a device for BlueZ: for 30 s at most (ATT transaction timeout).
     private func asked(_ method: String, by process: Int32) {
         for id in peripherals.sorted() {
-            guard let tree = supervisor.apps[id].run.tree, tree.contains(process) else { continue }
+            guard let tree = apps[id].run.tree, tree.contains(process) else { continue }
             return wake(id, "peripheral", "a Bluetooth device that asks it to \(Self.words(method))")
         }
     }
@@ -168,21 +168,21 @@ final class BluetoothMode: EventSource {
     }
 
     private func wake(_ id: AppID, _ name: String, _ text: String) {
-        let state = supervisor.coordinator.machine(id).state
+        let state = coordinator.machine(id).state
         // It sees for itself while it runs.
-        guard state == .suspended || supervisor.coordinator.machine(id).transition == .suspending else { return }
-        happened(supervisor.apps[id], name, text, Wake(time: Self.time), nil)
+        guard state == .suspended || coordinator.machine(id).transition == .suspending else { return }
+        happened(apps[id], name, text, Wake(time: Self.time), nil)
     }
 
     private func happened(_ app: AppRuntime, _ name: String, _ text: String, _ wake: Wake?, _ mail: MailDraft?) {
         var wake = wake
         let modes = app.specification.wakeAfterForceQuit
         wake?.overridesForceQuit = modes.contains(BackgroundMode.bluetoothCentral.rawValue)
-        let event = WakeEvent(.bluetooth, name, text, wake: wake, mail: mail, at: supervisor.loop.now)
+        let event = WakeEvent(.bluetooth, name, text, wake: wake, mail: mail, at: now)
         do throws(Mailbox.Refusal) {
-            try supervisor.wakes.happened(event, for: app)
+            try wakes.happened(event, for: app)
         } catch {
-            supervisor.note(app, .notWoken, text: "is not told of \(text): \(error)", reason: event.source.rawValue)
+            note(app, .notWoken, text: "is not told of \(text): \(error)", reason: event.source.rawValue)
         }
     }
 

@@ -13,8 +13,8 @@ import Varlink
 ///
 /// gpsd is watched only while somebody wants to know: apps with `updates = "significant"` or regions always do, others while
 /// they run. Each position is a wake-up of the loop, mostly one a second.
-final class LocationMode: EventSource {
-    private unowned(unsafe) let supervisor: Supervisor
+final class LocationMode: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
     private var client: GPSClient?
     private var followed: [AppID: Followed] = [:]
     /// Where regions were, as an earlier torpord knew it.
@@ -27,17 +27,17 @@ final class LocationMode: EventSource {
         var regions: [String: RegionTracker] = [:]
     }
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    init(_ wakes: Wakes) { self.wakes = wakes }
 
-    private func machine(_ id: AppID) -> AppMachine { supervisor.coordinator.machine(id) }
+    private func machine(_ id: AppID) -> AppMachine { coordinator.machine(id) }
 
     // MARK: Who wants to know
 
     func configure() {
-        let known = ledger ?? LocationLedger(supervisor.runtime.path)
+        let known = ledger ?? LocationLedger(host.runtimeDirectory)
         ledger = known
         var next: [AppID: Followed] = [:]
-        for app in supervisor.apps where app.specification.backgroundModes.contains(.location) {
+        for app in apps where app.specification.backgroundModes.contains(.location) {
             let specification = app.specification.location
             var one = Followed(specification: specification)
             let before = followed[app.id]
@@ -54,9 +54,9 @@ final class LocationMode: EventSource {
         }
         let gone = Set(followed.keys).subtracting(next.keys)
         followed = next
-        for app in supervisor.apps where next[app.id] == nil { end(app.id) }
-        if !gone.isEmpty || !next.isEmpty { supervisor.log.debug("positions are wanted by \(next.count) apps") }
-        let place = supervisor.configuration.supervisor.gpsd
+        for app in apps where next[app.id] == nil { end(app.id) }
+        if !gone.isEmpty || !next.isEmpty { log.debug("positions are wanted by \(next.count) apps") }
+        let place = host.gpsd
         if let client, client.address != place.address || client.port != place.port || client.trusted != trusted {
             self.client = nil
         }
@@ -84,7 +84,7 @@ final class LocationMode: EventSource {
 
     /// Whose gpsd is believed.
     private var trusted: Set<UInt32> {
-        Set([0, Users.effectiveUID] + [supervisor.inForce.accounts.gpsd].compactMap { $0 })
+        Set([0, Users.effectiveUID] + [host.gpsdUser].compactMap { $0 })
     }
 
     /// Watches gpsd as long as somebody wants to know.
@@ -95,11 +95,11 @@ final class LocationMode: EventSource {
             return
         }
         guard client == nil else { return }
-        let place = supervisor.configuration.supervisor.gpsd
-        let made = GPSClient(supervisor.loop, address: place.address, port: place.port, trusted: trusted)
+        let place = host.gpsd
+        let made = GPSClient(loop, address: place.address, port: place.port, trusted: trusted)
         made.onDistrust = { [weak self] reason in
             let text = "what answers at \(place.text) as gpsd is not believed: \(reason)"
-            self?.supervisor.note(.gpsdNotBelieved, text: text, reason: BackgroundMode.location.rawValue)
+            self?.note(.gpsdNotBelieved, text: text, reason: BackgroundMode.location.rawValue)
         }
         made.onFix = { [weak self] in self?.found($0) }
         made.onSilence = { [weak self] in self?.isSilent() }
@@ -113,13 +113,13 @@ final class LocationMode: EventSource {
 
     private func end(_ id: AppID) {
         guard machine(id).modes.contains(.location) else { return }
-        try? supervisor.request(.mode(.location, isTrue: false), of: id)
+        try? request(.mode(.location, isTrue: false), of: id)
     }
 
     private func found(_ position: Position) {
         for id in followed.keys.sorted() {
             guard let one = followed[id] else { continue }
-            let app = supervisor.apps[id]
+            let app = apps[id]
             for region in one.specification.regions { take(position, app, region) }
             switch one.specification.updates {
             case .none: break
@@ -132,7 +132,7 @@ final class LocationMode: EventSource {
     private func take(_ position: Position, _ app: AppRuntime, _ region: RegionSpecification) {
         let before = followed[app.id]?.regions[region.name]?.isInside
         let crossed = followed[app.id]?.regions[region.name, default: RegionTracker()]
-            .take(position, in: region.region, now: supervisor.loop.now)
+            .take(position, in: region.region, now: now)
         let isInside = followed[app.id]?.regions[region.name]?.isInside
         if isInside != before { ledger?.note(app.name, region, isInside: isInside) }
         guard let entered = crossed.flatMap({ $0 }), region.tells(entered: entered) else { return }
@@ -196,15 +196,13 @@ final class LocationMode: EventSource {
         guard begins else { return }
         // One that may not be woken is tried again with the next position.
         if case .heldBack = outcome { return }
-        try? supervisor.request(.mode(.location, isTrue: true), of: app.id)
+        try? request(.mode(.location, isTrue: true), of: app.id)
     }
-
-    private var now: Duration { supervisor.loop.now }
 
     private func mail(_ position: Position, to app: AppRuntime) -> MailDraft? {
         let machine = machine(app.id)
         // It runs and has no ears: nothing would ever take it away.
-        if machine.isAlive, machine.transition != .launching, !supervisor.hears(app, .didReceiveEvent) { return nil }
+        if machine.isAlive, machine.transition != .launching, !hears(app, .didReceiveEvent) { return nil }
         return MailDraft(
             topic: "location",
             message: Message.didReceiveEvent.rawValue,
@@ -223,10 +221,10 @@ final class LocationMode: EventSource {
     @discardableResult
     private func tell(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome {
         do throws(Mailbox.Refusal) {
-            return try supervisor.wakes.happened(event, for: app)
+            return try wakes.happened(event, for: app)
         } catch {
             let text = "is not told of \(event.text): \(error)"
-            supervisor.note(app, .notWoken, text: text, reason: event.source.rawValue)
+            note(app, .notWoken, text: text, reason: event.source.rawValue)
             return .heldBack("\(error)", until: nil)
         }
     }
@@ -236,7 +234,7 @@ final class LocationMode: EventSource {
     /// What `doctor` says; nil when nobody wants to know.
     var check: DoctorCheck? {
         guard !followed.isEmpty else { return nil }
-        let place = supervisor.configuration.supervisor.gpsd.text
+        let place = host.gpsd.text
         guard let client else {
             return DoctorCheck(name: "gpsd", ok: true, value: "not asked at \(place): no app wants positions now")
         }

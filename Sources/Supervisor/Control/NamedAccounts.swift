@@ -11,61 +11,15 @@ struct NamedAccounts: Sendable {
     let authority: Authority
     /// Who is believed where the machine is, beside root and the supervisor's own user: gpsd, where an app wants to know.
     let gpsd: UInt32?
-    private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
-    private var groups: [String: UInt32] = [:]
+    /// Whom sockets are to belong to.
+    var sockets = SocketAccounts()
 
     /// Looks up every name, once.
     init(_ configuration: TorporConfiguration) {
         authority = Authority(configuration.supervisor)
         let wantsPositions = configuration.apps.contains { $0.backgroundModes.contains(.location) }
         gpsd = wantsPositions ? Users.lookup("gpsd")?.uid : nil
-        for app in configuration.apps { lookUp(app.sockets) }
-    }
-
-    /// Looks up those names of these sockets that were not found yet.
-    private mutating func lookUp(_ sockets: [SocketSpecification]) {
-        for socket in sockets {
-            if let name = socket.owner, owners[name] == nil {
-                let user = Users.lookup(name)
-                if let uid = user?.uid ?? UInt32(name) { owners[name] = (uid, user?.gid) }
-            }
-            if let name = socket.group, groups[name] == nil { groups[name] = Users.group(name) }
-        }
-    }
-
-    /// With those names of these sockets that were not found yet looked up once more.
-    func lookingUp(_ sockets: [SocketSpecification]) -> NamedAccounts {
-        var accounts = self
-        accounts.lookUp(sockets)
-        return accounts
-    }
-
-    /// Takes over what another look has found.
-    mutating func add(_ other: NamedAccounts) {
-        owners.merge(other.owners) { $1 }
-        groups.merge(other.groups) { $1 }
-    }
-
-    /// Whom a socket is to belong to and cannot, in a sentence; nil where everybody was found.
-    func missing(_ specification: SocketSpecification) -> String? {
-        if let name = specification.owner, owners[name] == nil {
-            return "there is no user \(name), or it cannot be looked up now"
-        }
-        if let name = specification.group, groups[name] == nil {
-            return "there is no group \(name), or it cannot be looked up now"
-        }
-        return nil
-    }
-
-    /// What the node of a socket is to be: mode, owner and group.
-    func node(_ specification: SocketSpecification) -> SocketNode {
-        var node = SocketNode()
-        node.mode = specification.mode
-        node.folderMode = specification.directoryMode
-        let owner = specification.owner.flatMap { owners[$0] }
-        node.uid = owner?.uid
-        node.gid = specification.group.flatMap { groups[$0] } ?? owner?.gid
-        return node
+        for app in configuration.apps { sockets.lookUp(app.sockets) }
     }
 }
 

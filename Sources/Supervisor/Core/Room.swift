@@ -48,6 +48,17 @@ extension Room {
 
     func machine(_ app: AppRuntime) -> AppMachine { engine.coordinator.machine(app.id) }
 
+    /// Whether somebody hears the app's messages who answers them, now or when it is launched.
+    func mayHaveDelegate(_ app: AppRuntime) -> Bool {
+        let machine = machine(app)
+        return machine.hasDelegate || machine.rules.readiness == .delegate
+    }
+
+    /// Whether the app has a delegate, or will have one, or a signal for the message.
+    func hears(_ app: AppRuntime, _ message: Message) -> Bool {
+        mayHaveDelegate(app) || app.specification.signals[message] != nil
+    }
+
     /// Hands a fact to the core, after all that came before it.
     func deliver(_ event: AppEvent, to app: AppID) { engine.deliver(event, to: app) }
 

@@ -4,6 +4,7 @@ public import Configuration
 import EventLoop
 import Lifecycle
 import Linux
+import Mailbox
 import Notify
 import Output
 import Processes
@@ -80,10 +81,8 @@ public final class Supervisor: Room {
     private(set) lazy var memoryWatch = MemoryWatch(self)
     /// What waits to be told to apps.
     private(set) lazy var mailboxes = Mailboxes(self)
-    /// What apps are told of the machine.
-    var notifications: Notifications { Notifications(supervisor: self) }
     /// Events that wake apps.
-    private(set) lazy var wakes = Wakes(self)
+    private(set) lazy var wakes = Wakes(engine, recorder, self)
     /// Looks for file locks of apps that are suspended.
     private(set) lazy var lockWatch = LockWatch(self)
     /// Nothing is carried out any more: all that is left is to end every process.
@@ -202,7 +201,7 @@ public final class Supervisor: Room {
         let observers: [any LifecycleObserver] = [
             announcements, launcher, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets,
             service,
-            interruptions, wakes, control,
+            interruptions, mailboxes, wakes, control,
         ]
         for observer in observers { engine.add(observer) }
         holdOwnFiles()
@@ -308,6 +307,25 @@ public final class Supervisor: Room {
         keeper.sayBye(status: UInt8(truncatingIfNeeded: status))
         runtime.remove(apps: apps.map(runtime.directory))
     }
+}
+
+extension Supervisor: EventHost {
+    func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) { try mailboxes.add(mail, for: app) }
+    func deliverMail(to app: AppRuntime) { mailboxes.deliver(to: app) }
+    func retryMail(of app: AppRuntime) { mailboxes.retry(app) }
+    func mail(for app: AppRuntime) -> [Mail] { mailboxes.waiting(for: app) }
+    func acknowledged(_ mail: Int64, by app: AppRuntime) { mailboxes.acknowledged(mail, by: app) }
+    var isBeforeFirstUnlock: Bool { interruptions.isBeforeFirstUnlock }
+    var isMemoryShort: Bool { memoryWatch.isShort }
+    var isMemoryAwaited: Bool { !memoryWatch.admission.isEmpty }
+    var socketAccounts: SocketAccounts {
+        get { inForce.accounts.sockets }
+        set { inForce.accounts.sockets = newValue }
+    }
+    var gpsdUser: UInt32? { inForce.accounts.gpsd }
+    var gpsd: GPSAddress { configuration.supervisor.gpsd }
+    var lookups: SideWork { launcher.reads }
+    var runtimeDirectory: String { runtime.path }
 }
 
 extension Supervisor: OutputOwner {

@@ -14,7 +14,7 @@ import WireText
 ///
 /// A device that is there when a trigger is new, or when the machine has started, has appeared; one that came or went while
 /// there was no torpord has, too: the keeper has which were there.
-final class DeviceSource: EventSource {
+final class DeviceSource: EventRoom, EventSource {
     /// A trigger of an app, and the devices that fit it.
     fileprivate final class Entry {
         let app: AppID
@@ -32,7 +32,7 @@ final class DeviceSource: EventSource {
         }
     }
 
-    private unowned(unsafe) let supervisor: Supervisor
+    unowned(unsafe) let wakes: Wakes
     private var entries: [String: Entry] = [:]
     /// The entries of an app.
     private var ofApp: [AppID: [Entry]] = [:]
@@ -51,12 +51,12 @@ final class DeviceSource: EventSource {
     /// Nodes that an earlier torpord had opened, until somebody waits for their data again.
     private var inherited: [String: Descriptor] = [:]
 
-    init(_ supervisor: Supervisor) {
-        self.supervisor = supervisor
-        work = SideWork(supervisor.loop, named: "devices")
-        kept = KeptBytes(supervisor, named: HeldName.devices, most: 1 << 20)
-        for name in supervisor.inheritance.remaining {
-            if let node = HeldName.node(of: name) { inherited[node] = supervisor.inheritance.take(name).first }
+    init(_ wakes: Wakes) {
+        self.wakes = wakes
+        work = SideWork(loop, named: "devices")
+        kept = KeptBytes(wakes.host, wakes.log, named: HeldName.devices, most: 1 << 20)
+        for name in host.inheritance.remaining {
+            if let node = HeldName.node(of: name) { inherited[node] = host.inheritance.take(name).first }
         }
         guard let bytes = kept.bytes else { return }
         let fields = bytes.split(separator: 0).map { String(wire: $0) }
@@ -80,7 +80,7 @@ final class DeviceSource: EventSource {
         let before = entries
         entries = [:]
         ofApp = [:]
-        for app in supervisor.apps {
+        for app in apps {
             for trigger in (app.next ?? app.specification).devices {
                 let key = "\(app.name)/\(trigger.name)"
                 var entry = Entry(app.id, trigger)
@@ -102,7 +102,7 @@ final class DeviceSource: EventSource {
                 self?.whenStarted { self?.found(devices, Set(fresh.keys)) }
             }
         )
-        for app in supervisor.apps { touched(app) }
+        for app in apps { touched(app) }
     }
 
     private func follow() {
@@ -116,15 +116,15 @@ final class DeviceSource: EventSource {
         guard monitor == nil || wanted != subsystems else { return }
         subsystems = wanted
         do throws(Errno) {
-            monitor = try DeviceMonitor(supervisor.loop, of: wanted) { [weak self] device, action in
+            monitor = try DeviceMonitor(loop, of: wanted) { [weak self] device, action in
                 self?.whenStarted { self?.heard(device, action) }
             }
         } catch {
-            supervisor.log.warning("devices cannot be followed: \(error)")
+            log.warning("devices cannot be followed: \(error)")
         }
     }
 
-    private func whenStarted(_ work: @escaping () -> Void) { supervisor.engine.whenStarted(work) }
+    private func whenStarted(_ work: @escaping () -> Void) { engine.whenStarted(work) }
 
     /// What is there, for triggers that are new.
     private func found(_ devices: [Device], _ keys: Set<String>) {
@@ -186,7 +186,7 @@ final class DeviceSource: EventSource {
 
     private func tell(_ entry: Entry, _ what: DeviceTrigger.Happening, _ text: String, _ device: JSON, key: String) {
         guard entry.trigger.on.contains(what) else { return }
-        let app = supervisor.apps[entry.app]
+        let app = apps[entry.app]
         var payload: JSON = ["action": .string(what.rawValue), "device": device]
         var coalescing = Coalescing.latest
         if what == .appear || what == .remove {
@@ -198,7 +198,7 @@ final class DeviceSource: EventSource {
             coalescing = .net
         }
         var mail: MailDraft?
-        if supervisor.hears(app, .didReceiveEvent) {
+        if hears(app, .didReceiveEvent) {
             mail = MailDraft(
                 topic: "device:" + entry.trigger.name,
                 message: Message.didReceiveEvent.rawValue,
@@ -209,10 +209,10 @@ final class DeviceSource: EventSource {
             )
         }
         let wake = entry.trigger.wake.wake(for: what == .data ? Self.dataTime : nil)
-        var event = WakeEvent(.device, entry.trigger.name, text, wake: wake, mail: mail, at: supervisor.loop.now)
-        let outcome = supervisor.happened(event, for: app)
+        var event = WakeEvent(.device, entry.trigger.name, text, wake: wake, mail: mail, at: now)
+        let outcome = wakes.tell(event, for: app)
         guard case .heldBack = outcome else { return }
-        let isTriedAgain = supervisor.wakes.isTriedAgain(outcome, app)
+        let isTriedAgain = wakes.isTriedAgain(outcome, app)
         if what == .data {
             // It is still there to be read when the app may be woken again.
             if !isTriedAgain { entry.isRefused = true }
@@ -227,18 +227,18 @@ final class DeviceSource: EventSource {
     /// Waits for data on each node of an entry while its app sleeps.
     private func waitForData(_ entry: Entry) {
         guard entry.trigger.on.contains(.data) else { return }
-        let sleeps = sleeps(supervisor.apps[entry.app])
+        let sleeps = sleeps(apps[entry.app])
         if !sleeps { entry.isRefused = false }
         for node in entry.dataNodes {
             if entry.nodes[node] == nil, !sleeps { continue }
             let watch =
                 entry.nodes[node]
                 ?? NodeWatch(
-                    supervisor.loop,
+                    loop,
                     work,
                     node,
                     taking: inherited.removeValue(forKey: node),
-                    keep: { [weak self] in self?.supervisor.hold(HeldName.node(node), $0) }
+                    keep: { [weak self] in self?.host.hold(HeldName.node(node), $0) }
                 ) { [weak self, weak entry] in
                     self?.whenStarted {
                         guard let self, let entry else { return }
@@ -253,11 +253,11 @@ final class DeviceSource: EventSource {
     /// Closes what was opened of a node, here and in the keeper.
     private func letGo(_ node: String, by entry: Entry) {
         guard entry.nodes.removeValue(forKey: node) != nil else { return }
-        if entries.values.allSatisfy({ $0.nodes[node] == nil }) { supervisor.keeper.release(HeldName.node(node)) }
+        if entries.values.allSatisfy({ $0.nodes[node] == nil }) { host.release(HeldName.node(node)) }
     }
 
     private func sleeps(_ app: AppRuntime) -> Bool {
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         return machine.state == .suspended && machine.transition == nil || !machine.isAlive && machine.transition == nil
     }
 
@@ -267,7 +267,7 @@ final class DeviceSource: EventSource {
         guard let entries = ofApp[app.id] else { return }
         for entry in entries { waitForData(entry) }
         for event in heldBack.removeValue(forKey: app.id) ?? [] {
-            guard supervisor.wakes.isTriedAgain(supervisor.happened(event, for: app), app) else { continue }
+            guard wakes.isTriedAgain(wakes.tell(event, for: app), app) else { continue }
             heldBack[app.id, default: []].append(event)
         }
     }

@@ -14,8 +14,8 @@ import Varlink
 ///
 /// What is told to a sleeping app is what has become of it: of power, screens and accessories what is otherwise than before
 /// it slept, and nothing where all is as before; of the battery the last charge.
-final class MachineNotices: EventSource {
-    private unowned(unsafe) let supervisor: Supervisor
+final class MachineNotices: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
     private let work: SideWork
     private var topics: Set<NotificationTopic> = []
     private var monitor: DeviceMonitor?
@@ -27,9 +27,9 @@ final class MachineNotices: EventSource {
     /// What is plugged in, by its folder below `/sys`: udev can be had to announce it again.
     private var accessories: Set<String> = []
 
-    init(_ supervisor: Supervisor) {
-        self.supervisor = supervisor
-        work = SideWork(supervisor.loop, named: "machine")
+    init(_ wakes: Wakes) {
+        self.wakes = wakes
+        work = SideWork(loop, named: "machine")
     }
 
     func touched(_ app: AppRuntime) {}
@@ -41,12 +41,12 @@ final class MachineNotices: EventSource {
 
     func configure() {
         let before = topics
-        topics = Set(supervisor.apps.flatMap { ($0.next ?? $0.specification).notifications })
+        topics = Set(apps.flatMap { ($0.next ?? $0.specification).notifications })
         guard topics != before else { return }
         if topics.subsystems != before.subsystems { follow(topics.subsystems) }
         if topics.contains(.lowPower) {
             if profiles == nil {
-                let made = PowerProfiles(supervisor.loop)
+                let made = PowerProfiles(loop)
                 made.onChange = { [weak self] in self?.profileChanged() }
                 profiles = made
             }
@@ -68,9 +68,9 @@ final class MachineNotices: EventSource {
         monitor = nil
         guard !subsystems.isEmpty else { return }
         do throws(Errno) {
-            monitor = try DeviceMonitor(supervisor.loop, of: subsystems) { [weak self] in self?.heard($0, $1) }
+            monitor = try DeviceMonitor(loop, of: subsystems) { [weak self] in self?.heard($0, $1) }
         } catch {
-            supervisor.log.warning("power, screens and accessories cannot be followed: \(error)")
+            log.warning("power, screens and accessories cannot be followed: \(error)")
         }
     }
 
@@ -172,7 +172,7 @@ final class MachineNotices: EventSource {
             key: key,
             sender: "torpord"
         )
-        supervisor.notifications.tell(topic, mail, text)
+        wakes.notifications.tell(topic, mail, text)
     }
 }
 

@@ -7,14 +7,16 @@ import Mailbox
 
 /// What apps are told of the machine and its session. It wakes nobody: who runs hears it at once, who is suspended before
 /// anything else when it wakes, and who is not running finds it so when it is launched.
-struct Notifications {
-    unowned(unsafe) let supervisor: Supervisor
+final class Notifications: EventRoom {
+    unowned(unsafe) let wakes: Wakes
+
+    init(_ wakes: Wakes) { self.wakes = wakes }
 
     /// Tells all apps that hear it.
     ///
     /// - Parameter text: what happened, for people.
     func tell(_ topic: NotificationTopic, _ mail: MailDraft, _ text: @autoclosure () -> String) {
-        for app in supervisor.apps where hears(app, topic, mail.message) { tell(app, topic, mail, text()) }
+        for app in apps where hears(app, topic, mail.message) { tell(app, topic, mail, text()) }
     }
 
     /// Tells one app, if it hears it.
@@ -23,11 +25,11 @@ struct Notifications {
     }
 
     private func tell(_ app: AppRuntime, _ topic: NotificationTopic, _ mail: MailDraft, _ text: String) {
-        let event = WakeEvent(.notification, topic.rawValue, text, wake: nil, mail: mail, at: supervisor.loop.now)
+        let event = WakeEvent(.notification, topic.rawValue, text, wake: nil, mail: mail, at: now)
         do throws(Mailbox.Refusal) {
-            try supervisor.wakes.happened(event, for: app)
+            try wakes.happened(event, for: app)
         } catch {
-            supervisor.log.warning("\(app.name) is not told of \(text): it \(error)")
+            log.warning("\(app.name) is not told of \(text): it \(error)")
         }
     }
 
@@ -39,12 +41,12 @@ struct Notifications {
         let (message, opposite) = isLocked ? (names[0], names[1]) : (names[1], names[0])
         let topic = NotificationTopic.protectedData
         let mail = MailDraft(topic: topic.rawValue, message: message, coalescing: .latest, sender: "logind")
-        for app in supervisor.apps where hears(app, topic, message) {
-            if isFirst, supervisor.coordinator.machine(app.id).isCovered == isLocked { continue }
+        for app in apps where hears(app, topic, message) {
+            if isFirst, machine(app).isCovered == isLocked { continue }
             // Locked and unlocked again while it slept is nothing.
-            let waiting = supervisor.mailboxes.waiting(for: app).last { $0.draft.topic == topic.rawValue }
+            let waiting = host.mail(for: app).last { $0.draft.topic == topic.rawValue }
             if let waiting, !waiting.isInFlight, waiting.draft.message == opposite {
-                supervisor.mailboxes.acknowledged(waiting.id, by: app)
+                host.acknowledged(waiting.id, by: app)
             } else {
                 tell(app, topic, mail, isLocked ? "the session's lock" : "the end of the session's lock")
             }
@@ -54,30 +56,8 @@ struct Notifications {
     /// Whether the app lives, wants to know of it, and has a delegate or a signal for the message.
     func hears(_ app: AppRuntime, _ topic: NotificationTopic, _ message: String) -> Bool {
         guard app.run.tree != nil, app.specification.notifications.contains(topic),
-            let message = Message(rawValue: message), supervisor.coordinator.machine(app.id).isAlive
+            let message = Message(rawValue: message), machine(app).isAlive
         else { return false }
-        return supervisor.hears(app, message)
-    }
-}
-
-extension Supervisor {
-    /// Whether the app has a delegate, or will have one, or a signal for the message.
-    func hears(_ app: AppRuntime, _ message: Message) -> Bool {
-        let machine = coordinator.machine(app.id)
-        return machine.hasDelegate || machine.rules.readiness == .delegate || app.specification.signals[message] != nil
-    }
-
-    /// Something happened for an app. Where its mailbox has no place for it, the app is woken all the same, so that it
-    /// makes some.
-    @discardableResult
-    func happened(_ event: WakeEvent, for app: AppRuntime) -> WakeOutcome {
-        do throws(Mailbox.Refusal) {
-            return try wakes.happened(event, for: app)
-        } catch {
-            log.warning("\(app.name) is not told of \(event.text): it \(error)")
-            var rest = event
-            rest.mail = nil
-            return (try? wakes.happened(rest, for: app)) ?? .runs
-        }
+        return hears(app, message)
     }
 }

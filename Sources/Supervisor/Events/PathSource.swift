@@ -17,7 +17,7 @@ import Varlink
 ///
 /// Places are looked at with the rights of the app's user. Whom it is, a directory on the network may have to say: its
 /// places are watched as soon as that is known.
-final class PathSource: EventSource {
+final class PathSource: EventRoom, EventSource {
     /// What follows from news of a place.
     private enum Meaning {
         case trigger(AppID, PathTrigger)
@@ -26,7 +26,7 @@ final class PathSource: EventSource {
         case locale
     }
 
-    private unowned(unsafe) let supervisor: Supervisor
+    unowned(unsafe) let wakes: Wakes
     private var watcher: PathWatcher?
     private var meanings: [String: Meaning] = [:]
     /// The places of apps that have triggers, and whether the app was alive when it was last looked at.
@@ -62,10 +62,10 @@ final class PathSource: EventSource {
     /// Where the locale of the machine is set (locale.conf(5); Debian's place).
     static let localeFiles = ["/etc/locale.conf", "/etc/default/locale"]
 
-    init(_ supervisor: Supervisor) {
-        self.supervisor = supervisor
-        kept = KeptBytes(supervisor, named: HeldName.paths, most: 4 << 20)
-        lookups = SideWork(supervisor.loop, named: "path users", isInOrder: false)
+    init(_ wakes: Wakes) {
+        self.wakes = wakes
+        kept = KeptBytes(wakes.host, wakes.log, named: HeldName.paths, most: 4 << 20)
+        lookups = SideWork(loop, named: "path users", isInOrder: false)
     }
 
     var held: [(name: String, descriptors: [Int32])] { kept.held }
@@ -74,7 +74,7 @@ final class PathSource: EventSource {
 
     func configure() {
         // Once more for those that are known: groups may have changed.
-        let all = Set(supervisor.apps.compactMap { names(of: $0.next ?? $0.specification) })
+        let all = Set(apps.compactMap { names(of: $0.next ?? $0.specification) })
         accounts = accounts.filter { all.contains($0.key) }
         lookUp(all)
         place()
@@ -89,7 +89,7 @@ final class PathSource: EventSource {
             meanings[key] = meaning
         }
         var isLocaleHeard = false
-        for app in supervisor.apps {
+        for app in apps {
             let settings = app.next ?? app.specification
             if settings.notifications.contains(.locale) { isLocaleHeard = true }
             guard settings.hasWatchedFiles else { continue }
@@ -148,7 +148,7 @@ final class PathSource: EventSource {
             // A directory that does not answer takes nothing back.
             retryLater()
         case (.failure(let trouble), let before):
-            if before == nil { supervisor.log.warning("files of apps are not watched: \(trouble)") }
+            if before == nil { log.warning("files of apps are not watched: \(trouble)") }
             accounts[names] = result
             retryLater()
         case (.success(let account), let before):
@@ -162,7 +162,7 @@ final class PathSource: EventSource {
     private func placeSoon() {
         guard !isPlacing else { return }
         isPlacing = true
-        supervisor.loop.later { [weak self] in
+        loop.later { [weak self] in
             self?.isPlacing = false
             self?.place()
         }
@@ -170,14 +170,14 @@ final class PathSource: EventSource {
 
     private func retryLater() {
         guard retry?.deadline == nil else { return }
-        if retry == nil { retry = try? supervisor.loop.timer { [weak self] in self?.retryNow() } }
+        if retry == nil { retry = try? loop.timer { [weak self] in self?.retryNow() } }
         retry?.arm(after: retryDelay)
         retryDelay = min(retryDelay * 2, Self.longestRetry)
     }
 
     private func retryNow() {
         retry?.disarm()
-        let all = Set(supervisor.apps.compactMap { names(of: $0.next ?? $0.specification) })
+        let all = Set(apps.compactMap { names(of: $0.next ?? $0.specification) })
         let unknown = all.filter { (try? accounts[$0]?.get()) == nil }
         if unknown.isEmpty { retryDelay = Self.firstRetry }
         lookUp(unknown)
@@ -200,18 +200,18 @@ final class PathSource: EventSource {
     private func start() {
         guard watcher == nil else { return }
         do throws(Errno) {
-            let made = try PathWatcher(supervisor.loop, remembered: kept.bytes ?? [])
+            let made = try PathWatcher(loop, remembered: kept.bytes ?? [])
             made.onNews = { [weak self] in self?.heard($0) }
             made.onRemember = { [weak self] in self?.remember() }
             watcher = made
         } catch {
-            supervisor.log.warning(
+            log.warning(
                 "files cannot be watched: \(error); raise fs.inotify.max_user_instances (sysctl) if there are too many"
             )
         }
     }
 
-    private func isAlive(_ app: AppRuntime) -> Bool { supervisor.coordinator.machine(app.id).isAlive }
+    private func isAlive(_ app: AppRuntime) -> Bool { machine(app).isAlive }
 
     // MARK: What happens
 
@@ -224,9 +224,9 @@ final class PathSource: EventSource {
     }
 
     private func heard(_ all: [PathNews]) {
-        guard supervisor.isStarted else {
+        guard isStarted else {
             untold += 1
-            return supervisor.engine.whenStarted { [weak self] in
+            return engine.whenStarted { [weak self] in
                 self?.untold -= 1
                 self?.heard(all)
                 self?.remember()
@@ -236,24 +236,24 @@ final class PathSource: EventSource {
             guard let meaning = meanings[news.key] else { continue }
             if let trouble = news.trouble { complain(trouble, of: news.key) }
             switch meaning {
-            case .trigger(let id, let trigger): tell(supervisor.apps[id], trigger, news)
+            case .trigger(let id, let trigger): tell(apps[id], trigger, news)
             case .settings, .identity, .locale:
                 guard news.isNew else { continue }
-                if unsettled.isEmpty { unsettledSince = supervisor.loop.now }
+                if unsettled.isEmpty { unsettledSince = now }
                 unsettled[news.key] = news
-                if settling == nil { settling = try? supervisor.loop.timer { [weak self] in self?.settled() } }
+                if settling == nil { settling = try? loop.timer { [weak self] in self?.settled() } }
                 // One that is written all the time keeps nobody from hearing of the others.
-                guard supervisor.loop.now - unsettledSince < Self.longestSettling else { continue }
+                guard now - unsettledSince < Self.longestSettling else { continue }
                 settling?.arm(after: Self.settlingTime)
             }
         }
     }
 
     private func complain(_ trouble: String, of key: String) {
-        let now = supervisor.loop.now
+        let now = now
         if let last = complained[key], now - last < Self.betweenComplaints { return }
         complained[key] = now
-        supervisor.log.warning("\(key): \(Readable.line(trouble))")
+        log.warning("\(key): \(Readable.line(trouble))")
     }
 
     private func tell(_ app: AppRuntime, _ trigger: PathTrigger, _ news: PathNews) {
@@ -268,7 +268,7 @@ final class PathSource: EventSource {
 
     private func happened(_ app: AppRuntime, _ trigger: PathTrigger, _ key: String, _ path: String) {
         var mail: MailDraft?
-        if supervisor.hears(app, .didReceiveEvent) {
+        if hears(app, .didReceiveEvent) {
             mail = MailDraft(
                 topic: "path:" + trigger.name,
                 message: Message.didReceiveEvent.rawValue,
@@ -284,12 +284,12 @@ final class PathSource: EventSource {
             trigger.condition.text(path),
             wake: trigger.wake.wake(),
             mail: mail,
-            at: supervisor.loop.now
+            at: now
         )
-        let outcome = supervisor.happened(event, for: app)
+        let outcome = wakes.tell(event, for: app)
         // What it is told waits already; only the wake is tried again.
         event.mail = nil
-        if supervisor.wakes.isTriedAgain(outcome, app) { heldBack[app.id, default: [:]][key] = event }
+        if wakes.isTriedAgain(outcome, app) { heldBack[app.id, default: [:]][key] = event }
     }
 
     private func settled() {
@@ -320,9 +320,9 @@ final class PathSource: EventSource {
             sender: "torpord"
         )
         if let id {
-            supervisor.notifications.tell(topic, mail, to: supervisor.apps[id], text)
+            wakes.notifications.tell(topic, mail, to: apps[id], text)
         } else {
-            supervisor.notifications.tell(topic, mail, text)
+            wakes.notifications.tell(topic, mail, text)
         }
     }
 
@@ -338,7 +338,7 @@ final class PathSource: EventSource {
         }
         guard let events = heldBack.removeValue(forKey: app.id) else { return }
         for (key, event) in events {
-            guard supervisor.wakes.isTriedAgain(supervisor.happened(event, for: app), app) else { continue }
+            guard wakes.isTriedAgain(wakes.tell(event, for: app), app) else { continue }
             heldBack[app.id, default: [:]][key] = event
         }
     }

@@ -36,7 +36,7 @@ extension Timers {
             guard case .fetch(let before) = table[key] else { return }
             table.updateFetch(key) { $0.putOff(now: now) }
             if before.putOffSince == nil {
-                supervisor.note(app, .fetchPutOff, text: "looks for new content later: \(weakness)")
+                note(app, .fetchPutOff, text: "looks for new content later: \(weakness)")
             }
             return
         }
@@ -52,7 +52,7 @@ extension Timers {
             coalescing: .latest,
             sender: "fetch"
         )
-        let hears = supervisor.hears(app, .performFetch)
+        let hears = hears(app, .performFetch)
         let event = WakeEvent(
             .fetch,
             "fetch",
@@ -62,14 +62,14 @@ extension Timers {
             at: at
         )
         // Nobody will say what it found.
-        if !happened(event, app, key) || !supervisor.mayHaveDelegate(app) {
+        if !happened(event, app, key) || !mayHaveDelegate(app) {
             table.updateFetch(key) { $0.endUnknown() }
         }
     }
 
     /// Why an app should not look for new content now, in words; nil when the machine has strength to spare.
     private func weakness() -> String? {
-        if supervisor.memoryWatch.isShort { return "memory is short" }
+        if host.isMemoryShort { return "memory is short" }
         let root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
         let power = Power(root: root)
         if power.source == .battery, let percent = power.percent, percent < Self.lowBattery {
@@ -95,7 +95,7 @@ extension Timers {
         save(key, app)
         if let result, case .fetch(let state) = table[key] {
             let next = Quantity.text(.seconds(max(0, (state.due - Self.now.running).components.seconds)))
-            supervisor.note(app, .fetched, text: "looked for new content: \(result.rawValue); again in \(next)")
+            note(app, .fetched, text: "looked for new content: \(result.rawValue); again in \(next)")
         }
         arm()
     }
@@ -103,10 +103,10 @@ extension Timers {
     /// The app's state may have changed: what it was looking for came to nothing if it ended or sleeps, and if it is awake
     /// anyway near its time, it may look now.
     func fetchTouched(_ app: AppRuntime) {
-        guard fetchers.contains(app.id), hasBegun, !supervisor.isEnding else { return }
+        guard fetchers.contains(app.id), hasBegun, !isEnding else { return }
         let key = Key(app: app.id, name: "")
         guard case .fetch(let state) = table[key] else { return }
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         if state.isUnderWay {
             let isOver = !machine.isAlive && !machine.isWaitingToLaunch || machine.state == .suspended
             if isOver, app.pendingWake == nil { fetched(app, .failed) }
@@ -116,11 +116,11 @@ extension Timers {
         let now = Self.now
         guard state.opportunity <= now.running else { return }
         // What is being told of now comes first.
-        supervisor.loop.later { [weak self, weak app] in
+        loop.later { [weak self, weak app] in
             guard let self, let app, case .fetch(let state) = self.table[key], !state.isUnderWay,
                 state.opportunity <= Self.now.running
             else { return }
-            self.fetch(app, now: Self.now, at: self.supervisor.loop.now)
+            self.fetch(app, now: Self.now, at: self.now)
             self.arm()
         }
     }
@@ -135,13 +135,5 @@ extension FetchResult {
             case .noData: .noData
             case .failed: .failed
             }
-    }
-}
-
-extension Supervisor {
-    /// Whether somebody hears the app's messages who answers them, now or when it is launched.
-    func mayHaveDelegate(_ app: AppRuntime) -> Bool {
-        let machine = coordinator.machine(app.id)
-        return machine.hasDelegate || machine.rules.readiness == .delegate
     }
 }

@@ -36,7 +36,7 @@ extension Timers {
             status.wake = WakeManner.background.rawValue
         }
         if status.wake != WakeManner.none.rawValue {
-            status.blocked = supervisor.coordinator.machine(app.id).blocksWaking?.rawValue
+            status.blocked = machine(app).blocksWaking?.rawValue
         }
         if let due = table.due(key, now: now) { status.next = now.wall(atRunning: due) }
         return status

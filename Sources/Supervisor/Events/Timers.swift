@@ -14,7 +14,7 @@ import Varlink
 /// `timers` and the fetch mode: one timetable for all apps, and one timer in the loop.
 ///
 /// Nothing comes before what is kept of them was read, and the supervisor's first launches are under way.
-final class Timers: EventSource {
+final class Timers: EventRoom, EventSource {
     /// One of an app's, by its name; the fetch mode has none.
     struct Key: Hashable, Sendable {
         var app: AppID
@@ -24,7 +24,7 @@ final class Timers: EventSource {
         var isFetch: Bool { name.isEmpty }
     }
 
-    let supervisor: Supervisor
+    unowned(unsafe) let wakes: Wakes
     var table = Timetable<Key>()
     /// What stands in the configuration of each.
     private var specifications: [Key: TimerSpecification] = [:]
@@ -42,7 +42,7 @@ final class Timers: EventSource {
     /// What the machine's zone is; read again when it may be another one.
     private(set) var zone = SystemTimeZones().local
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    init(_ wakes: Wakes) { self.wakes = wakes }
 
     /// Both clocks now.
     static var now: ClockPair { ClockPair(running: Clock.boot(), wall: Clock.realtimeMicroseconds()) }
@@ -53,7 +53,7 @@ final class Timers: EventSource {
         guard hasBegun else { return }
         let now = Self.now
         var wanted: Set<Key> = []
-        for app in supervisor.apps where !supervisor.coordinator.isLeaving(app.id) {
+        for app in apps where !coordinator.isLeaving(app.id) {
             for specification in app.specification.timers {
                 let key = Key(app: app.id, name: specification.name)
                 wanted.insert(key)
@@ -71,7 +71,7 @@ final class Timers: EventSource {
             if key.isFetch { fetchers.remove(key.app) }
             specifications[key] = nil
             heldBack[key.app]?[key.name] = nil
-            supervisor.store.remove(Self.storedKey(supervisor.apps[key.app], key))
+            host.store.remove(Self.storedKey(apps[key.app], key))
         }
         arm()
     }
@@ -95,7 +95,7 @@ final class Timers: EventSource {
     }
 
     /// Whether some make up for what they miss, so that it matters since when they are known.
-    var arePersistent: Bool { supervisor.apps.contains { $0.specification.timers.contains(where: \.isPersistent) } }
+    var arePersistent: Bool { apps.contains { $0.specification.timers.contains(where: \.isPersistent) } }
 
     private func take(_ specification: TimerSpecification, _ key: Key, of app: AppRuntime, now: ClockPair) {
         let isNew = specifications[key] == nil
@@ -107,7 +107,7 @@ final class Timers: EventSource {
         if isNew, let stored {
             // An earlier torpord of this supervision, in this boot, is gone on from.
             let memory = TimerMemory(stored, now: now)
-            goesOn = supervisor.keeper.instance > 1 && memory.isOfThisBoot
+            goesOn = host.isSuccessor && memory.isOfThisBoot
             history = goesOn ? memory.history : memory.history.restarted(sameBoot: memory.isOfThisBoot, now: now)
         } else if !isNew, case .timer(let state) = table[key] {
             // Another rule: what it was has come counts, what it waited for does not.
@@ -165,33 +165,33 @@ final class Timers: EventSource {
             row.learned = FetchMemory(state.learned).json.description
         case nil: return
         }
-        supervisor.store.save(row)
+        host.store.save(row)
     }
 
     // MARK: What comes
 
     /// Sets the timer of the loop to when something comes.
     func arm() {
-        guard hasBegun, !supervisor.isEnding else { return }
+        guard hasBegun, !isEnding else { return }
         let now = Self.now
         guard let time = table.wakeTime(now: now) else {
             timer?.disarm()
             return
         }
-        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
-        let at = supervisor.loop.now + max(.zero, time - now.running)
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.look() } }
+        let at = loop.now + max(.zero, time - now.running)
         // Both clocks are read one after the other: what is nearly the same is the same.
-        if let armed = timer?.deadline, abs((armed - at).microseconds) < 1_000, armed > supervisor.loop.now { return }
+        if let armed = timer?.deadline, abs((armed - at).microseconds) < 1_000, armed > loop.now { return }
         timer?.arm(at: at)
     }
 
     private func look() {
         timer?.disarm()
         let now = Self.now
-        let at = supervisor.loop.now
-        let arrivals = supervisor.isEnding ? [] : table.arrive(now: now)
+        let at = loop.now
+        let arrivals = isEnding ? [] : table.arrive(now: now)
         for arrival in arrivals {
-            let app = supervisor.apps[arrival.key.app]
+            let app = apps[arrival.key.app]
             // The app may go by what another one that came before it has caused.
             guard table[arrival.key] != nil else { continue }
             if arrival.key.isFetch {
@@ -211,7 +211,7 @@ final class Timers: EventSource {
 
     private func event(_ timer: TimerSpecification, _ app: AppRuntime, now: ClockPair, at: Duration) -> WakeEvent {
         var mail: MailDraft?
-        if timer.payload != nil || timer.wake == .none || supervisor.hears(app, .didReceiveEvent) {
+        if timer.payload != nil || timer.wake == .none || hears(app, .didReceiveEvent) {
             mail = MailDraft(
                 topic: "timer:\(timer.name)",
                 message: Message.didReceiveEvent.rawValue,
@@ -227,12 +227,12 @@ final class Timers: EventSource {
     @discardableResult
     func happened(_ event: WakeEvent, _ app: AppRuntime, _ key: Key) -> Bool {
         do throws(Mailbox.Refusal) {
-            let outcome = try supervisor.wakes.happened(event, for: app)
+            let outcome = try wakes.happened(event, for: app)
             guard case .heldBack = outcome else {
                 heldBack[app.id]?[key.name] = nil
                 return true
             }
-            guard supervisor.wakes.isTriedAgain(outcome, app) else { return false }
+            guard wakes.isTriedAgain(outcome, app) else { return false }
             // It is told already: the next try only wakes.
             var again = event
             again.mail = nil
@@ -240,7 +240,7 @@ final class Timers: EventSource {
             return false
         } catch {
             let text = "is not woken by \(event.text): it \(error.description)"
-            supervisor.note(app, .notWoken, text: text, reason: event.source.rawValue)
+            note(app, .notWoken, text: text, reason: event.source.rawValue)
             return false
         }
     }
@@ -249,7 +249,7 @@ final class Timers: EventSource {
 
     func touched(_ app: AppRuntime) {
         if !heldBack.isEmpty, let held = heldBack[app.id],
-            app.wakes?.heldUntil.map({ $0 <= supervisor.loop.now }) ?? true
+            app.wakes?.heldUntil.map({ $0 <= now }) ?? true
         {
             heldBack[app.id] = nil
             for (name, event) in held { happened(event, app, Key(app: app.id, name: name)) }

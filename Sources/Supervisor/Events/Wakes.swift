@@ -116,45 +116,54 @@ struct PendingWake {
 }
 
 /// Events: whether an app is woken for one, that it is told, and how long that took.
-final class Wakes: LifecycleObserver {
-    private unowned(unsafe) let supervisor: Supervisor
+final class Wakes: Room, LifecycleObserver {
+    let engine: Engine
+    let recorder: Recorder
+    /// What it needs of the other rooms. It owns this one.
+    unowned(unsafe) let host: any EventHost
+    /// What apps are told of the machine.
+    private(set) lazy var notifications = Notifications(self)
     /// Watches the files of apps.
     private(set) var pathSource: PathSource?
     /// Looks which apps play or record sound in the background.
-    private(set) lazy var audioMode = AudioMode(supervisor)
+    private(set) lazy var audioMode = AudioMode(self)
     /// Times that wake apps.
-    private(set) lazy var timers = Timers(supervisor)
+    private(set) lazy var timers = Timers(self)
     /// Sockets that apps are given.
-    private(set) lazy var sockets = ListeningSockets(supervisor)
+    private(set) lazy var sockets = ListeningSockets(self)
     /// Sockets that apps open themselves.
-    private(set) lazy var connectionWatch = ConnectionWatch(supervisor)
+    private(set) lazy var connectionWatch = ConnectionWatch(self)
     /// Hears where the machine is.
-    private(set) lazy var locationMode = LocationMode(supervisor)
+    private(set) lazy var locationMode = LocationMode(self)
     /// Hears what Bluetooth devices do.
-    private(set) lazy var bluetoothMode = BluetoothMode(supervisor)
+    private(set) lazy var bluetoothMode = BluetoothMode(self)
     /// Whether the clock is set, and what day it is.
-    private(set) lazy var wallClock = WallClock(supervisor, timers)
+    private(set) lazy var wallClock = WallClock(self, timers)
     /// What events come from.
     private(set) var sources: [any EventSource] = []
     private var retryTimers: [AppID: TimerSource] = [:]
     /// Sources are about to be told that apps have left.
     private var isConfiguring = false
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    init(_ engine: Engine, _ recorder: Recorder, _ host: any EventHost) {
+        self.engine = engine
+        self.recorder = recorder
+        self.host = host
+    }
 
     /// Takes what an earlier torpord had of sources, before what nobody has taken of the keeper is let go.
     func takeOver() {
         sockets.takeOver()
         connectionWatch.takeOver()
-        let files = PathSource(supervisor)
+        let files = PathSource(self)
         pathSource = files
-        sources = [files, DeviceSource(supervisor), MachineNotices(supervisor)]
+        sources = [files, DeviceSource(self), MachineNotices(self)]
     }
 
     /// Sources begin, as the configuration has them.
     func begin() {
         sources += [
-            audioMode, wallClock, timers, sockets, locationMode, bluetoothMode, connectionWatch, KeepAlive(supervisor),
+            audioMode, wallClock, timers, sockets, locationMode, bluetoothMode, connectionWatch, KeepAlive(self),
         ]
         configure()
     }
@@ -169,9 +178,23 @@ final class Wakes: LifecycleObserver {
     func happened(_ event: WakeEvent, for app: AppRuntime) throws(Mailbox.Refusal) -> WakeOutcome {
         if var mail = event.mail {
             mail.wake = event.wake.map { $0.foreground ? .foreground : .background }
-            try supervisor.mailboxes.add(mail, for: app)
+            try host.add(mail, for: app)
         }
         return wake(app, event)
+    }
+
+    /// Something happened for an app. Where its mailbox has no place for it, the app is woken all the same, so that it
+    /// makes some.
+    @discardableResult
+    func tell(_ event: WakeEvent, for app: AppRuntime) -> WakeOutcome {
+        do throws(Mailbox.Refusal) {
+            return try happened(event, for: app)
+        } catch {
+            log.warning("\(app.name) is not told of \(event.text): it \(error)")
+            var rest = event
+            rest.mail = nil
+            return (try? happened(rest, for: app)) ?? .runs
+        }
     }
 
     /// What waits for the app was to wake it, and could not yet.
@@ -179,7 +202,7 @@ final class Wakes: LifecycleObserver {
         guard let how = mail.draft.wake else { return }
         let text = "\(mail.draft.topic) from \(mail.draft.sender), which waited"
         let order = Wake(foreground: how == .foreground)
-        var event = WakeEvent(.message, mail.draft.topic, text, wake: order, at: supervisor.loop.now)
+        var event = WakeEvent(.message, mail.draft.topic, text, wake: order, at: now)
         event.mail = mail.draft
         wake(app, event)
     }
@@ -188,34 +211,34 @@ final class Wakes: LifecycleObserver {
     @discardableResult
     func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome {
         let outcome = event.wake.map { wake(app, event, $0) } ?? .runs
-        if case .heldBack = outcome { supervisor.counters.heldBack() }
-        supervisor.mailboxes.deliver(to: app)
+        if case .heldBack = outcome { counters.heldBack() }
+        host.deliverMail(to: app)
         return outcome
     }
 
     private func wake(_ app: AppRuntime, _ event: WakeEvent, _ order: Wake) -> WakeOutcome {
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive
         let isAwake = machine.goal == .active || machine.goal == .inactive
         if !sleeps, order.foreground ? isAwake : true {
             // Its time in the background is longer for it.
-            if !isAwake { try? supervisor.request(.wake(order), of: app.id) }
+            if !isAwake { try? request(.wake(order), of: app.id) }
             return .runs
         }
         // Several events for one sleep are one wake.
         if app.pendingWake != nil, !order.foreground { return .woken }
         if sleeps, let heldBack = isHeldBack(app, event) { return heldBack }
         let before = app.pendingWake
-        app.pendingWake = PendingWake(event: event, since: supervisor.loop.now)
+        app.pendingWake = PendingWake(event: event, since: now)
         var order = order
         let modes = app.specification.wakeAfterForceQuit
         if event.modes.contains(where: { modes.contains($0.rawValue) }) { order.overridesForceQuit = true }
         do throws(RequestError) {
-            try supervisor.request(.wake(order), of: app.id)
+            try request(.wake(order), of: app.id)
         } catch {
             app.pendingWake = before
             let text = "is not woken by \(event.text): it \(error.description)"
-            supervisor.note(app, .notWoken, text: text, reason: event.source.rawValue)
+            note(app, .notWoken, text: text, reason: event.source.rawValue)
             return .heldBack(error.description, until: nil)
         }
         return .woken
@@ -223,12 +246,12 @@ final class Wakes: LifecycleObserver {
 
     /// Whether it may not be woken now: before the first unlock, or because it was woken too often.
     private func isHeldBack(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome? {
-        if supervisor.interruptions.isBeforeFirstUnlock, !app.specification.wakesBeforeFirstUnlock {
+        if host.isBeforeFirstUnlock, !app.specification.wakesBeforeFirstUnlock {
             return .heldBack("is woken by events only after the first unlock (before_first_unlock)", until: nil)
         }
         let rules = app.specification.wakeStorm
         var ledger = app.wakes ?? WakeLedger()
-        let verdict = ledger.wake(rules, now: supervisor.loop.now)
+        let verdict = ledger.wake(rules, now: now)
         app.wakes = ledger
         switch verdict {
         case .allowed: return nil
@@ -238,9 +261,9 @@ final class Wakes: LifecycleObserver {
             let text =
                 "was woken \(count) times in \(Quantity.text(rules.window)), the last time by \(event.text): events wait "
                 + "for \(Quantity.text(rules.hold)) (wake_storm, 0xbad22222)"
-            supervisor.note(app, .wakeStorm, text: text, reason: event.source.rawValue)
+            note(app, .wakeStorm, text: text, reason: event.source.rawValue)
             retry(app, at: until)
-            if rules.ends { try? supervisor.request(.stop(.wakeStorm), of: app.id) }
+            if rules.ends { try? request(.stop(.wakeStorm), of: app.id) }
             return .heldBack("was woken too often", until: until)
         }
     }
@@ -249,9 +272,9 @@ final class Wakes: LifecycleObserver {
     /// launches the app again at once.
     func ended(_ app: AppRuntime, _ ending: Ending) {
         for source in sources { source.ended(app, ending) }
-        guard app.isEndedByPolicy == true, supervisor.coordinator.machine(app.id).launchOrder.reason == .event,
+        guard app.isEndedByPolicy == true, machine(app).launchOrder.reason == .event,
             let launched = app.run.launchedAt,
-            supervisor.loop.now - launched < app.specification.rules.backoff.stableAfter
+            now - launched < app.specification.rules.backoff.stableAfter
         else { return }
         undone(app, "was ended by a policy right after an event had launched it")
     }
@@ -260,11 +283,11 @@ final class Wakes: LifecycleObserver {
     func refusedByPolicy(_ app: AppRuntime) { undone(app, "was not launched for an event, since a policy forbids it") }
 
     private func undone(_ app: AppRuntime, _ what: String) {
-        let now = supervisor.loop.now
+        let now = now
         var ledger = app.wakes ?? WakeLedger()
         let until = ledger.undone(app.specification.wakeStorm, now: now)
         app.wakes = ledger
-        supervisor.note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
+        note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
         retry(app, at: until)
     }
 
@@ -273,17 +296,17 @@ final class Wakes: LifecycleObserver {
     func isTriedAgain(_ outcome: WakeOutcome, _ app: AppRuntime) -> Bool {
         guard case .heldBack(_, let until) = outcome else { return false }
         return until != nil
-            || supervisor.interruptions.isBeforeFirstUnlock && !app.specification.wakesBeforeFirstUnlock
+            || host.isBeforeFirstUnlock && !app.specification.wakesBeforeFirstUnlock
     }
 
     private func retry(_ app: AppRuntime, at time: Duration) {
         let id = app.id
         if retryTimers[id] == nil {
-            retryTimers[id] = try? supervisor.loop.timer { [weak self, weak app] in
+            retryTimers[id] = try? loop.timer { [weak self, weak app] in
                 guard let self, let app else { return }
                 self.retryTimers[id] = nil
                 for source in self.sources { source.touched(app) }
-                self.supervisor.mailboxes.retry(app)
+                self.host.retryMail(of: app)
             }
         }
         retryTimers[id]?.arm(at: time)
@@ -293,7 +316,6 @@ final class Wakes: LifecycleObserver {
     func touched(_ apps: [AppRuntime]) {
         for app in apps {
             if app.pendingWake != nil { tellWoken(app) }
-            supervisor.mailboxes.touched(app)
             for source in sources { source.touched(app) }
         }
     }
@@ -301,7 +323,7 @@ final class Wakes: LifecycleObserver {
     /// Tells of a wake once the app runs, or says why it came to nothing.
     private func tellWoken(_ app: AppRuntime) {
         guard let pending = app.pendingWake else { return }
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         guard machine.isAlive else {
             // Its launch may wait for others, for memory, or for a policy.
             if !machine.isWaitingToLaunch { app.pendingWake = nil }
@@ -312,16 +334,16 @@ final class Wakes: LifecycleObserver {
         else { return }
         app.pendingWake = nil
         switch pending.event.source {
-        case .socket, .connection: app.times.use(at: supervisor.loop.now)
+        case .socket, .connection: app.times.use(at: now)
         case .timer, .fetch, .path, .settings, .device, .accessory, .audio, .location, .bluetooth, .message,
             .notification:
             break
         }
-        let time = supervisor.loop.now - pending.event.at
+        let time = now - pending.event.at
         app.counters.wakes &+= 1
-        supervisor.counters.woken(by: pending.event.source, after: time)
+        counters.woken(by: pending.event.source, after: time)
         let took = (time.inSeconds * 100_000).rounded() / 100
-        supervisor.note(
+        note(
             app,
             .woken,
             text: "woken by \(pending.event.text) after \(took) ms",
@@ -334,9 +356,9 @@ final class Wakes: LifecycleObserver {
 
     /// What kept apps from being woken is over, or the supervisor has begun: what waits to wake one does.
     func lookAgain() {
-        for app in supervisor.apps {
+        for app in apps {
             for source in sources { source.touched(app) }
-            supervisor.mailboxes.retry(app)
+            host.retryMail(of: app)
         }
     }
 
@@ -344,14 +366,13 @@ final class Wakes: LifecycleObserver {
     func forget(_ app: AppRuntime) {
         for source in sources { source.forget(app) }
         retryTimers[app.id] = nil
-        supervisor.mailboxes.forget(app)
         // What nobody is left to hear of is watched no more; once for all that leave together.
         guard !isConfiguring else { return }
         isConfiguring = true
-        supervisor.loop.later { [weak self] in
+        loop.later { [weak self] in
             guard let self else { return }
             isConfiguring = false
-            if !supervisor.isEnding { for source in sources { source.appsLeft() } }
+            if !isEnding { for source in sources { source.appsLeft() } }
         }
     }
 }

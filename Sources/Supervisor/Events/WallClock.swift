@@ -13,8 +13,8 @@ import Varlink
 /// day, summer time begins. Timers go by it, and apps are told `significantTimeChange`.
 ///
 /// While nobody asks for it nothing is watched; with it, torpord wakes once a day, and when something of it happens.
-final class WallClock: EventSource {
-    private unowned(unsafe) let supervisor: Supervisor
+final class WallClock: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
     private let timers: Timers
     private var watch: ClockWatch?
     private var source: IOSource?
@@ -34,8 +34,8 @@ final class WallClock: EventSource {
     private static let significant: Int64 = 1_000_000
     private static let directory = "/etc"
 
-    init(_ supervisor: Supervisor, _ timers: Timers) {
-        self.supervisor = supervisor
+    init(_ wakes: Wakes, _ timers: Timers) {
+        self.wakes = wakes
         self.timers = timers
     }
 
@@ -43,10 +43,10 @@ final class WallClock: EventSource {
 
     func configure() {
         // Intervals too: the loop's clock stands still while the machine sleeps, and theirs does not.
-        let hasTimers = supervisor.apps.contains { app in
+        let hasTimers = apps.contains { app in
             !app.specification.timers.isEmpty || app.specification.backgroundModes.contains(.fetch)
         }
-        if hasTimers || supervisor.apps.contains(where: mayHear) { follow() }
+        if hasTimers || apps.contains(where: mayHear) { follow() }
         armDay()
     }
 
@@ -59,7 +59,7 @@ final class WallClock: EventSource {
     func forget(_ app: AppRuntime) {}
 
     private func mayHear(_ app: AppRuntime) -> Bool {
-        app.specification.notifications.contains(.clock) && supervisor.hears(app, .significantTimeChange)
+        app.specification.notifications.contains(.clock) && hears(app, .significantTimeChange)
     }
 
     private func follow() {
@@ -73,10 +73,10 @@ final class WallClock: EventSource {
         remember(LocalTime(now.wall, in: zone), now)
         do throws(Errno) {
             let made = try ClockWatch()
-            source = try supervisor.loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockRang() }
+            source = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockRang() }
             watch = consume made
         } catch {
-            supervisor.log.warning("nobody is told when the clock is set: \(error)")
+            log.warning("nobody is told when the clock is set: \(error)")
         }
         guard ThisProcess.environment("TZ") == nil else { return }
         do throws(Errno) {
@@ -84,10 +84,10 @@ final class WallClock: EventSource {
             // Whoever sets the zone makes a new link and moves it over the old one: its other name goes.
             try made.watchRemovals(of: Self.directory)
             Self.watchFile(made)
-            zoneSource = try supervisor.loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.etcRang() }
+            zoneSource = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.etcRang() }
             zoneWatch = made
         } catch {
-            supervisor.log.warning("nobody is told when the time zone is changed: \(Self.directory): \(error)")
+            log.warning("nobody is told when the time zone is changed: \(Self.directory): \(error)")
         }
     }
 
@@ -110,7 +110,7 @@ final class WallClock: EventSource {
             try watch?.again()
         } catch {
             source = nil
-            supervisor.log.warning("nobody is told any more when the clock is set: \(error)")
+            log.warning("nobody is told any more when the clock is set: \(error)")
         }
         let now = Timers.now
         let difference = Self.difference(now)
@@ -122,7 +122,7 @@ final class WallClock: EventSource {
             return look(step: 0)
         }
         let text = "the clock was set \(step > 0 ? "forward" : "back") by \(Double(abs(step) / 1_000) / 1_000) s"
-        supervisor.note(.clockChanged, text: text)
+        note(.clockChanged, text: text)
         timers.clockWasSet(by: .microseconds(step))
         look(step: step)
     }
@@ -151,7 +151,7 @@ final class WallClock: EventSource {
             let name = Self.zoneName ?? zone.abbreviation(at: now.wall / 1_000_000)
             payload["time_zone"] = .string(name)
             news.append("the time zone is \(name)")
-            supervisor.note(.clockChanged, text: "the time zone is \(name) now")
+            note(.clockChanged, text: "the time zone is \(name) now")
         }
         let local = LocalTime(now.wall, in: zone)
         let offset = zone.offset(at: now.wall / 1_000_000)
@@ -172,7 +172,7 @@ final class WallClock: EventSource {
                 coalescing: .merge,
                 sender: "clock"
             )
-            supervisor.notifications.tell(.clock, mail, news.joined(separator: ", "))
+            wakes.notifications.tell(.clock, mail, news.joined(separator: ", "))
         }
         armDay()
     }
@@ -195,14 +195,14 @@ final class WallClock: EventSource {
 
     /// Looks again when the next day begins, or the clocks are changed before that; as long as an app hears of it.
     private func armDay() {
-        guard isFollowing, supervisor.apps.contains(where: mayHear) else {
+        guard isFollowing, apps.contains(where: mayHear) else {
             dayTimer?.disarm()
             return
         }
-        if dayTimer == nil { dayTimer = try? supervisor.loop.timer { [weak self] in self?.dayBegins() } }
+        if dayTimer == nil { dayTimer = try? loop.timer { [weak self] in self?.dayBegins() } }
         let now = Timers.now
         dayTimer?.arm(
-            at: supervisor.loop.now + .microseconds(max(0, Self.change(after: now.wall, in: timers.zone) - now.wall))
+            at: loop.now + .microseconds(max(0, Self.change(after: now.wall, in: timers.zone) - now.wall))
         )
     }
 

@@ -10,7 +10,7 @@ struct LaunchFacts: Sendable {
     /// Whom it runs as.
     var account: Account?
     /// Whom its sockets are to belong to; nil where that was known before.
-    var named: NamedAccounts?
+    var named: SocketAccounts?
     /// Those of its files.
     var variables: [String: String] = [:]
     /// The path of its program.

@@ -69,7 +69,7 @@ final class Launcher: ShellRoom, LifecycleObserver {
             switch result {
             case .success(let facts):
                 if let names, let account = facts.account { app.account = (names, account) }
-                if let named = facts.named { self.supervisor.inForce.accounts.add(named) }
+                if let named = facts.named { self.supervisor.inForce.accounts.sockets.add(named) }
                 self.launch(app, order, facts)
             case .failure(let trouble):
                 app.run.launchFailure = trouble.failure
@@ -77,8 +77,8 @@ final class Launcher: ShellRoom, LifecycleObserver {
             }
         }
         let known =
-            specification.sockets.contains { supervisor.inForce.accounts.missing($0) != nil }
-            ? supervisor.inForce.accounts : nil
+            specification.sockets.contains { supervisor.inForce.accounts.sockets.missing($0) != nil }
+            ? supervisor.inForce.accounts.sockets : nil
         guard names == nil, specification.environmentFiles.isEmpty, known == nil else {
             return read(
                 for: app,

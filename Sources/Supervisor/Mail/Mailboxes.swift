@@ -14,7 +14,7 @@ import WireText
 /// Each change is in the store's journal before anything follows from it, so that a torpord that is killed loses nothing and
 /// tells nothing twice: what a delegate is being told has its number in the app's ledger (`ChannelRecord`), and what it has
 /// answered leaves the journal before the answer is confirmed.
-final class Mailboxes: ShellRoom {
+final class Mailboxes: ShellRoom, LifecycleObserver {
     unowned(unsafe) let supervisor: Supervisor
     private var boxes: [AppID: Mailbox] = [:]
     /// What stands in the queue of an app's delegate, or was told by a signal and waits to be taken.
@@ -260,15 +260,13 @@ final class Mailboxes: ShellRoom {
         for mail in boxes[app.id]?.items ?? [] where mail.isInFlight { boxes[app.id]?.setInFlight(mail.id, false) }
     }
 
-    /// Its state may have changed.
-    func touched(_ app: AppRuntime) {
-        guard boxes[app.id] != nil else { return }
-        deliver(to: app)
+    func touched(_ apps: [AppRuntime]) {
+        for app in apps where boxes[app.id] != nil { deliver(to: app) }
     }
 
     /// It may be woken again after it was held back: the oldest of what is to wake it does.
     func retry(_ app: AppRuntime) {
-        touched(app)
+        touched([app])
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
         guard let first = waiting.first(where: { $0.draft.wake == .foreground }) ?? waiting.first else { return }
         supervisor.wakes.wake(app, for: first)

@@ -4,7 +4,8 @@ import Linux
 
 /// What the next torpord is to know, in memory that the keeper holds: as long as nothing was ever kept there is none.
 final class KeptBytes {
-    private unowned(unsafe) let supervisor: Supervisor
+    private unowned(unsafe) let keeping: any DescriptorKeeping
+    private let log: DaemonLog
     private let name: String
     private let most: Int
     private var memory: Descriptor?
@@ -12,11 +13,12 @@ final class KeptBytes {
     /// - Parameters:
     ///   - name: by which the keeper holds it (``HeldName``).
     ///   - most: more bytes are not kept; the next torpord knows then what was kept before.
-    init(_ supervisor: Supervisor, named name: String, most: Int) {
-        self.supervisor = supervisor
+    init(_ keeping: any DescriptorKeeping, _ log: DaemonLog, named name: String, most: Int) {
+        self.keeping = keeping
+        self.log = log
         self.name = name
         self.most = most
-        memory = supervisor.inheritance.take(name).first
+        memory = keeping.inheritance.take(name).first
     }
 
     /// What was kept last; nil where nothing ever was.
@@ -33,14 +35,14 @@ final class KeptBytes {
         do throws(Errno) {
             if memory == nil {
                 let made = try Memory.file(named: "torpor-\(name)")
-                supervisor.hold(name, made.raw)
+                keeping.hold(name, made.raw)
                 memory = made
             }
             guard let memory else { return }
             try File.truncate(memory.raw, to: 0)
             try File.write(memory.raw, at: 0, bytes)
         } catch {
-            supervisor.log.debug("what is known of \(name) is not kept for the next torpord: \(error)")
+            log.debug("what is known of \(name) is not kept for the next torpord: \(error)")
         }
     }
 }

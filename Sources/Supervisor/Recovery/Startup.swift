@@ -150,6 +150,14 @@ extension Supervisor {
         keeper.holdQuietly(name, descriptor)
     }
 
+    func hold(_ name: String, _ descriptors: [Int32], replacing: Bool) {
+        keeper.hold(name, descriptors, replacing: replacing)
+    }
+
+    func release(_ name: String) { keeper.release(name) }
+
+    var isSuccessor: Bool { keeper.instance > 1 }
+
     /// The keeper holds what the next torpord begins with.
     func holdOwnFiles() {
         if !runtime.isLockInherited { hold(HeldName.lock, runtime.lock.raw) }

@@ -66,7 +66,7 @@ final class Interruptions: LifecycleObserver {
         let seen = supervisor.apps.count { supervisor.coordinator.machine($0.id).state == .active }
         if now.isLocked != before.isLocked {
             tellLock(now, session: now.session ?? before.session, seen)
-            supervisor.notifications.tellLock(now.isLocked, isFirst: !isKnown)
+            supervisor.wakes.notifications.tellLock(now.isLocked, isFirst: !isKnown)
         }
         if isSleeping {
             supervisor.note(.machineSleeps, text: "the machine is about to sleep: " + Self.leaving(seen))

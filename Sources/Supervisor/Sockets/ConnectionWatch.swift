@@ -8,8 +8,8 @@ import Processes
 
 /// Connections to apps that open their sockets themselves (`wake_on_connect`), and data on their connections (the
 /// background mode `voip`), while they are suspended; and connections to those that were ended in their sleep.
-final class ConnectionWatch: EventSource {
-    unowned(unsafe) let supervisor: Supervisor
+final class ConnectionWatch: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
     let poll: SocketPoll
     private var sleeping: [AppID: SleepingSockets] = [:]
     private var ports: [AppID: HeldPorts] = [:]
@@ -18,25 +18,25 @@ final class ConnectionWatch: EventSource {
     /// Apps of which it was said that their sockets cannot be copied.
     private var told: Set<AppID> = []
 
-    init(_ supervisor: Supervisor) {
-        self.supervisor = supervisor
-        poll = SocketPoll(supervisor.loop)
+    init(_ wakes: Wakes) {
+        self.wakes = wakes
+        poll = SocketPoll(loop)
     }
 
     /// Takes what an earlier torpord held, before it is known which apps run.
     func takeOver() {
-        for app in supervisor.apps {
-            let copies = supervisor.inheritance.take(HeldName.ports(app.name)).compactMap { SocketCopy($0) }
+        for app in apps {
+            let copies = host.inheritance.take(HeldName.ports(app.name)).compactMap { SocketCopy($0) }
             if !copies.isEmpty { ports[app.id] = HeldPorts(app, copies, self) }
         }
     }
 
-    func configure() { for app in supervisor.apps { touched(app) } }
+    func configure() { for app in apps { touched(app) } }
 
     func touched(_ app: AppRuntime) {
         let wish = ConnectionWish(app.specification)
         if wish.isNothing, sleeping[app.id] == nil, serving[app.id] == nil, ports[app.id] == nil { return }
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         serve(app, machine, wish)
         guard machine.state == .suspended, machine.transition == nil, !wish.isNothing, let tree = app.run.tree else {
             if machine.endingReason == .evicted { keepPorts(of: app) }
@@ -50,7 +50,7 @@ final class ConnectionWatch: EventSource {
         let one = SleepingSockets(app, tree, wish, self)
         sleeping[app.id] = one
         // Whoever asked for the sleep hears that it began, also where something waits that ends it at once.
-        supervisor.loop.later { [weak one] in one?.find() }
+        loop.later { [weak one] in one?.find() }
     }
 
     /// An app that is to sleep again does not, while a client waits for an answer.
@@ -86,7 +86,7 @@ final class ConnectionWatch: EventSource {
         guard let copies = sleeping.removeValue(forKey: app.id)?.takePorts(), !copies.isEmpty else { return }
         let held = HeldPorts(app, copies, self)
         ports[app.id] = held
-        supervisor.keeper.hold(held.held.name, held.held.descriptors, replacing: true)
+        host.hold(held.held.name, held.held.descriptors, replacing: true)
     }
 
     /// It is about to be launched: from now on its ports are its own.
@@ -96,10 +96,10 @@ final class ConnectionWatch: EventSource {
         let isGone = !machine.isAlive && machine.lastEnding == .evicted && !machine.failed
         let isOnItsWay =
             machine.isWaitingToLaunch || machine.transition == .launching || machine.endingReason == .evicted
-        guard wish.incoming != .none, isGone || isOnItsWay, !supervisor.coordinator.isLeaving(app.id) else {
+        guard wish.incoming != .none, isGone || isOnItsWay, !coordinator.isLeaving(app.id) else {
             return letGo(app)
         }
-        guard isGone, !isOnItsWay, supervisor.isStarted, !supervisor.isEnding, !supervisor.coordinator.isShuttingDown
+        guard isGone, !isOnItsWay, isStarted, !isEnding, !coordinator.isShuttingDown
         else { return }
         ports[app.id]?.watch()
         let isHeld = !(ports[app.id]?.isEmpty ?? true)
@@ -114,19 +114,19 @@ final class ConnectionWatch: EventSource {
     /// copies are forbidden: nothing else would bring it back. It goes to its sleep, when there is memory for it.
     private func launchAgain(_ app: AppRuntime, _ why: String) {
         // What an app that waits for memory was to have is not taken for this.
-        guard app.wasCutShort == true, app.pendingWake == nil, !supervisor.memoryWatch.isShort,
-            supervisor.memoryWatch.admission.isEmpty
+        guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,
+            !host.isMemoryAwaited
         else { return }
-        let event = WakeEvent(.connection, "port", why, at: supervisor.loop.now)
-        guard case .woken? = try? supervisor.wakes.happened(event, for: app) else { return }
-        try? supervisor.request(.suspend, of: app.id)
+        let event = WakeEvent(.connection, "port", why, at: now)
+        guard case .woken? = try? wakes.happened(event, for: app) else { return }
+        try? request(.suspend, of: app.id)
     }
 
     /// There is memory again for those that wait for it.
     func memoryIsEnough() {
-        supervisor.loop.later { [weak self] in
+        loop.later { [weak self] in
             guard let self else { return }
-            for app in supervisor.apps where app.wasCutShort == true { touched(app) }
+            for app in apps where app.wasCutShort == true { touched(app) }
         }
     }
 
@@ -145,6 +145,6 @@ final class ConnectionWatch: EventSource {
         let reason =
             error == .tooManyOpenFiles || error == .tooManyOpenFilesInSystem
             ? "it has too many" : "they cannot be copied (\(error); ‘torpor doctor’ says more)"
-        supervisor.log.info("\(app.name): while it is suspended its sockets are looked at twice a second: \(reason)")
+        log.info("\(app.name): while it is suspended its sockets are looked at twice a second: \(reason)")
     }
 }

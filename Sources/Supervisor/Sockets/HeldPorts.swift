@@ -12,9 +12,10 @@ import Processes
 /// They are copies, so that what came before the end still waits. The keeper holds them too, for the next torpord, but under
 /// a name that it does not pass on to the service manager: that one would let go of them at a time of its own, and until then
 /// the app could not bind its port.
-final class HeldPorts {
+final class HeldPorts: EventRoom {
     let app: AppRuntime
     private unowned let owner: ConnectionWatch
+    var wakes: Wakes { owner.wakes }
     private var ports: [Port] = []
     /// A connection was to launch the app, and may later.
     private var heldBack: WakeEvent?
@@ -57,7 +58,7 @@ final class HeldPorts {
         guard isOpen(port) else { return remove(port) }
         // While a launch waits, what waits for it is told once.
         let events: IOEvents = [.readable, .peerClosed, .edgeTriggered]
-        port.source = try? owner.supervisor.loop.watch(port.copy.descriptor.raw, events) {
+        port.source = try? loop.watch(port.copy.descriptor.raw, events) {
             [weak self, weak port] events in
             guard let self, let port else { return }
             guard isOpen(port) else { return remove(port) }
@@ -73,7 +74,7 @@ final class HeldPorts {
     private func remove(_ port: Port) {
         close(port)
         ports.removeAll { $0 === port }
-        if ports.isEmpty { owner.supervisor.loop.later { [owner, app] in owner.touched(app) } }
+        if ports.isEmpty { loop.later { [owner, app] in owner.touched(app) } }
     }
 
     private func close(_ port: Port) {
@@ -84,20 +85,20 @@ final class HeldPorts {
     private func arrived(at port: Port, _ events: IOEvents) {
         guard let wake = ConnectionWish(app.specification).incoming.wake() else { return }
         let facts = port.copy.facts
-        send(WakeEvent(.connection, facts.name, facts.text(events), wake: wake, at: owner.supervisor.loop.now))
+        send(WakeEvent(.connection, facts.name, facts.text(events), wake: wake, at: now))
     }
 
     private func send(_ event: WakeEvent) {
         // It has no mail, which alone may be refused.
-        guard let outcome = try? owner.supervisor.wakes.happened(event, for: app) else { return }
-        if owner.supervisor.wakes.isTriedAgain(outcome, app) { heldBack = event }
+        guard let outcome = try? wakes.happened(event, for: app) else { return }
+        if wakes.isTriedAgain(outcome, app) { heldBack = event }
     }
 
     /// Closes them, here and in the keeper.
     func close() {
         for port in ports { close(port) }
         ports = []
-        owner.supervisor.keeper.release(HeldName.ports(app.name))
+        host.release(HeldName.ports(app.name))
     }
 }
 

@@ -53,7 +53,7 @@ final class ListeningSocket {
     // MARK: Making it
 
     /// Binds it, and sets what is to be set. Sentences about options that could not be set are returned.
-    func bind(_ accounts: NamedAccounts) throws(BindFailure) -> [String] {
+    func bind(_ accounts: SocketAccounts) throws(BindFailure) -> [String] {
         let plan = specification.plan
         let socket = try Sockets.bound(plan, node: accounts.node(specification), backlog: specification.backlog)
         descriptor = socket
@@ -71,7 +71,7 @@ final class ListeningSocket {
     }
 
     /// Takes over what can be changed of a socket that is bound.
-    func change(to new: SocketSpecification, _ accounts: NamedAccounts) -> [String] {
+    func change(to new: SocketSpecification, _ accounts: SocketAccounts) -> [String] {
         let old = specification
         specification = new
         guard let descriptor, new != old else { return [] }

@@ -19,7 +19,7 @@ extension ListeningSockets {
 
     /// Watches what is to be watched now.
     func look(_ set: SocketSet) {
-        let machine = supervisor.coordinator.machine(set.app.id)
+        let machine = coordinator.machine(set.app.id)
         closeIfFailed(set, machine)
         share(set)
         let isInactive = machine.state == .inactive || machine.transition == .launching
@@ -38,8 +38,8 @@ extension ListeningSockets {
 
     /// Whether it takes no connection by itself, and nothing is under way that changes it.
     private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
-        guard !supervisor.isEnding, !supervisor.coordinator.isShuttingDown, !supervisor.isKeeperLost,
-            !supervisor.coordinator.isLeaving(app.id), app.pendingWake == nil
+        guard !isEnding, !coordinator.isShuttingDown, !host.isKeeperLost,
+            !coordinator.isLeaving(app.id), app.pendingWake == nil
         else { return false }
         if !machine.isAlive { return !machine.isWaitingToLaunch }
         return machine.transition == .suspending || (machine.state == .suspended && machine.transition == nil)
@@ -48,7 +48,7 @@ extension ListeningSockets {
     /// Whether it would be of use to try: it was not refused, or something has changed since.
     private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
         guard let refusal = set.refusal else { return true }
-        let now = supervisor.loop.now
+        let now = now
         let isOver = refusal.until.map { $0 <= now } ?? (refusal.at + SocketSet.patience <= now)
         guard isOver || refusal.of != situation(machine) else { return false }
         set.refusal = nil
@@ -56,7 +56,7 @@ extension ListeningSockets {
     }
 
     private func situation(_ machine: AppMachine) -> SocketSet.Situation {
-        SocketSet.Situation(machine, isBeforeFirstUnlock: supervisor.interruptions.isBeforeFirstUnlock)
+        SocketSet.Situation(machine, isBeforeFirstUnlock: host.isBeforeFirstUnlock)
     }
 
     private func watch(_ socket: ListeningSocket, of set: SocketSet, toWake: Bool) {
@@ -70,7 +70,7 @@ extension ListeningSockets {
         do throws(Errno) {
             // One that wakes nobody is told of once for each connection, so that it is seen filling up.
             let wanted: IOEvents = toWake ? [.readable, .peerClosed] : [.readable, .peerClosed, .edgeTriggered]
-            socket.source = try supervisor.loop.watch(descriptor.raw, wanted) {
+            socket.source = try loop.watch(descriptor.raw, wanted) {
                 [weak self, weak set, weak socket] events in
                 guard let self, let set, let socket else { return }
                 guard events.isDisjoint(with: ListeningSocket.shutDown) else {
@@ -80,15 +80,15 @@ extension ListeningSockets {
                 if toWake { self.arrived(at: socket, of: set) } else { self.waits(at: socket, of: set) }
             }
         } catch {
-            supervisor.log.error("\(set.app.name): its socket \(socket.label) cannot be watched (\(error))")
+            log.error("\(set.app.name): its socket \(socket.label) cannot be watched (\(error))")
         }
     }
 
     /// The app has shut it down, as many programs do when they end: the next incarnation gets another one. While it lives
     /// that is as it wants it.
     private func renew(_ socket: ListeningSocket, of set: SocketSet) {
-        guard !supervisor.coordinator.machine(set.app.id).isAlive else { return }
-        supervisor.log.info("\(set.app.name): its socket \(socket.label) was shut down by it, and is bound anew")
+        guard !coordinator.machine(set.app.id).isAlive else { return }
+        log.info("\(set.app.name): its socket \(socket.label) was shut down by it, and is bound anew")
         close(socket)
         if bind(socket, of: set.app) { look(set) } else { arrangeRetry() }
     }
@@ -107,13 +107,13 @@ extension ListeningSockets {
             socket.specification.name,
             socket.arrival,
             wake: socket.specification.wake.wake(),
-            at: supervisor.loop.now
+            at: now
         )
         // It has no mail that could be refused.
-        let outcome = try? supervisor.wakes.happened(event, for: app)
+        let outcome = try? wakes.happened(event, for: app)
         if case .heldBack(_, let until) = outcome {
-            let machine = supervisor.coordinator.machine(app.id)
-            set.refusal = SocketSet.Refusal(at: supervisor.loop.now, until: until, of: situation(machine))
+            let machine = machine(app)
+            set.refusal = SocketSet.Refusal(at: now, until: until, of: situation(machine))
         }
         look(set)
     }
@@ -124,7 +124,7 @@ extension ListeningSockets {
         socket.isToldFull = true
         let isDatagram = socket.specification.plan.kind == .datagram
         let what = isDatagram ? "\(backlog.waiting) of \(backlog.most) bytes" : "\(backlog.waiting) connections"
-        supervisor.note(
+        note(
             set.app,
             .backlogNearlyFull,
             text: "is not awake, and \(what) wait at \(socket.label): there is hardly room for more"

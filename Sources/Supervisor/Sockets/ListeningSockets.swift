@@ -8,8 +8,8 @@ import Processes
 
 /// The sockets of apps (`sockets`): bound as long as the configuration has them, given to each incarnation, and watched
 /// while the app sleeps or is not running. A connection is only looked at: who accepts it is the app.
-final class ListeningSockets: EventSource {
-    unowned(unsafe) let supervisor: Supervisor
+final class ListeningSockets: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
     var sets: [AppID: SocketSet] = [:]
     private var retryTimer: TimerSource?
     private var isLookingUp = false
@@ -20,23 +20,23 @@ final class ListeningSockets: EventSource {
     /// The first try after one in vain, and the longest pause between two.
     private static let delays = (first: Duration.milliseconds(250), last: Duration.seconds(60))
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    init(_ wakes: Wakes) { self.wakes = wakes }
 
     // MARK: Binding
 
     /// Takes what an earlier torpord had bound, before apps are recovered; the rest may be theirs.
     func takeOver() {
-        for app in supervisor.apps { reconcile(app) }
+        for app in apps { reconcile(app) }
     }
 
     /// Binds what is not bound yet, and closes what no app has any more.
     func configure() {
         isRecovered = true
-        for app in supervisor.apps { reconcile(app) }
+        for app in apps { reconcile(app) }
         retryAll()
-        guard supervisor.isStarted else {
+        guard isStarted else {
             // Whether an app may be launched is only known then.
-            return supervisor.engine.whenStarted { [weak self] in
+            return engine.whenStarted { [weak self] in
                 self?.isBegun = true
                 self?.lookAtAll()
                 self?.tellTroubles()
@@ -56,7 +56,7 @@ final class ListeningSockets: EventSource {
             return
         }
         socket.toldTrouble = trouble
-        supervisor.note(
+        note(
             app,
             .socketNotBound,
             text:
@@ -93,7 +93,7 @@ final class ListeningSockets: EventSource {
         for specification in wanted {
             if let index = leaving.firstIndex(where: { $0.specification.identity == specification.identity }) {
                 let socket = leaving.remove(at: index)
-                warn(app, socket.change(to: specification, supervisor.inForce.accounts))
+                warn(app, socket.change(to: specification, host.socketAccounts))
                 set.sockets.append(socket)
             } else {
                 set.sockets.append(ListeningSocket(specification, app: app.name))
@@ -109,27 +109,27 @@ final class ListeningSockets: EventSource {
 
     @discardableResult
     func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
-        if supervisor.coordinator.machine(app.id).failed { return refuse(socket, of: app) }
+        if machine(app).failed { return refuse(socket, of: app) }
         if socket.isYielded, !isForLaunch { return false }
         socket.isYielded = false
-        if let held = supervisor.inheritance.take(socket.heldName).first {
+        if let held = host.inheritance.take(socket.heldName).first {
             socket.take(held)
             return true
         }
         guard isRecovered || isForLaunch else { return false }
         // After a loss of the keeper too, those that run still have what they were given.
         if !isBegun, takeBack(socket, from: app) { return true }
-        if let missing = supervisor.inForce.accounts.missing(socket.specification) {
+        if let missing = host.socketAccounts.missing(socket.specification) {
             // Never with another owner in its place.
             socket.trouble = missing
             tellTrouble(socket, of: app)
             return false
         }
         do throws(BindFailure) {
-            let warnings = try socket.bind(supervisor.inForce.accounts)
-            if let descriptor = socket.descriptor { supervisor.hold(socket.heldName, descriptor.raw) }
+            let warnings = try socket.bind(host.socketAccounts)
+            if let descriptor = socket.descriptor { host.hold(socket.heldName, descriptor.raw) }
             warn(app, warnings)
-            if socket.toldTrouble != nil { supervisor.note(app, .socketBound, text: "listens at \(socket.label) now") }
+            if socket.toldTrouble != nil { note(app, .socketBound, text: "listens at \(socket.label) now") }
             socket.toldTrouble = nil
             return true
         } catch {
@@ -155,7 +155,7 @@ final class ListeningSockets: EventSource {
         if machine.failed {
             for socket in set.sockets where socket.descriptor != nil {
                 _ = refuse(socket, of: set.app)
-                supervisor.note(
+                note(
                     set.app,
                     .socketClosed,
                     text: "no longer listens at \(socket.label), since it has failed"
@@ -182,8 +182,8 @@ final class ListeningSockets: EventSource {
     }
 
     private func standing(_ set: SocketSet, _ socket: ListeningSocket?) -> PortStanding {
-        let machine = supervisor.coordinator.machine(set.app.id)
-        if isKeptDown(machine) || machine.failed || supervisor.coordinator.isLeaving(set.app.id) { return .down }
+        let machine = coordinator.machine(set.app.id)
+        if isKeptDown(machine) || machine.failed || coordinator.isLeaving(set.app.id) { return .down }
         let isComing =
             machine.isWaitingToLaunch || machine.transition == .launching || machine.transition == .terminating
         if isComing || socket.map({ $0.descriptor == nil }) ?? false { return .coming }
@@ -206,7 +206,7 @@ final class ListeningSockets: EventSource {
         guard set.portStanding != standing else { return }
         set.portStanding = standing
         // Apps that are started together are not judged one by one: a socket that is closed loses what waits in it.
-        supervisor.loop.later { [weak self] in
+        loop.later { [weak self] in
             for socket in set.sockets where socket.specification.plan.reusePort {
                 self?.share(socket.specification.plan)
             }
@@ -222,13 +222,13 @@ final class ListeningSockets: EventSource {
         }
         for (set, socket) in group {
             let others = group.filter { $0.set !== set }.map { self.standing($0.set, $0.socket) }
-            let isDown = isKeptDown(supervisor.coordinator.machine(set.app.id))
+            let isDown = isKeptDown(coordinator.machine(set.app.id))
             if isDown, socket.descriptor != nil, others.contains(.takes) {
                 close(socket)
                 socket.isYielded = true
                 socket.trouble = "\(set.app.name) was stopped, and others take the connections"
                 let text = "no longer listens at \(socket.label): it was stopped, and others listen there"
-                supervisor.note(set.app, .socketClosed, text: text)
+                note(set.app, .socketClosed, text: text)
             } else if socket.isYielded, !isDown || !others.contains(where: { $0 != .down }) {
                 socket.isYielded = false
                 bind(socket, of: set.app)
@@ -243,16 +243,16 @@ final class ListeningSockets: EventSource {
             let copy = Sockets.copy(socket.specification.plan, of: tree.main.pid, pidfd.raw)
         else { return false }
         socket.take(copy)
-        supervisor.hold(socket.heldName, copy.raw)
+        host.hold(socket.heldName, copy.raw)
         return true
     }
 
     func warn(_ app: AppRuntime, _ warnings: [String]) {
-        for warning in warnings { supervisor.log.warning("\(app.name): \(warning)") }
+        for warning in warnings { log.warning("\(app.name): \(warning)") }
     }
 
     func close(_ socket: ListeningSocket) {
-        if socket.descriptor != nil { supervisor.keeper.release(socket.heldName) }
+        if socket.descriptor != nil { host.release(socket.heldName) }
         socket.close()
     }
 
@@ -262,15 +262,15 @@ final class ListeningSockets: EventSource {
         let next = sets.values.compactMap(\.retryAt).min()
         for set in sets.values where set.isTroubled && set.retryAt == nil {
             set.retryDelay = Self.delays.first
-            set.retryAt = supervisor.loop.now + set.retryDelay
+            set.retryAt = now + set.retryDelay
         }
         guard let at = sets.values.compactMap(\.retryAt).min(), at != next || retryTimer == nil else { return }
-        if retryTimer == nil { retryTimer = try? supervisor.loop.timer { [weak self] in self?.retryDue() } }
+        if retryTimer == nil { retryTimer = try? loop.timer { [weak self] in self?.retryDue() } }
         retryTimer?.arm(at: at)
     }
 
     private func retryDue() {
-        let now = supervisor.loop.now
+        let now = now
         var lacking: [SocketSpecification] = []
         for set in Array(sets.values) {
             guard let at = set.retryAt, at <= now else { continue }
@@ -278,7 +278,7 @@ final class ListeningSockets: EventSource {
             if set.isTroubled {
                 set.retryDelay = min(set.retryDelay * 2, Self.delays.last)
                 set.retryAt = now + set.retryDelay
-                lacking += set.specifications.filter { supervisor.inForce.accounts.missing($0) != nil }
+                lacking += set.specifications.filter { host.socketAccounts.missing($0) != nil }
             }
         }
         retryTimer = nil
@@ -290,14 +290,14 @@ final class ListeningSockets: EventSource {
     private func lookUp(_ specifications: [SocketSpecification]) {
         guard !isLookingUp else { return }
         isLookingUp = true
-        let accounts = supervisor.inForce.accounts
-        supervisor.launcher.reads.ask {
+        let accounts = host.socketAccounts
+        host.lookups.ask {
             accounts.lookingUp(specifications)
         } _: { [weak self] found in
             guard let self else { return }
             self.isLookingUp = false
-            self.supervisor.inForce.accounts.add(found)
-            let accounts = self.supervisor.inForce.accounts
+            self.host.socketAccounts.add(found)
+            let accounts = self.host.socketAccounts
             if specifications.contains(where: { accounts.missing($0) == nil }) { self.retryAll() }
         }
     }

@@ -9,11 +9,11 @@ import Processes
 /// An app that clients connect to, and that is to sleep again when the time is over that an event gave it. When it nearly is,
 /// it gets as much again if a client waits for an answer, something moves on a connection that came in, or it works while one
 /// is open: to be stopped in the middle of an answer would be no answer.
-final class ServingApp {
+final class ServingApp: EventRoom {
     private let app: AppRuntime
     private let tree: ProcessTree
     private unowned let owner: ConnectionWatch
-    private var supervisor: Supervisor { owner.supervisor }
+    var wakes: Wakes { owner.wakes }
     private var timer: TimerSource?
     /// The end of its time for which the timer is armed.
     private var end: Duration?
@@ -33,36 +33,36 @@ final class ServingApp {
         self.app = app
         self.tree = tree
         self.owner = owner
-        since = owner.supervisor.loop.now
+        since = now
         lookedAt = since
         processorTime = tree.processorTime()
     }
 
     /// Whether this is still about what the app is doing.
     var goesOn: Bool {
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         return app.run.tree === tree && machine.goal == .background && machine.sleepsAgain
     }
 
     /// The state of the app may have changed.
     func look() {
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         let grant = machine.deadlines.first { $0.kind == .backgroundTime }?.at
         guard machine.state == .background, machine.transition == nil, let grant, grant != end else { return }
         end = grant
-        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.timeIsNearlyOver() } }
-        timer?.arm(at: max(supervisor.loop.now + Self.pause, grant - Self.margin))
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.timeIsNearlyOver() } }
+        timer?.arm(at: max(now + Self.pause, grant - Self.margin))
     }
 
     private func timeIsNearlyOver() {
         finder?.cancel()
-        finder = SocketFinder(tree, supervisor.loop) { [weak self] in self?.found($0) }
+        finder = SocketFinder(tree, loop) { [weak self] in self?.found($0) }
         finder?.find()
     }
 
     private func found(_ finder: SocketFinder) {
         self.finder = nil
-        let given = supervisor.wakes.sockets.places(of: app)
+        let given = sockets.places(of: app)
         if finder.obstacle == nil {
             let copies = finder.takeCopies()
             let open = clients(of: copies.map(\.facts), given).map { copies[$0].traffic }
@@ -88,15 +88,15 @@ final class ServingApp {
     private func judge(_ open: [SocketTraffic]) {
         guard goesOn else { return }
         let isBusy = isBusy(open)
-        lookedAt = supervisor.loop.now
+        lookedAt = now
         processorTime = tree.processorTime()
         // Its time in the background begins anew.
-        if isBusy { try? supervisor.request(.wake(Wake()), of: app.id) }
+        if isBusy { try? request(.wake(Wake()), of: app.id) }
     }
 
     private func isBusy(_ open: [SocketTraffic]) -> Bool {
         guard !open.isEmpty else { return false }
-        let span = supervisor.loop.now - lookedAt
+        let span = now - lookedAt
         if let before = processorTime, let now = tree.processorTime(), (now - before) * Self.share > span {
             return true
         }
@@ -106,7 +106,7 @@ final class ServingApp {
     private func isInUse(_ traffic: SocketTraffic, _ span: Duration) -> Bool {
         let most = app.specification.answerTime
         // Of Unix sockets nobody can tell when something moved.
-        guard let quiet = traffic.quiet else { return most.map { supervisor.loop.now - since < $0 } ?? true }
+        guard let quiet = traffic.quiet else { return most.map { now - since < $0 } ?? true }
         if quiet < span { return true }
         if traffic.unread > 0 || traffic.unsent > 0, most.map({ quiet < $0 }) ?? true { return true }
         return traffic.owesAnswer(app.specification)

@@ -11,7 +11,7 @@ import Processes
 /// They are copied from its processes, and the copies are in the loop: whatever comes wakes the app at once. Copies are
 /// closed when it runs or ends: they would keep its ports. Where copying is forbidden, or there are too many, the kernel's
 /// diagnostics are asked now and then (``SocketPoll``).
-final class SleepingSockets {
+final class SleepingSockets: EventRoom {
     let app: AppRuntime
     let tree: ProcessTree
     let wish: ConnectionWish
@@ -19,7 +19,7 @@ final class SleepingSockets {
     private var heldBack: WakeEvent?
 
     private unowned let owner: ConnectionWatch
-    private var loop: EventLoop { owner.supervisor.loop }
+    var wakes: Wakes { owner.wakes }
     private var finder: SocketFinder?
     private var watched: [Watched] = []
     private var timer: TimerSource?
@@ -58,7 +58,7 @@ final class SleepingSockets {
 
     /// What of it listens, where the app is no more; nothing else is kept.
     func takePorts() -> [SocketCopy] {
-        let given = owner.supervisor.wakes.sockets.numbers(of: app)
+        let given = sockets.numbers(of: app)
         let copies = watched.map(\.copy) + (finder?.takeCopies() ?? [])
         let taken = copies.filter { wish.isPort($0.facts) && !given.contains($0.inode) }
         let numbers = Set(taken.map(\.inode))
@@ -86,12 +86,12 @@ final class SleepingSockets {
     }
 
     private func places(_ own: Set<UInt64>) -> ListeningPlaces {
-        ListeningPlaces(own: own, given: owner.supervisor.wakes.sockets.places(of: app))
+        ListeningPlaces(own: own, given: sockets.places(of: app))
     }
 
     private func watch(_ copies: [SocketCopy]) {
         let places = places(Set(copies.filter(\.facts.listens).map(\.facts.place)))
-        let given = owner.supervisor.wakes.sockets.numbers(of: app)
+        let given = sockets.numbers(of: app)
         let wanted = copies.compactMap { copy in
             given.contains(copy.inode) ? nil : wish.wake(for: copy.facts, places).map { (copy, $0) }
         }
@@ -153,7 +153,7 @@ final class SleepingSockets {
     private func send(_ event: WakeEvent) {
         heldBack = nil
         // It has no mail, which alone may be refused. It may close this.
-        let outcome = try? owner.supervisor.wakes.happened(event, for: app)
+        let outcome = try? wakes.happened(event, for: app)
         if case .heldBack = outcome, !isOver { heldBack = event }
     }
 
@@ -176,7 +176,7 @@ final class SleepingSockets {
 
     private func poll(_ numbers: Set<UInt32>, _ obstacle: Errno) {
         // Where not even their numbers can be had, the ports tell.
-        let ports = numbers.isEmpty ? Set(owner.supervisor.wakes.sockets.places(of: app).keys) : []
+        let ports = numbers.isEmpty ? Set(sockets.places(of: app).keys) : []
         owner.poll.add(app.id, numbers, at: ports) { [weak self] queues, before in
             guard let self else { return }
             if before == nil, !isWorthPolling(queues) { return owner.poll.remove(app.id) }
@@ -194,7 +194,7 @@ final class SleepingSockets {
 
     private func polled(_ queues: [UInt32: SocketQueue], after before: [UInt32: SocketQueue]?) {
         let places = places(Set(queues.values.filter(\.listens).map(\.place)))
-        let given = owner.supervisor.wakes.sockets.numbers(of: app)
+        let given = sockets.numbers(of: app)
         var waiting: [UInt32: () -> Void] = [:]
         for (socket, queue) in queues where !given.contains(socket) {
             guard let wake = wish.wake(for: queue, places) else { continue }
