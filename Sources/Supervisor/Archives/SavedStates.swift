@@ -10,13 +10,18 @@ import VarlinkServer
 ///
 /// What there is, the disk says: nothing of it is in memory. An archive is there until somebody wanted the app ended, it
 /// ended with success, or it says so itself; one with which a launch did not come up is set aside.
-final class SavedStates: ShellRoom, LifecycleObserver {
-    unowned(unsafe) let supervisor: Supervisor
+final class SavedStates: Room, LifecycleObserver {
+    let engine: Engine
+    let recorder: Recorder
+    /// What it needs of the other rooms. It owns this one.
+    unowned(unsafe) let host: any ArchiveHost
     private let folders: StateArchives
 
-    init(_ supervisor: Supervisor) {
-        self.supervisor = supervisor
-        folders = StateArchives(loop: supervisor.loop)
+    init(_ engine: Engine, _ recorder: Recorder, _ host: any ArchiveHost) {
+        self.engine = engine
+        self.recorder = recorder
+        self.host = host
+        folders = StateArchives(loop: engine.loop)
     }
 
     /// What becomes of the archive.
@@ -45,7 +50,7 @@ final class SavedStates: ShellRoom, LifecycleObserver {
 
     /// Where an app's archives are.
     func archives(of app: AppRuntime) -> ArchiveFolder {
-        ArchiveFolder(path: supervisor.runtime.state + "/archives/" + app.name)
+        ArchiveFolder(path: host.stateFolder + "/archives/" + app.name)
     }
 
     // MARK: What apps ask
@@ -108,7 +113,7 @@ final class SavedStates: ShellRoom, LifecycleObserver {
     }
 
     /// Whose files are the app's own.
-    func ownUsers(of app: AppRuntime) -> Set<UInt32> { supervisor.launcher.userID(of: app).map { [$0] } ?? [] }
+    func ownUsers(of app: AppRuntime) -> Set<UInt32> { host.userID(of: app).map { [$0] } ?? [] }
 
     /// Forgets the archive, as the app asks.
     func discardState(of app: AppRuntime, _ completion: @escaping (Result<UInt64, ArchiveFailure>) -> Void) {
@@ -116,10 +121,10 @@ final class SavedStates: ShellRoom, LifecycleObserver {
     }
 
     /// TORPOR_STATE_DIRECTORY.
-    func stateDirectory(of app: AppRuntime) -> String { supervisor.runtime.state + "/apps/" + app.name }
+    func stateDirectory(of app: AppRuntime) -> String { host.stateFolder + "/apps/" + app.name }
 
     private func archiveOwner(_ app: AppRuntime) -> ArchiveOwner? {
-        guard Users.isRoot, let user = try? supervisor.launcher.identity(of: app) else { return nil }
+        guard Users.isRoot, let user = try? host.user(of: app) else { return nil }
         return ArchiveOwner(uid: user.uid, gid: user.gid)
     }
 
@@ -140,7 +145,7 @@ final class SavedStates: ShellRoom, LifecycleObserver {
             return nil
         }
         app.restoration = .offered
-        supervisor.record(app)
+        record(app)
         return found
     }
 
@@ -155,7 +160,7 @@ final class SavedStates: ShellRoom, LifecycleObserver {
     func restorationDeclined(_ app: AppRuntime) {
         guard app.restoration == .offered else { return }
         app.restoration = nil
-        supervisor.record(app)
+        record(app)
     }
 
     /// The app has said that it could not restore its state.
@@ -181,7 +186,7 @@ final class SavedStates: ShellRoom, LifecycleObserver {
     private func setArchiveAside(_ app: AppRuntime, _ why: String) {
         let folder = archives(of: app)
         app.restoration = .failed
-        supervisor.record(app)
+        record(app)
         setAside(app, folder)
         note(
             app,

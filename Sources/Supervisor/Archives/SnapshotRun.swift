@@ -53,28 +53,28 @@ final class SnapshotRun {
         _ specification: SnapshotSpecification,
         after wait: Duration,
         for app: AppRuntime,
-        _ supervisor: Supervisor
+        _ states: SavedStates
     ) {
-        guard wait > .zero else { return enter(specification, for: app, supervisor) }
-        timer = try? loop.timer { [weak self, weak app, weak supervisor] in
-            guard let self, let app, let supervisor else { return }
-            self.enter(specification, for: app, supervisor)
+        guard wait > .zero else { return enter(specification, for: app, states) }
+        timer = try? loop.timer { [weak self, weak app, weak states] in
+            guard let self, let app, let states else { return }
+            self.enter(specification, for: app, states)
         }
         timer?.arm(after: wait)
     }
 
-    private func enter(_ specification: SnapshotSpecification, for app: AppRuntime, _ supervisor: Supervisor) {
+    private func enter(_ specification: SnapshotSpecification, for app: AppRuntime, _ states: SavedStates) {
         // The app's own time stands still while it is traced, and so does its deadline: this one is the supervisor's.
         timer = try? loop.timer { [weak self] in self?.fail("it was not there within its deadline") }
         timer?.arm(after: specification.deadline + Self.reserve)
-        queue.enter(self) { [weak app, weak supervisor] run in
+        queue.enter(self) { [weak app, weak states] run in
             run.hasBegun = true
-            guard let app, let supervisor else { return }
+            guard let app, let states else { return }
             app.snapshotBegan = run.loop.now
             switch specification.source {
-            case .command(let words): run.run(words, for: app, supervisor)
+            case .command(let words): run.run(words, for: app, states)
             case .http(let host, let port, let path): run.ask(host, port, path)
-            case .file(let path): run.take(file: path, of: supervisor.savedStates.ownUsers(of: app))
+            case .file(let path): run.take(file: path, of: states.ownUsers(of: app))
             }
         }
     }
@@ -104,7 +104,7 @@ final class SnapshotRun {
 
     // MARK: A command
 
-    private func run(_ words: [String], for app: AppRuntime, _ supervisor: Supervisor) {
+    private func run(_ words: [String], for app: AppRuntime, _ states: SavedStates) {
         let name = words.first ?? ""
         let ends: (read: Descriptor, write: Descriptor)
         do throws(Errno) {
@@ -115,7 +115,7 @@ final class SnapshotRun {
             return fail("command \(name) has no pipe: \(error)")
         }
         descriptor = ends.read
-        supervisor.launcher.runCommand(app, words, output: ends.write) { [weak self] pidfd in
+        states.host.runCommand(app, words, output: ends.write) { [weak self] pidfd in
             guard let self, !self.isOver else { return Pidfd.killGroup(pidfd.raw) }
             self.command = pidfd
         } completion: { [weak self] result in

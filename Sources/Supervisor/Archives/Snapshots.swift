@@ -11,20 +11,27 @@ import VarlinkServer
 /// is taken; here it is had from whom the configuration names, or from the app itself, and kept.
 ///
 /// What there is, the disk says: nothing of it is in memory.
-final class Snapshots: ShellRoom, LifecycleObserver {
-    unowned(unsafe) let supervisor: Supervisor
+final class Snapshots: Room, LifecycleObserver {
+    let engine: Engine
+    let recorder: Recorder
+    /// What it needs of the other rooms. It owns this one.
+    unowned(unsafe) let host: any ArchiveHost
+    private let savedStates: SavedStates
     private let folders: StateArchives
     /// How many are taken at once.
     private let queue: SnapshotQueue
     /// Reads them for clients.
     private let reads: SideWork
 
-    init(_ supervisor: Supervisor) {
-        self.supervisor = supervisor
+    init(_ engine: Engine, _ recorder: Recorder, _ host: any ArchiveHost, _ savedStates: SavedStates) {
+        self.engine = engine
+        self.recorder = recorder
+        self.host = host
+        self.savedStates = savedStates
         // Threads of their own, so that no app waits with its state behind the pictures of others.
-        folders = StateArchives(loop: supervisor.loop, workers: 2)
-        queue = SnapshotQueue(supervisor.loop)
-        reads = SideWork(supervisor.loop, named: "snapshots")
+        folders = StateArchives(loop: engine.loop, workers: 2)
+        queue = SnapshotQueue(engine.loop)
+        reads = SideWork(engine.loop, named: "snapshots")
     }
 
     func touched(_ apps: [AppRuntime]) { for app in apps { checkSnapshot(app) } }
@@ -36,7 +43,7 @@ final class Snapshots: ShellRoom, LifecycleObserver {
 
     /// Where an app's snapshot is.
     func snapshots(of app: AppRuntime) -> ArchiveFolder {
-        ArchiveFolder(path: supervisor.runtime.state + "/snapshots/" + app.name)
+        ArchiveFolder(path: host.stateFolder + "/snapshots/" + app.name)
     }
 
     /// What there is of an app; nil for none.
@@ -76,7 +83,7 @@ final class Snapshots: ShellRoom, LifecycleObserver {
         }
         app.snapshotRun = run
         let wait = app.snapshotBegan.map { $0 + Self.betweenSnapshots - loop.now } ?? .zero
-        run.begin(specification, after: wait, for: app, supervisor)
+        run.begin(specification, after: wait, for: app, savedStates)
     }
 
     /// So long after the last one the next one begins at the soonest.
@@ -111,7 +118,7 @@ final class Snapshots: ShellRoom, LifecycleObserver {
             let sentence = "a snapshot is of an app in the background, and \(app.name) is \(machine.state.rawValue)"
             return completion(.failure(.refused(sentence)))
         }
-        switch supervisor.savedStates.given(by: app, peer, data: data, file: file) {
+        switch savedStates.given(by: app, peer, data: data, file: file) {
         case .success(let content): keepSnapshot(content, of: app, completion)
         case .failure(let failure): completion(.failure(failure))
         }
@@ -189,7 +196,7 @@ final class Snapshots: ShellRoom, LifecycleObserver {
 
     /// Apps that have left the configuration while there was no torpord, or one that died too soon, leave theirs behind.
     func removeStrangeSnapshots() {
-        let path = supervisor.runtime.state + "/snapshots"
+        let path = host.stateFolder + "/snapshots"
         for name in (try? File.list(path)) ?? [] where coordinator.id(of: name) == nil {
             folders.ask(.remove, in: ArchiveFolder(path: path + "/" + name)) { _ in }
         }

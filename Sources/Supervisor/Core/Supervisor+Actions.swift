@@ -90,11 +90,6 @@ extension Supervisor: ActionPerformer {
         }
     }
 
-    /// There is memory for an app, or nobody looks: its launch goes on.
-    func admitMemory(_ app: AppID) {
-        uninterrupted { [self] in perform(coordinator.admitMemory(app, now: loop.now)) }
-    }
-
     private func signal(_ app: AppRuntime, _ number: Int32, toAll: Bool) {
         guard let tree = app.run.tree else { return }
         do throws(Errno) {

@@ -4,7 +4,6 @@ public import Configuration
 import EventLoop
 import Lifecycle
 import Linux
-import Mailbox
 import Notify
 import Output
 import Processes
@@ -71,14 +70,14 @@ public final class Supervisor: Room {
     /// What clients are answered.
     private(set) lazy var control = ControlService(self)
     /// What apps saved of themselves.
-    private(set) lazy var savedStates = SavedStates(self)
+    private(set) lazy var savedStates = SavedStates(engine, recorder, self)
     /// What apps showed last.
-    private(set) lazy var snapshots = Snapshots(self)
+    private(set) lazy var snapshots = Snapshots(engine, recorder, self, savedStates)
     private lazy var announcements = Announcements(engine, recorder)
     /// Gives apps their shares of the machine, and keeps them to their limits.
     private(set) lazy var shares = Shares(self)
     /// Sees to it that there is memory.
-    private(set) lazy var memoryWatch = MemoryWatch(self)
+    private(set) lazy var memoryWatch = MemoryWatch(engine, recorder, self)
     /// What waits to be told to apps.
     private(set) lazy var mailboxes = Mailboxes(self)
     /// Events that wake apps.
@@ -307,25 +306,6 @@ public final class Supervisor: Room {
         keeper.sayBye(status: UInt8(truncatingIfNeeded: status))
         runtime.remove(apps: apps.map(runtime.directory))
     }
-}
-
-extension Supervisor: EventHost {
-    func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) { try mailboxes.add(mail, for: app) }
-    func deliverMail(to app: AppRuntime) { mailboxes.deliver(to: app) }
-    func retryMail(of app: AppRuntime) { mailboxes.retry(app) }
-    func mail(for app: AppRuntime) -> [Mail] { mailboxes.waiting(for: app) }
-    func acknowledged(_ mail: Int64, by app: AppRuntime) { mailboxes.acknowledged(mail, by: app) }
-    var isBeforeFirstUnlock: Bool { interruptions.isBeforeFirstUnlock }
-    var isMemoryShort: Bool { memoryWatch.isShort }
-    var isMemoryAwaited: Bool { !memoryWatch.admission.isEmpty }
-    var socketAccounts: SocketAccounts {
-        get { inForce.accounts.sockets }
-        set { inForce.accounts.sockets = newValue }
-    }
-    var gpsdUser: UInt32? { inForce.accounts.gpsd }
-    var gpsd: GPSAddress { configuration.supervisor.gpsd }
-    var lookups: SideWork { launcher.reads }
-    var runtimeDirectory: String { runtime.path }
 }
 
 extension Supervisor: OutputOwner {

@@ -281,18 +281,6 @@ final class Launcher: ShellRoom, LifecycleObserver {
     func logPath(of app: AppRuntime) -> String { supervisor.runtime.logs + "/" + app.name + ".log" }
 }
 
-/// What kept a launch from being tried, in a sentence.
-struct LaunchTrouble: Error, CustomStringConvertible {
-    let description: String
-    /// The stage that it would have failed at.
-    let failure: LaunchFailure?
-
-    init(_ description: String, _ failure: LaunchFailure? = nil) {
-        self.description = description
-        self.failure = failure
-    }
-}
-
 extension Launcher {
     /// The plan of a command that runs for an app (a hook, a probe): as its user, in its directory, into its log.
     func commandPlan(

@@ -25,11 +25,16 @@ struct MemoryAdmission {
         let apps = waiting
         waiting = []
         timer = nil
-        for app in apps { watch.supervisor.admitMemory(app) }
+        for app in apps { watch.admit(app) }
     }
 }
 
 extension MemoryWatch {
+    /// There is memory for an app, or nobody looks: its launch goes on.
+    func admit(_ app: AppID) {
+        uninterrupted { [self] in perform(coordinator.admitMemory(app, now: now)) }
+    }
+
     /// How long what an app needs is kept for it after its launch.
     private static let promise = Duration.seconds(30)
     /// How soon it looks again where nothing tells it to.
@@ -40,31 +45,31 @@ extension MemoryWatch {
         guard !admission.waiting.contains(app.id) else { return }
         admission.waiting.append(app.id)
         // Not within the step of the core that asks.
-        supervisor.loop.later { [weak self] in self?.admitNext() }
+        loop.later { [weak self] in self?.admitNext() }
     }
 
     /// Lets those launch for whom there is room, first come, first served; whoever a person wants in the foreground
     /// before others.
     func admitNext() {
         let hadWaiting = !admission.isEmpty
-        admission.waiting.removeAll { !supervisor.coordinator.waitsForMemory($0) }
+        admission.waiting.removeAll { !coordinator.waitsForMemory($0) }
         forgetPromises()
         while let app = nextToAdmit() {
             guard let decision = decide(app) else { return waitOn(app) }
             admission.waiting.removeAll { $0 == app.id }
             app.heldBack = nil
             switch decision {
-            case .admit: supervisor.admitMemory(app.id)
+            case .admit: admit(app.id)
             case .refuse(let why):
                 app.run.refusal = "was not launched: \(why)"
-                supervisor.uninterrupted { [supervisor] in
-                    supervisor.perform(supervisor.coordinator.refuseMemory(app.id, now: supervisor.loop.now))
+                uninterrupted { [self] in
+                    perform(coordinator.refuseMemory(app.id, now: now))
                 }
             }
         }
         admission.timer = nil
         admission.ladder.reset()
-        if hadWaiting, level == .none { supervisor.wakes.connectionWatch.memoryIsEnough() }
+        if hadWaiting, level == .none { host.memoryIsEnough() }
     }
 
     private enum Decision {
@@ -73,9 +78,9 @@ extension MemoryWatch {
     }
 
     private func nextToAdmit() -> AppRuntime? {
-        let coordinator = supervisor.coordinator
+        let coordinator = coordinator
         let first = admission.waiting.first { coordinator.launchesIntoForeground($0) } ?? admission.waiting.first
-        return first.map { supervisor.apps[$0] }
+        return first.map { apps[$0] }
     }
 
     /// nil: it waits.
@@ -93,7 +98,7 @@ extension MemoryWatch {
             )
         }
         guard needed <= free(memory) else { return nil }
-        admission.promised[app.id] = (needed, supervisor.loop.now + Self.promise)
+        admission.promised[app.id] = (needed, now + Self.promise)
         return .admit
     }
 
@@ -118,11 +123,11 @@ extension MemoryWatch {
 
     /// Who has been launched has taken some of it by now.
     private func forgetPromises() {
-        let now = supervisor.loop.now
+        let now = now
         var running: [AppRuntime] = []
         for (id, promise) in admission.promised {
-            let app = supervisor.apps[id]
-            let machine = supervisor.coordinator.machine(id)
+            let app = apps[id]
+            let machine = coordinator.machine(id)
             guard promise.until > now, machine.isAlive || machine.isWaitingToLaunch else {
                 admission.promised[id] = nil
                 continue
@@ -147,32 +152,32 @@ extension MemoryWatch {
 
     /// Makes room for it, step by step; where there is none to be made it waits.
     private func waitOn(_ app: AppRuntime) {
-        if admission.timer == nil { admission.timer = try? supervisor.loop.timer { [weak self] in self?.admitNext() } }
+        if admission.timer == nil { admission.timer = try? loop.timer { [weak self] in self?.admitNext() } }
         admission.timer?.arm(after: Self.lookAgain)
         guard let memory = memory(), let needed = app.specification.memoryNeeded else { return }
         let size = MemoryReading.size(needed)
         if app.heldBack == nil {
             let why = "it needs \(size) (memory_needed), and \(freeText(memory))"
             app.heldBack = why
-            supervisor.note(app, .waitsForMemory, text: "waits to be launched: \(why)")
-            supervisor.engine.touch(app.id)
+            note(app, .waitsForMemory, text: "waits to be launched: \(why)")
+            engine.touch(app.id)
         }
-        guard underWay == nil, admission.pause == nil, supervisor.loop.now >= notBefore else { return }
+        guard underWay == nil, admission.pause == nil, now >= notBefore else { return }
         askPolicies { [weak self] in self?.measure { self?.makeRoom(for: app, needed) } }
     }
 
     private func makeRoom(for app: AppRuntime, _ needed: UInt64) {
-        guard underWay == nil, supervisor.coordinator.waitsForMemory(app.id) else { return }
+        guard underWay == nil, coordinator.waitsForMemory(app.id) else { return }
         guard let memory = memory() else { return }
         let free = free(memory)
         if needed <= free { return admitNext() }
-        let foreground = supervisor.coordinator.launchesIntoForeground(app.id)
+        let foreground = coordinator.launchesIntoForeground(app.id)
         let demand = MemoryLadder.Demand.launch(foreground: foreground, priority: app.specification.priority)
         let candidates = candidates()
         admission.ladder.worth = MemoryRules.worth(missing: needed)
         // Where it would not be enough anyway, nobody goes for it.
         guard free &+ MemoryLadder.obtainable(demand, candidates) >= needed,
-            let step = admission.ladder.next(demand, candidates, now: supervisor.loop.now)
+            let step = admission.ladder.next(demand, candidates, now: now)
         else { return }
         carryOut(step, .launch(app.id), "\(app.name) is to be launched and needs \(MemoryReading.size(needed))")
     }

@@ -40,26 +40,26 @@ extension MemoryWatch {
     /// All that have processes.
     func candidates() -> [MemoryLadder.Candidate] {
         var candidates: [MemoryLadder.Candidate] = []
-        candidates.reserveCapacity(supervisor.apps.count)
+        candidates.reserveCapacity(apps.count)
         let canSwap = canSwap
-        for app in supervisor.apps where app.run.tree != nil { candidates.append(candidate(app, canSwap)) }
+        for app in apps where app.run.tree != nil { candidates.append(candidate(app, canSwap)) }
         return candidates
     }
 
     func candidate(_ app: AppRuntime, _ canSwap: Bool) -> MemoryLadder.Candidate {
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         var candidate = MemoryLadder.Candidate(app: app.id, state: machine.state)
         let known = footprints[app.id].flatMap { $0.incarnation == machine.incarnation ? $0.footprint : nil }
-        candidate.protection = supervisor.coordinator.memoryProtection(
+        candidate.protection = coordinator.memoryProtection(
             app.id,
             lastResort: app.specification.lastResort
         )
         if candidate.protection == nil, let at = refused[app.id] {
-            if supervisor.loop.now - at < Self.refusal { candidate.protection = .busy } else { refused[app.id] = nil }
+            if now - at < Self.refusal { candidate.protection = .busy } else { refused[app.id] = nil }
         }
         candidate.hears =
             machine.transition != .launching
-            && (supervisor.appSockets.hearsByChannel(app.id)
+            && (host.hearsByChannel(app.id)
                 || app.specification.signals[.didReceiveMemoryWarning] != nil)
         candidate.isPurgeable = app.store.hasPurgeable || !app.specification.purgeable.isEmpty
         candidate.canPageOut =
@@ -81,7 +81,7 @@ extension MemoryWatch {
 
     /// Whether there is room in swap: as of a second ago at most, since a thousand apps may want to know it at once.
     var canSwap: Bool {
-        let now = supervisor.loop.now
+        let now = now
         if let known = swapRoom, now - known.at < Self.goodFor { return known.isThere }
         let isThere = memory().map { rules.canSwap(free: $0.swapFree, of: $0.swapTotal) } ?? false
         swapRoom = (isThere, now)
@@ -93,22 +93,22 @@ extension MemoryWatch {
     /// Measures those of whom nothing is known, or nothing since that moment (a second ago); then goes on, at once where
     /// all is known.
     func measure(since: Duration? = nil, _ then: @escaping () -> Void) {
-        let now = supervisor.loop.now
+        let now = now
         let since = since ?? now - Self.goodFor
         guard afterMeasuring.isEmpty else {
             // What is under way may have begun before that, or before an app was launched.
             return afterMeasuring.append { [weak self] in self?.measure(since: since, then) }
         }
-        let due = supervisor.apps.filter { app in
+        let due = apps.filter { app in
             guard app.run.tree != nil else { return false }
-            let machine = supervisor.coordinator.machine(app.id)
+            let machine = machine(app)
             guard let known = footprints[app.id], known.incarnation == machine.incarnation else { return true }
             let standsStill = machine.state == .suspended && known.at.microseconds >= app.times.since.4
             return !standsStill && known.at < since
         }
         guard !due.isEmpty else { return then() }
         let trees = due.compactMap(\.run.tree)
-        let incarnations = due.map { supervisor.coordinator.machine($0.id).incarnation }
+        let incarnations = due.map { coordinator.machine($0.id).incarnation }
         afterMeasuring.append(then)
         worker.footprints(of: trees) { [weak self] found in
             guard let self else { return }
@@ -136,18 +136,18 @@ extension MemoryWatch {
 
     /// Has policies say again who goes first, then goes on: at once where none says anything about it.
     func askPolicies(_ then: @escaping () -> Void = {}) {
-        guard let governance = supervisor.governance, let policy = governance.evictionPolicy else {
+        guard let policy = host.evictionPolicy else {
             order = PolicyOrder()
             return then()
         }
         // Until it has answered it may be anybody whom it protects.
         if order.policy == nil { order.policy = policy }
-        order.askedAt = supervisor.loop.now
-        governance.evictionOrder { [weak self] ranked in
+        order.askedAt = now
+        host.evictionOrder { [weak self] ranked in
             guard let self else { return }
             // One that has failed protects nobody.
-            let policy = ranked.first?.policy ?? self.supervisor.governance?.evictionPolicy
-            self.order = PolicyOrder(policy: policy, answeredAt: self.supervisor.loop.now)
+            let policy = ranked.first?.policy ?? self.host.evictionPolicy
+            self.order = PolicyOrder(policy: policy, answeredAt: self.now)
             for (place, entry) in ranked.enumerated() { self.order.places[entry.app.id] = (place, entry.reason) }
             then()
         }
@@ -155,7 +155,7 @@ extension MemoryWatch {
 
     /// What they said a while ago says nothing of apps that went to sleep since.
     func keepOrder(_ isUrgent: Bool) {
-        let now = supervisor.loop.now
+        let now = now
         if let asked = order.askedAt {
             if isUrgent, now - asked > Self.longestPolicyTime { order.isGivenUp = true }
         } else if order.answeredAt.map({ now - $0 > Self.goodFor }) ?? false {
@@ -166,6 +166,6 @@ extension MemoryWatch {
     /// Whether what policies say is still to come, and worth waiting for.
     var waitsForPolicies: Bool {
         guard let asked = order.askedAt else { return false }
-        return supervisor.loop.now - asked < Self.policyTime
+        return now - asked < Self.policyTime
     }
 }

@@ -11,7 +11,7 @@ import TorporAPI
 extension MemoryWatch {
     /// Measures what there is now, has policies say who would go first, and tells who has how much and what would be done.
     func report(_ completion: @escaping (MemoryStatus) -> Void) {
-        measure(since: supervisor.loop.now) { [weak self] in
+        measure(since: now) { [weak self] in
             guard let self else { return }
             self.askPolicies { completion(self.status()) }
         }
@@ -42,7 +42,7 @@ extension MemoryWatch {
 
     /// - Parameter worth: bytes; the end of an app that has fewer does not help.
     private func describe(_ candidate: MemoryLadder.Candidate, worth: UInt64) -> AppMemory {
-        let app = supervisor.apps[candidate.app]
+        let app = apps[candidate.app]
         let footprint = footprints[candidate.app]?.footprint ?? Footprint()
         var memory = AppMemory(
             app: app.name,
@@ -52,7 +52,7 @@ extension MemoryWatch {
             priority: Int64(candidate.priority),
             evict: app.specification.rules.eviction.rawValue,
             endsAtOnce: candidate.state == .suspended
-                && supervisor.coordinator.machine(candidate.app).isEvictedWithoutNotice
+                && coordinator.machine(candidate.app).isEvictedWithoutNotice
         )
         memory.limitBytes = app.specification.memoryLimit.map { Int64(clamping: $0) }
         let isSmall = candidate.bytes > 0 && candidate.bytes < worth
@@ -61,7 +61,7 @@ extension MemoryWatch {
     }
 
     private func describe(_ step: MemoryLadder.Step) -> TorporAPI.MemoryStep {
-        let names = step.apps.map { supervisor.apps[$0].name }
+        let names = step.apps.map { apps[$0].name }
         let known = step.apps.first.flatMap { footprints[$0]?.footprint }
         let bytes: UInt64?
         let why: String
@@ -73,7 +73,7 @@ extension MemoryWatch {
                 known?.resident, "it is suspended, \(MemoryReading.size(known?.resident ?? 0)) could go to swap"
             )
         case .evict, .endBackground, .endInactive, .endActive:
-            (bytes, why) = (known?.total, account(of: supervisor.apps[step.apps[0]], step))
+            (bytes, why) = (known?.total, account(of: apps[step.apps[0]], step))
         }
         return TorporAPI.MemoryStep(
             rung: step.rung.rawValue,

@@ -32,7 +32,7 @@ extension MemoryWatch {
 
     /// Does the next thing, when the last one is done and has settled.
     func act(_ level: MemoryLevel, _ reading: MemoryReading) {
-        let now = supervisor.loop.now
+        let now = now
         if let work = underWay {
             let patience = level == .critical ? Self.criticalPatience : Self.patience
             guard now - work.since > patience else { return }
@@ -53,7 +53,7 @@ extension MemoryWatch {
     }
 
     private func climb(_ level: MemoryLevel, _ reading: MemoryReading, isUrgent: Bool) {
-        let now = supervisor.loop.now
+        let now = now
         guard now >= notBefore else { return }
         ladder.patience = rules.patience(reading)
         ladder.worth = rules.worth(reading)
@@ -64,7 +64,7 @@ extension MemoryWatch {
         }
         guard level == .critical, !isAtAnEnd else { return }
         isAtAnEnd = true
-        supervisor.note(
+        note(
             .memoryShort,
             text: "memory is short and nothing is left that may be done about it: \(reading.text); "
                 + "‘torpor memory’ says who has it" + passedOver(candidates),
@@ -74,12 +74,12 @@ extension MemoryWatch {
 
     /// Does what the ladder says.
     func carryOut(_ step: MemoryLadder.Step, _ cause: MemoryWork.Cause, _ why: String) {
-        let now = supervisor.loop.now
+        let now = now
         switch step.rung {
         case .tell: return tell(step.apps, why)
         case .purge, .pageOut, .evict, .endBackground, .endInactive, .endActive: break
         }
-        let app = supervisor.apps[step.apps[0]]
+        let app = apps[step.apps[0]]
         let before = memory()?.available ?? 0
         workNumber += 1
         let number = workNumber
@@ -93,23 +93,23 @@ extension MemoryWatch {
                     bytes == 0
                     ? "had nothing left that is purgeable"
                     : "drops \(MemoryReading.size(bytes)) that it called purgeable"
-                self.supervisor.note(app, .madeRoom, text: "\(what): \(why)", reason: "purge")
+                self.note(app, .madeRoom, text: "\(what): \(why)", reason: "purge")
                 self.done(number, settling: bytes > 0)
             }
         case .pageOut:
             pageOut(app, why) { [weak self] in self?.done(number, settling: false) }
         case .evict, .endBackground, .endInactive, .endActive:
             // A debugger may have come since somebody looked. From now on the app is known to be traced.
-            if supervisor.restsForTracer(app) { return done(number, settling: false) }
+            if host.restsForTracer(app) { return done(number, settling: false) }
             let text = "\(step.rung == .evict ? "is evicted" : "is ended"): \(why); \(account(of: app, step))"
-            supervisor.note(app, .madeRoom, text: text, reason: step.rung.rawValue)
+            note(app, .madeRoom, text: text, reason: step.rung.rawValue)
             let id = app.id
-            supervisor.uninterrupted { [weak self] in
+            uninterrupted { [weak self] in
                 guard let self else { return }
                 do throws(RequestError) {
-                    try self.supervisor.request(.evict, of: id)
+                    try self.request(.evict, of: id)
                 } catch {
-                    self.supervisor.log.debug("\(app.name) \(error): it is not ended for its memory")
+                    self.log.debug("\(app.name) \(error): it is not ended for its memory")
                     self.refused[id] = now
                     self.done(number, settling: false)
                 }
@@ -119,17 +119,17 @@ extension MemoryWatch {
 
     /// What is known of who was chosen, and of who was not.
     func account(of app: AppRuntime, _ step: MemoryLadder.Step) -> String {
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         var parts = ["it is \(machine.state.rawValue)", "has \(text(footprints[app.id]?.footprint))"]
         if app.specification.priority != 0 { parts.append("priority \(app.specification.priority)") }
         if let place = order.places[app.id], let policy = order.policy {
             parts.append("\(policy): \(place.reason)")
         } else if !app.times.isInUse, app.times.lastUse != StateTimes.never {
-            let time = supervisor.loop.now - .microseconds(app.times.lastUse)
+            let time = now - .microseconds(app.times.lastUse)
             parts.append("was last used \(Self.age(time)) ago")
         }
         var text = parts.joined(separator: ", ")
-        let passed = step.passedOver.prefix(3).map { "\(supervisor.apps[$0.app].name) (\(explain($0.reason, $0.app)))" }
+        let passed = step.passedOver.prefix(3).map { "\(apps[$0.app].name) (\(explain($0.reason, $0.app)))" }
         if !passed.isEmpty {
             let more = step.passedOver.count - passed.count
             text += "; passed over: " + passed.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
@@ -143,7 +143,7 @@ extension MemoryWatch {
         guard !largest.isEmpty else { return "" }
         let names = largest.map { candidate in
             let why = candidate.protection.map { explain($0, candidate.app) } ?? ""
-            return "\(supervisor.apps[candidate.app].name), \(MemoryReading.size(candidate.bytes)) (\(why))"
+            return "\(apps[candidate.app].name), \(MemoryReading.size(candidate.bytes)) (\(why))"
         }
         return "; left alone: " + names.joined(separator: ", ")
     }
@@ -168,18 +168,18 @@ extension MemoryWatch {
     }
 
     private func tell(_ apps: [AppID], _ why: String) {
-        notBefore = supervisor.loop.now + rules.settling
+        notBefore = now + rules.settling
         let level = self.level
         for id in apps {
-            let app = supervisor.apps[id]
+            let app = engine.apps[id]
             app.memoryWarning = level.rawValue
-            supervisor.uninterrupted { [supervisor] in
-                supervisor.perform(supervisor.coordinator.warnOfMemory(id, now: supervisor.loop.now))
+            uninterrupted { [self] in
+                perform(coordinator.warnOfMemory(id, now: now))
             }
         }
-        let names = apps.prefix(5).map { supervisor.apps[$0].name }.joined(separator: ", ")
+        let names = apps.prefix(5).map { engine.apps[$0].name }.joined(separator: ", ")
         let more = apps.count > 5 ? " and \(apps.count - 5) more" : ""
-        supervisor.note(.madeRoom, text: "tells \(names)\(more) that \(why)", reason: "tell")
+        note(.madeRoom, text: "tells \(names)\(more) that \(why)", reason: "tell")
     }
 
     // MARK: Done
@@ -204,17 +204,17 @@ extension MemoryWatch {
         } else if let late {
             settle(late, app.name)
         }
-        if !admission.isEmpty { supervisor.loop.later { [weak self] in self?.admitNext() } }
+        if !admission.isEmpty { loop.later { [weak self] in self?.admitNext() } }
     }
 
     /// What an ending has brought is told when it shows.
     private func settle(_ work: MemoryWork, _ name: String) {
-        notBefore = supervisor.loop.now + rules.settling
+        notBefore = now + rules.settling
         let isShort = isShort
         // Two may end within the time that one has to settle.
         tellFreed()
         freed = (work.before, name)
-        admission.pause = try? supervisor.loop.timer { [weak self] in
+        admission.pause = try? loop.timer { [weak self] in
             guard let self else { return }
             self.admission.pause = nil
             self.tellFreed()
@@ -231,14 +231,14 @@ extension MemoryWatch {
         let text =
             "\(MemoryReading.size(more)) more are available without \(name): "
             + "\(MemoryReading.size(memory.available)) of \(MemoryReading.size(memory.total))"
-        supervisor.note(.madeRoom, text: text, reason: "freed")
+        note(.madeRoom, text: text, reason: "freed")
     }
 
     /// One that was given up in favour of another may be done much later.
     private func done(_ number: Int, settling: Bool) {
         guard let work = underWay, work.number == number else { return }
         underWay = nil
-        if settling { notBefore = supervisor.loop.now + rules.settling }
+        if settling { notBefore = now + rules.settling }
         if case .launch = work.cause { admitNext() }
     }
 }

@@ -13,8 +13,11 @@ import TorporPolicyABI
 /// While there is enough, nothing is read and nothing is woken: the kernel's triggers tell (PSI). From the first word on
 /// it looks every ``interval`` until it has been quiet for ``calm``; this is an episode. Where the kernel has no triggers,
 /// or no swap, so that they tell too late, it looks at memory available now and then, the more often the less there is.
-final class MemoryWatch: LifecycleObserver {
-    unowned(unsafe) let supervisor: Supervisor
+final class MemoryWatch: Room, LifecycleObserver {
+    let engine: Engine
+    let recorder: Recorder
+    /// What it needs of the other rooms. It owns this one.
+    unowned(unsafe) let host: any MemoryHost
     let worker: MemoryWorker
     /// What stands before `/proc`: nothing, but in tests.
     let root: String
@@ -70,14 +73,16 @@ final class MemoryWatch: LifecycleObserver {
     /// Two looks that are closer say nothing.
     private static let shortestSpan = Duration.milliseconds(20)
 
-    init(_ supervisor: Supervisor) {
-        self.supervisor = supervisor
-        worker = MemoryWorker(supervisor.loop)
+    init(_ engine: Engine, _ recorder: Recorder, _ host: any MemoryHost) {
+        self.engine = engine
+        self.recorder = recorder
+        self.host = host
+        worker = MemoryWorker(engine.loop)
         root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
     }
 
-    var isEnabled: Bool { supervisor.configuration.supervisor.memory.enabled }
-    var rules: MemoryRules { supervisor.configuration.supervisor.memory.rules }
+    var isEnabled: Bool { host.memoryRules.enabled }
+    var rules: MemoryRules { host.memoryRules.rules }
     var isShort: Bool { level > .none }
 
     // MARK: When it looks
@@ -94,17 +99,17 @@ final class MemoryWatch: LifecycleObserver {
             if isInEpisode { end() }
             return admission.admitAll(self)
         }
-        ladder.reserve(supervisor.apps.count)
-        bound = MemoryBound(around: supervisor.place.cgroups?.base, root: root)
+        ladder.reserve(apps.count)
+        bound = MemoryBound(around: host.cgroup, root: root)
         let first = takeSamples()
         guard !first.isEmpty else {
             trouble = "/proc/meminfo cannot be read"
-            return supervisor.log.warning("nothing is done when memory is short: /proc/meminfo cannot be read")
+            return log.warning("nothing is done when memory is short: /proc/meminfo cannot be read")
         }
         listen()
         // Whatever was begun under other rules goes on under these.
         guard !isInEpisode else { return }
-        reserve.fill(for: supervisor.apps.count)
+        reserve.fill(for: apps.count)
         samples = first
         timer = nil
         if let time = nextLook(first) { rearm(after: time) }
@@ -120,7 +125,7 @@ final class MemoryWatch: LifecycleObserver {
             triggers = []
             let why = error == .noSuchFileOrDirectory || error == .notSupported ? "psi=1 is missing" : "\(error)"
             trouble = "the kernel does not tell of memory pressure (\(why)): memory available is looked at instead"
-            supervisor.log.info(trouble ?? "")
+            log.info(trouble ?? "")
         }
     }
 
@@ -140,7 +145,7 @@ final class MemoryWatch: LifecycleObserver {
     }
 
     private func watch(_ trigger: PressureTrigger, _ level: MemoryLevel) throws(Errno) {
-        let source = try supervisor.loop.watch(trigger.descriptor.raw, .priority) { [weak self] events in
+        let source = try loop.watch(trigger.descriptor.raw, .priority) { [weak self] events in
             // The bound is gone, and would tell of that for ever.
             if events.contains(.error) { self?.configure() } else { self?.heard(level) }
         }
@@ -156,7 +161,7 @@ final class MemoryWatch: LifecycleObserver {
     }
 
     private func rearm(after time: Duration) {
-        if timer == nil { timer = try? supervisor.loop.timer { [weak self] in self?.look() } }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.look() } }
         timer?.arm(after: time)
     }
 
@@ -189,7 +194,7 @@ final class MemoryWatch: LifecycleObserver {
         isAtAnEnd = false
         worker.staysReady = true
         reserve.open()
-        supervisor.loop.later { [weak self] in self?.askPolicies() }
+        loop.later { [weak self] in self?.askPolicies() }
     }
 
     private func end() {
@@ -199,7 +204,7 @@ final class MemoryWatch: LifecycleObserver {
         outlasted = [:]
         ladder.reset()
         order = PolicyOrder()
-        reserve.fill(for: supervisor.apps.count)
+        reserve.fill(for: apps.count)
         if !triggers.isEmpty { timer = nil }
     }
 
@@ -228,7 +233,7 @@ final class MemoryWatch: LifecycleObserver {
     }
 
     private func look(told: MemoryLevel? = nil) {
-        let now = supervisor.loop.now
+        let now = now
         let samples = takeSamples()
         if told == nil, let before = self.samples.first, let sample = samples.first,
             sample.at - before.at < Self.shortestSpan
@@ -265,16 +270,16 @@ final class MemoryWatch: LifecycleObserver {
         level = new
         guard let reading else { return }
         if new == .none {
-            supervisor.note(.memoryEnough, text: "memory is no longer short: \(reading.text)")
+            note(.memoryEnough, text: "memory is no longer short: \(reading.text)")
         } else {
-            supervisor.note(
+            note(
                 .memoryShort,
                 text: "memory is short (\(new.rawValue)): \(reading.text)",
                 reason: new.rawValue
             )
         }
-        supervisor.governance?.pressure(from: old, to: new)
-        if new == .none { supervisor.wakes.connectionWatch.memoryIsEnough() }
+        host.memoryPressure(from: old, to: new)
+        if new == .none { host.memoryIsEnough() }
     }
 
     /// The memory that there is now: the machine's, or what a bound around all apps leaves of it; nil where it cannot be

@@ -29,7 +29,7 @@ extension MemoryWatch {
         switch to {
         case .suspended:
             guard let time = app.specification.pageOutAfter else { break }
-            pageOuts.put(app.id, at: supervisor.loop.now + time)
+            pageOuts.put(app.id, at: now + time)
             armPageOuts()
         case .background:
             pageOuts.forget(app.id)
@@ -37,7 +37,7 @@ extension MemoryWatch {
             if isEnabled, let tree = app.run.tree, canSwap { worker.markCold(tree) }
         case .notRunning, .inactive, .active: pageOuts.forget(app.id)
         }
-        if !admission.isEmpty { supervisor.loop.later { [weak self] in self?.admitNext() } }
+        if !admission.isEmpty { loop.later { [weak self] in self?.admitNext() } }
     }
 
     /// It is about to be continued: nothing more of it goes to swap.
@@ -53,14 +53,14 @@ extension MemoryWatch {
             pageOuts.timer = nil
             return
         }
-        if pageOuts.timer == nil { pageOuts.timer = try? supervisor.loop.timer { [weak self] in self?.pageOutDue() } }
-        pageOuts.timer?.arm(after: max(.zero, next - supervisor.loop.now))
+        if pageOuts.timer == nil { pageOuts.timer = try? loop.timer { [weak self] in self?.pageOutDue() } }
+        pageOuts.timer?.arm(after: max(.zero, next - now))
     }
 
     private func pageOutDue() {
-        for id in pageOuts.take(now: supervisor.loop.now) {
-            let app = supervisor.apps[id]
-            let machine = supervisor.coordinator.machine(id)
+        for id in pageOuts.take(now: now) {
+            let app = apps[id]
+            let machine = coordinator.machine(id)
             guard machine.state == .suspended, machine.transition == nil, let time = app.specification.pageOutAfter,
                 canSwap
             else { continue }
@@ -73,14 +73,14 @@ extension MemoryWatch {
     func pageOut(_ app: AppRuntime, _ why: String, _ completion: @escaping () -> Void) {
         guard let tree = app.run.tree, app.run.isPagedOut != true else { return completion() }
         app.run.isPagedOut = true
-        let incarnation = supervisor.coordinator.machine(app.id).incarnation
+        let incarnation = machine(app).incarnation
         worker.pageOut(tree) { [weak self, weak app] result in
             guard let self, let app else { return completion() }
             if app.run.tree === tree {
                 self.footprints[app.id] = KnownFootprint(
                     footprint: result.after,
                     incarnation: incarnation,
-                    at: self.supervisor.loop.now
+                    at: self.now
                 )
                 self.tell(result, app, why)
             }
@@ -91,12 +91,12 @@ extension MemoryWatch {
     private func tell(_ result: PageOutResult, _ app: AppRuntime, _ why: String) {
         if result.isCancelled { return }
         if let failure = result.failure, result.freed == 0 {
-            return supervisor.note(app, .pagedOut, text: "cannot be paged out (\(failure)): \(why)")
+            return note(app, .pagedOut, text: "cannot be paged out (\(failure)): \(why)")
         }
         let text =
             "is paged out, \(MemoryReading.size(result.freed)) of \(MemoryReading.size(result.before.resident)): "
             + why
-        supervisor.note(app, .pagedOut, text: text, reason: "page-out")
+        note(app, .pagedOut, text: text, reason: "page-out")
     }
 }
 

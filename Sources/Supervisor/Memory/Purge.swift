@@ -12,7 +12,7 @@ extension MemoryWatch {
     /// Drops it; how many bytes that was is known a little later.
     func purge(_ app: AppRuntime, _ completion: @escaping (UInt64) -> Void) {
         let entries = app.store.removePurgeable()
-        for entry in entries { supervisor.notifySockets.letGo(of: entry, app) }
+        for entry in entries { host.letGo(of: entry, app) }
         let user = app.run.tree.flatMap { try? File.status("/proc/\($0.main.pid)").uid }
         worker.purge(entries.map(\.descriptor), app.specification.purgeable, ownedBy: user, completion)
     }
