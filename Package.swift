@@ -52,6 +52,13 @@ let package = Package(
     ],
     targets: [
         .target(name: "AppConnection", dependencies: ["Linux", "TorporAPI", "Varlink"]),
+        .target(
+            name: "Archives",
+            dependencies: [
+                "Configuration", "Engine", "EventLoop", "Lifecycle", "Linux", "Processes", "TorporAPI", "Varlink",
+                "VarlinkServer", "WireText",
+            ]
+        ),
         .target(name: "Bearer"),
         .target(name: "Bluetooth", dependencies: ["EventLoop", "Linux", "SystemBus"]),
         // The parsers of torpor-keeper, torpor-policy-host and the C library, for FuzzTargets.
@@ -87,6 +94,14 @@ let package = Package(
             name: "Configuration",
             dependencies: ["CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "WireText"]
         ),
+        .target(
+            name: "ControlService",
+            dependencies: [
+                "Archives", "Configuration", "Engine", "EventLoop", "EventSources", "Lifecycle", "Linux",
+                "MemoryPressure", "Notify", "Output", "Policies", "PolicyHost", "Processes", "Store", "Supervisor",
+                "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
+            ]
+        ),
         // Whole daemons for tests, and what the kernel says of them.
         .target(
             name: "DaemonHarness",
@@ -97,12 +112,36 @@ let package = Package(
             path: "Tests/Support/DaemonHarness"
         ),
         .target(name: "Devices", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
+        .target(
+            name: "Engine",
+            dependencies: [
+                "Configuration", "EventLoop", "Lifecycle", "Linux", "Notify", "Output", "Processes", "Recovery",
+                "Store", "TorporAPI", "Varlink", "VarlinkServer",
+            ]
+        ),
+        // Apps without processes, for tests of what follows them.
+        .target(
+            name: "EngineHarness",
+            dependencies: [
+                "Configuration", "Engine", "EventLoop", "Lifecycle", "Output",
+            ],
+            path: "Tests/Support/EngineHarness"
+        ),
         .target(name: "EventLoop", dependencies: ["CSystemd", "Linux"]),
+        .target(
+            name: "EventSources",
+            dependencies: [
+                "Bluetooth", "CalendarTime", "Configuration", "Devices", "Engine", "EventLoop", "Lifecycle",
+                "Linux", "Location", "LoginManager", "Mailbox", "PathWatch", "Processes", "Schedules", "Store",
+                "TorporAPI", "Varlink", "WireText",
+            ]
+        ),
         // Every parser as a function of bytes, with what must hold of it: for Fuzz/ and for the tests.
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "CFuzzTargets", "CalendarTime", "Configuration", "Gateway", "Importing", "KeeperProtocol", "Lifecycle",
+                "CFuzzTargets", "CalendarTime", "Configuration", "EventSources", "Gateway", "Importing",
+                "KeeperProtocol", "Lifecycle",
                 "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
                 "TorporAPI", "TorporPolicyABI", "Varlink", "Web", "WireText",
             ],
@@ -125,6 +164,18 @@ let package = Package(
         .target(name: "Location", dependencies: ["EventLoop", "Linux", "Varlink"]),
         .target(name: "LoginManager", dependencies: ["EventLoop", "Linux", "SystemBus"]),
         .target(name: "Mailbox", dependencies: ["Varlink"]),
+        .target(
+            name: "MeasuredProgram",
+            dependencies: ["Linux", "Processes"],
+            path: "Tests/Support/MeasuredProgram"
+        ),
+        .target(
+            name: "MemoryPressure",
+            dependencies: [
+                "Configuration", "Engine", "EventLoop", "Lifecycle", "Linux", "Notify", "Processes", "TorporAPI",
+                "TorporPolicyABI",
+            ]
+        ),
         .target(name: "MobilePolicy", dependencies: ["TorporPolicyKit"], path: "Plugins/Mobile"),
         .target(name: "MockBlueZ", dependencies: ["MockLogind"], path: "Tests/Support/MockBlueZ"),
         .target(name: "MockDevices", path: "Tests/Support/MockDevices"),
@@ -154,11 +205,10 @@ let package = Package(
         .target(
             name: "Supervisor",
             dependencies: [
-                "Bluetooth", "CalendarTime", "Configuration", "Devices", "EventLoop", "KeeperProtocol", "Lifecycle",
-                "Linux", "Location", "LoginManager", "Mailbox", "Notify", "Output", "PathWatch", "Policies",
-                "PolicyHost", "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI",
-                "TorporPolicyABI", "Varlink",
-                "VarlinkServer", "WireText",
+                "Archives", "Configuration", "Engine", "EventLoop", "EventSources", "KeeperProtocol", "Lifecycle",
+                "Linux", "LoginManager", "Mailbox", "MemoryPressure", "Notify", "Output", "Policies", "PolicyHost",
+                "Processes", "Recovery", "Schedules", "ServiceManager", "Store", "TorporAPI", "TorporPolicyABI",
+                "Varlink", "VarlinkServer", "WireText",
             ]
         ),
         .target(name: "SystemBus", dependencies: ["CSystemd", "EventLoop", "Linux", "WireText"]),
@@ -269,8 +319,32 @@ let package = Package(
         ),
         .executableTarget(
             name: "torpord",
-            dependencies: ["Supervisor"],
+            dependencies: ["ControlService", "Supervisor"],
             linkerSettings: sharedRuntime
+        ),
+        .testTarget(
+            name: "ArchivesTests",
+            dependencies: [
+                "Archives", "EventLoop", "Linux", "Varlink",
+            ]
+        ),
+        .testTarget(
+            name: "EngineTests",
+            dependencies: [
+                "Engine", "EngineHarness", "EventLoop", "Lifecycle", "Linux", "TorporAPI",
+            ]
+        ),
+        .testTarget(
+            name: "EventSourcesTests",
+            dependencies: [
+                "CalendarTime", "EventSources",
+            ]
+        ),
+        .testTarget(
+            name: "MemoryPressureTests",
+            dependencies: [
+                "EventLoop", "KernelFiles", "Linux", "MeasuredProgram", "MemoryPressure", "Processes",
+            ]
         ),
         .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime", "Linux"]),
         .testTarget(
@@ -367,8 +441,9 @@ let package = Package(
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "CalendarTime", "Configuration", "EventLoop", "KernelFiles", "Lifecycle", "Linux", "Output", "Policies",
-                "Processes", "Supervisor", "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink",
+                "Configuration", "ControlService", "Engine", "EventSources", "KernelFiles", "Lifecycle", "Linux",
+                "MeasuredProgram", "Policies", "Processes", "Supervisor", "TestAddresses", "TorporAPI",
+                "TorporPolicyABI", "VarlinkServer",
             ]
         ),
         .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),

@@ -65,12 +65,18 @@ public final class EventLoop {
     private var watchTurns = 0
     private var turnsWhileAside = 0
 
+    /// What it goes by instead of the clock.
+    let manual: ManualTime?
+
     private var deferred: [() -> Void] = []
     private var deferSource: OpaquePointer?
     private var isStopping = false
 
     /// Makes a loop. Errors: out of descriptors or memory.
-    public init() throws(Errno) {
+    ///
+    /// - Parameter manual: what it goes by instead of the clock, in tests.
+    public init(_ manual: ManualTime? = nil) throws(Errno) {
+        self.manual = manual
         var made: OpaquePointer?
         try check(sd_event_new(&made))
         guard let made else { throw .noMemory }
@@ -138,7 +144,7 @@ public final class EventLoop {
     private static let turnsInARow = 32
 
     /// The time now, CLOCK_MONOTONIC: read afresh, not the time at which the turn began.
-    public var now: Duration { Clock.monotonic() }
+    public var now: Duration { manual?.now ?? Clock.monotonic() }
 
     // MARK: Turning
 

@@ -71,6 +71,7 @@ public final class TimerSource {
         guard let source else { return }
         deadline = time
         // Rounded up: never before its time.
+        if let manual = loop.manual { return manual.arm(ObjectIdentifier(self), at: time) { [box] in box.run(()) } }
         let microseconds = time.microseconds
         let exact = Duration.microseconds(microseconds) >= time || microseconds == .max
         sd_event_source_set_time(source, UInt64(max(0, exact ? microseconds : microseconds + 1)))
@@ -78,12 +79,13 @@ public final class TimerSource {
     }
 
     /// Fires once after `delay`.
-    public func arm(after delay: Duration) { arm(at: Clock.monotonic() + delay) }
+    public func arm(after delay: Duration) { arm(at: loop.now + delay) }
 
     /// Fires no more until it is armed again.
     public func disarm() {
         deadline = nil
         guard let source else { return }
+        if let manual = loop.manual { return manual.disarm(ObjectIdentifier(self)) }
         sd_event_source_set_enabled(source, CInt(SD_EVENT_OFF))
     }
 
@@ -92,6 +94,7 @@ public final class TimerSource {
         deadline = nil
         guard let source else { return }
         self.source = nil
+        loop.manual?.disarm(ObjectIdentifier(self))
         sd_event_source_disable_unref(source)
         box.clear()
     }

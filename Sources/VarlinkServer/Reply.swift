@@ -86,7 +86,7 @@ public final class Reply {
     }
 
     /// Ends the call with an error, given by its full name.
-    public func fail(_ error: String, _ parameters: JSON = .emptyObject) {
+    public func fail(_ error: String, _ parameters: JSON) {
         guard !isClosed else { return }
         finish(unless: false)
         output(VarlinkResponse(parameters: parameters, error: error))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import ControlService
 import Linux
 import Processes
 import Supervisor
@@ -94,6 +95,7 @@ do throws(StartError) {
         startup.giveUp()
         throw error
     }
+    supervisor.clients = ControlService(supervisor)
     ThisProcess.exit(try supervisor.run())
 } catch {
     guard ThisProcess.parent == keeper else {

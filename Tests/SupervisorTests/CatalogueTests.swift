@@ -4,6 +4,8 @@ import Foundation
 import Linux
 import Testing
 
+@testable import ControlService
+@testable import Engine
 @testable import Supervisor
 
 @Suite("The catalogue of messages")

@@ -3,10 +3,12 @@
 import Foundation
 import KernelFiles
 import Linux
+import MeasuredProgram
 import Processes
 import TestAddresses
 import Testing
 
+@testable import EventSources
 @testable import Supervisor
 
 @Suite("Whose connections they are", .serialized) struct ConnectionTests {

@@ -5,6 +5,7 @@ import Foundation
 import Linux
 import Testing
 
+@testable import Engine
 @testable import Supervisor
 
 @Suite("The daemon's own log")

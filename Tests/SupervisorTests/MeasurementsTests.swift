@@ -2,6 +2,7 @@
 
 import Foundation
 import Linux
+import MeasuredProgram
 import Processes
 import Testing
 import TorporPolicyABI

@@ -3,6 +3,7 @@
 import Lifecycle
 import Testing
 
+@testable import Engine
 @testable import Supervisor
 
 @Suite("What apps get in their environment") struct LaunchEnvironmentTests {

@@ -4,6 +4,7 @@ import Lifecycle
 import Linux
 import Testing
 
+@testable import Engine
 @testable import Supervisor
 
 @Suite("The timeline of an incarnation")

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Engine
 import EventLoop
 import Lifecycle
 import TorporAPI
@@ -88,7 +89,7 @@ extension AppRuntime {
     }
 
     /// What it shall open.
-    var url: String? {
+    package var url: String? {
         get { slots[UrlSlot.self] }
         set { slots[UrlSlot.self] = newValue }
     }

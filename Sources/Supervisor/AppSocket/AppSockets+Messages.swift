@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Archives
 import Configuration
+import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
 import Mailbox
@@ -119,7 +122,7 @@ extension AppSockets {
         }
     }
 
-    func take(_ answer: AppAnswer, _ reply: Reply, _ app: AppRuntime) {
+    package func take(_ answer: AppAnswer, _ reply: Reply, _ app: AppRuntime) {
         guard let channel = app.channel, let first = channel.queue.first, Int64(first.id) == answer.id,
             channel.delegate.map({ $0.sent >= first.id }) ?? true
         else { return refuse(answer, reply, app) }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -9,12 +10,12 @@ import VarlinkServer
 
 /// Background tasks, begun and ended on an app's socket or by sd_notify.
 extension AppSockets {
-    func tasks(of app: AppRuntime) -> [AppTask] {
+    package func tasks(of app: AppRuntime) -> [AppTask] {
         coordinator.machine(app.id).tasks.map { AppTask(token: Int64($0.token), name: $0.name) }
     }
 
     /// How long the app may still run for its tasks.
-    func remainingMilliseconds(_ app: AppRuntime) -> Int64? {
+    package func remainingMilliseconds(_ app: AppRuntime) -> Int64? {
         coordinator.machine(app.id).taskTimeLeft(now: loop.now).map { $0.microseconds / 1000 }
     }
 
@@ -80,7 +81,7 @@ extension AppSockets {
 
     /// Ends a task; false when there is none of that number.
     @discardableResult
-    func finish(task token: UInt32, _ app: AppRuntime) -> Bool {
+    package func finish(task token: UInt32, _ app: AppRuntime) -> Bool {
         let name = coordinator.machine(app.id).tasks.first { $0.token == token }?.name ?? ""
         app.channel?.owners[token] = nil
         guard let actions = coordinator.endTask(token, of: app.id, now: loop.now) else { return false }

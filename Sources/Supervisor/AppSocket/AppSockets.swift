@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Archives
 import Configuration
+import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
 import Mailbox
@@ -251,7 +254,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     private func attach(_ request: AttachRequest, _ peer: Peer, _ reply: Reply, _ app: AppRuntime) {
         guard reply.more else {
-            return reply.fail(VarlinkErrorName.expectedMore)
+            return reply.fail(VarlinkErrorName.expectedMore, .emptyObject)
         }
         let channel = channel(of: app)
         // A process that comes back, or became another program by execve, has closed its connection before. One that

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Lifecycle
+package import Engine
+package import Lifecycle
 import Linux
 package import Varlink
 
@@ -26,14 +27,14 @@ package struct ChannelLedger: Hashable {
     }
 
     /// Of which run of the app the tasks and messages are.
-    var incarnation: UInt32
+    package var incarnation: UInt32
     var tasks: [Task] = []
-    var holds: [Hold] = []
+    package var holds: [Hold] = []
     var messages: [Told] = []
     /// What it is to open.
-    var url: String?
+    package var url: String?
 
-    init(incarnation: UInt32) { self.incarnation = incarnation }
+    package init(incarnation: UInt32) { self.incarnation = incarnation }
 
     /// Reads what ``json`` was; nil for what no torpord wrote. An entry that means nothing is left out.
     package init?(_ bytes: [UInt8]) {
@@ -102,7 +103,7 @@ package struct ChannelLedger: Hashable {
 
 extension AppRuntime {
     /// What was last kept of its tasks, holds and messages.
-    var ledger: [UInt8]? {
+    package var ledger: [UInt8]? {
         get { slots[LedgerSlot.self] }
         set { slots[LedgerSlot.self] = newValue }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Engine
 import EventLoop
 package import Lifecycle
 import Linux
@@ -9,13 +10,13 @@ import Varlink
 
 /// Where the messages of an app are, as the recovery file has it at the end of a record.
 package struct ChannelRecord {
-    static let bytes = 12
+    package static let bytes = 12
 
     var lastID: UInt32 = 0
     var answeredID: UInt32 = 0
     var awaitedID: UInt32 = 0
 
-    init(of app: AppRuntime) {
+    package init(of app: AppRuntime) {
         guard let channel = app.channel else { return }
         lastID = channel.lastID
         answeredID = channel.answeredID

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import Linux
 
 /// Whether a process that says nothing has got to what a signal told it.

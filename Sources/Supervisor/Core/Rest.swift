@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -9,20 +10,20 @@ import Store
 /// A start, or an apply, takes memory that nothing needs once it is over: texts, tables that have grown, pages of the
 /// program that run once. It is given back then, once, so that an idle torpord is small and never woken for it. What
 /// is left stays in memory from then on, where that is allowed: who makes room for others must not wait for it.
-final class Rest: ShellRoom {
-    unowned(unsafe) let supervisor: Supervisor
+package final class Rest: ShellRoom {
+    package unowned(unsafe) let supervisor: Supervisor
     /// Runs until what was begun is over, and nothing of it needs to stay in memory.
     private var timer: TimerSource?
     private var tries = 0
     private var mark: UInt32?
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     private static let settlingTime = Duration.milliseconds(250)
     private static let mostTries = 240
 
     /// Gives memory back as soon as the launches that were begun are over, and nothing follows for a moment.
-    func soon() {
+    package func soon() {
         if timer == nil { timer = try? loop.timer { [weak self] in self?.rest() } }
         tries = 0
         timer?.arm(after: Self.settlingTime)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Engine
 import Lifecycle
 import Linux
 import Processes
@@ -33,7 +34,7 @@ extension Shutdown {
     }
 
     /// Another app, or none, is the main one from now on. One that has ended before counts from its next run on.
-    func mainChanges(to name: String?) {
+    package func mainChanges(to name: String?) {
         guard name != supervisor.configuration.supervisor.main else { return }
         supervisor.recovery.isMainCounted = false
         supervisor.recovery.mainStatus = nil

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
 import Processes
@@ -8,12 +10,12 @@ import Recovery
 import TorporAPI
 
 /// How the supervisor ends: with all its apps, without them, or by making way for the next torpord.
-final class Shutdown: ShellRoom {
-    unowned(unsafe) let supervisor: Supervisor
+package final class Shutdown: ShellRoom {
+    package unowned(unsafe) let supervisor: Supervisor
     /// This torpord makes way for the next one.
     var handsOver: HandOver? { didSet { engine.isEnding = true } }
     /// The supervisor ends and leaves its apps to the next one (`on_exit = "leave"`).
-    private(set) var isLeaving = false { didSet { engine.isEnding = true } }
+    package private(set) var isLeaving = false { didSet { engine.isEnding = true } }
     /// Everything is being ended.
     private var isFinishing = false { didSet { engine.isEnding = true } }
     /// Every app is gone and the loop stops.
@@ -21,14 +23,14 @@ final class Shutdown: ShellRoom {
     /// Whoever asked to stop has asked once: the next time it hurries.
     private var isAsked = false
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     /// Goes on with the end at which an earlier torpord was.
     func goOn() { if supervisor.recovery.isShuttingDown { isFinishing = true } }
 
     /// SIGTERM or SIGINT: everything is terminated in its order, or left, as `on_exit` says, or because systemd restarts the
     /// service. A second one hurries.
-    func ask() {
+    package func ask() {
         let now = loop.now
         // Or it was when the torpord before this one died.
         let isUnderWay = isFinishing || supervisor.recovery.isShuttingDown
@@ -57,7 +59,7 @@ final class Shutdown: ShellRoom {
     }
 
     /// Everything is terminated in its order, and then the supervisor ends.
-    func begin() {
+    package func begin() {
         isFinishing = true
         supervisor.recovery.isShuttingDown = true
         uninterrupted { [weak self] in

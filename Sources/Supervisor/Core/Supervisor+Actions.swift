@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Archives
 import Configuration
+package import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 import Linux
+import MemoryPressure
 import Processes
 import Recovery
 import Store
@@ -13,9 +16,9 @@ import TorporAPI
 /// Carries out what the core decided.
 extension Supervisor: ActionPerformer {
     /// The version that clients are told.
-    public static let version = TorporVersion.text
+    package static let version = TorporVersion.text
 
-    func writeAhead(_ outputs: [AppAction]) {
+    package func writeAhead(_ outputs: [AppAction]) {
         let now = loop.now
         for output in outputs {
             if case .entered(let state) = output.action { apps[output.app].times.enter(state, at: now) }
@@ -26,33 +29,33 @@ extension Supervisor: ActionPerformer {
         recordAhead(of: outputs)
     }
 
-    func carryOut(_ outputs: [AppAction]) {
+    package func carryOut(_ outputs: [AppAction]) {
         guard !isKeeperLost else { return }
         for output in outputs { perform(output.action, of: apps[output.app]) }
         recordDone(outputs)
     }
 
-    func willHandle(_ event: AppEvent, of app: AppRuntime) {
+    package func willHandle(_ event: AppEvent, of app: AppRuntime) {
         guard event == .deadline else { return }
         let machine = coordinator.machine(app.id)
         guard let missed = machine.deadlines.first(where: { $0.at <= loop.now }) else { return }
         reports.missedDeadline(missed, app, awaiting: machine.awaitedMessage)
     }
 
-    func handled(_ event: AppEvent, of app: AppRuntime) { recorder.traceReady(app, after: event) }
+    package func handled(_ event: AppEvent, of app: AppRuntime) { recorder.traceReady(app, after: event) }
 
-    func isJudged(_ app: AppRuntime) -> Bool {
+    package func isJudged(_ app: AppRuntime) -> Bool {
         // What the app has said already counts before any deadline is judged.
         notifySockets.hear(app)
         return !restsForTracer(app)
     }
 
-    func settled() {
+    package func settled() {
         shutdown.followMain()
         shutdown.finishWhenGone()
     }
 
-    func perform(_ action: Action, of app: AppRuntime) {
+    package func perform(_ action: Action, of app: AppRuntime) {
         switch action {
         case .launch(let order): launcher.launch(app, order)
         case .tell(let message):
@@ -183,7 +186,7 @@ extension Supervisor: ActionPerformer {
     }
 
     /// Looks whether somebody else continued a suspended app; called when it shows a sign of life, and by `list`.
-    func checkStillSuspended(_ app: AppRuntime) {
+    package func checkStillSuspended(_ app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
         // On a busy machine a process stops a while after its signal: what is being stopped again was counted.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+package import Configuration
+package import Engine
 import Lifecycle
 import Linux
 import Output
@@ -9,20 +10,8 @@ import TorporAPI
 
 /// What apps and the supervisor go by.
 extension Supervisor {
-    /// What the core has to know of an app.
-    static func definition(_ app: AppSpecification) -> AppDefinition {
-        AppDefinition(
-            name: app.name,
-            rules: app.rules,
-            requires: app.requires,
-            after: app.after,
-            launchesIntoForeground: app.launch == .foreground,
-            needsMemory: app.memoryNeeded != nil
-        )
-    }
-
     /// In half a sentence.
-    static let diskIsInvalid = "the configuration on disk is not valid, the one before stays in force"
+    package static let diskIsInvalid = "the configuration on disk is not valid, the one before stays in force"
 
     /// The incarnation is over: the next one goes by what the configuration says.
     func takeNextSpecification(_ app: AppRuntime) {
@@ -35,7 +24,7 @@ extension Supervisor {
     }
 
     /// Brings what was made for an app into line with its specification.
-    func specificationChanged(_ app: AppRuntime, from old: AppSpecification) {
+    package func specificationChanged(_ app: AppRuntime, from old: AppSpecification) {
         app.capture?.log?.limits = LogLimits(app.specification)
         if app.specification.appLimits != old.appLimits { shares.limitsChanged(app, from: old.appLimits) }
         if app.specification.resources != old.resources { shares.profilesChanged(app) }

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+package import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 import Linux
 import Mailbox
+import MemoryPressure
 import Output
-import Processes
+package import Processes
 import SystemPackage
 import TorporAPI
 
 /// What the keeper reaped.
 extension Supervisor {
-    func exited(_ record: ExitRecord) {
+    package func exited(_ record: ExitRecord) {
         if let completion = launcher.helpers.removeValue(forKey: record.pid) {
             keeper.forget(record)
             return completion(record.status ?? .exited(255))
@@ -56,7 +58,7 @@ extension Supervisor {
         if let name = record.app, let id = coordinator.id(of: name) { sweepSoon(apps[id]) }
     }
 
-    func mainExited(_ app: AppRuntime, _ record: MainExit) {
+    package func mainExited(_ app: AppRuntime, _ record: MainExit) {
         guard app.run.exitRecord == nil else { return }
         app.run.exitRecord = record
         trace(app, .exited)
@@ -118,7 +120,7 @@ extension Supervisor {
     }
 
     /// An incarnation is over: it is recorded, reported, and what it held is let go.
-    func ended(_ app: AppRuntime, _ ending: Ending) {
+    package func ended(_ app: AppRuntime, _ ending: Ending) {
         let at = Clock.realtimeMicroseconds()
         var exit = LastExit(reason: ending.reason.rawValue, at: at)
         switch ending.cause {
@@ -176,36 +178,6 @@ extension Supervisor {
             let machine = coordinator.machine(id)
             return !machine.isUp && !machine.isAlive && !machine.isWaitingToLaunch
         }
-    }
-}
-
-/// How a main process ended, whether the keeper launched it or adopted it (MAINPID).
-struct MainExit {
-    let pid: Int32
-    /// nil when nobody can tell.
-    let status: ExitStatus?
-    let processorTime: Duration
-    let maxResidentBytes: UInt64
-
-    init(pid: Int32, status: ExitStatus?) {
-        self.pid = pid
-        self.status = status
-        processorTime = .zero
-        maxResidentBytes = 0
-    }
-
-    init(_ record: ExitRecord) {
-        pid = record.pid
-        status = record.status
-        processorTime = record.userTime + record.systemTime
-        maxResidentBytes = record.maxResidentBytes
-    }
-
-    init(_ record: OrphanRecord) {
-        pid = record.pid
-        status = record.status
-        processorTime = record.userTime + record.systemTime
-        maxResidentBytes = record.maxResidentBytes
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -21,11 +22,9 @@ extension Supervisor {
         }
     }
 
-    func forget(_ app: AppRuntime) {
+    package func forget(_ app: AppRuntime) {
         note(app, .removed, text: "was removed from the configuration, and is gone")
         apps.remove(app)
-        for follower in app.logFollowers { follower.end() }
-        app.logFollowers = []
         if let capture = app.capture {
             keeper.release(HeldName.output(app.name))
             capture.close(remove: true)

@@ -1,38 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+import Archives
+package import Configuration
+package import Engine
+package import EventSources
 import Lifecycle
-import Linux
-import Mailbox
+package import Linux
+package import Mailbox
+import MemoryPressure
 import Notify
 import Processes
+package import Schedules
 
 extension Supervisor: EventHost {
-    func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) { try mailboxes.add(mail, for: app) }
-    func deliverMail(to app: AppRuntime) { mailboxes.deliver(to: app) }
-    func retryMail(of app: AppRuntime) { mailboxes.retry(app) }
-    func mail(for app: AppRuntime) -> [Mail] { mailboxes.waiting(for: app) }
-    func acknowledged(_ mail: Int64, by app: AppRuntime) { mailboxes.acknowledged(mail, by: app) }
-    var isBeforeFirstUnlock: Bool { interruptions.isBeforeFirstUnlock }
-    var isMemoryShort: Bool { memoryWatch.isShort }
-    var isMemoryAwaited: Bool { !memoryWatch.admission.isEmpty }
-    var socketAccounts: SocketAccounts {
+    package func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) {
+        try mailboxes.add(mail, for: app)
+    }
+    package func deliverMail(to app: AppRuntime) { mailboxes.deliver(to: app) }
+    package func retryMail(of app: AppRuntime) { mailboxes.retry(app) }
+    package func mail(for app: AppRuntime) -> [Mail] { mailboxes.waiting(for: app) }
+    package func acknowledged(_ mail: Int64, by app: AppRuntime) { mailboxes.acknowledged(mail, by: app) }
+    package var clocks: ClockPair { ClockPair(running: Clock.boot(), wall: Clock.realtimeMicroseconds()) }
+    package var isBeforeFirstUnlock: Bool { interruptions.isBeforeFirstUnlock }
+    package var isMemoryShort: Bool { memoryWatch.isShort }
+    package var isMemoryAwaited: Bool { !memoryWatch.admission.isEmpty }
+    package var socketAccounts: SocketAccounts {
         get { inForce.accounts.sockets }
         set { inForce.accounts.sockets = newValue }
     }
-    var gpsdUser: UInt32? { inForce.accounts.gpsd }
-    var gpsd: GPSAddress { configuration.supervisor.gpsd }
-    var lookups: SideWork { launcher.reads }
-    var runtimeDirectory: String { runtime.path }
+    package var gpsdUser: UInt32? { inForce.accounts.gpsd }
+    package var gpsd: GPSAddress { configuration.supervisor.gpsd }
+    package var lookups: SideWork { launcher.reads }
+    package var runtimeDirectory: String { runtime.path }
 }
 
 extension Supervisor: MemoryHost {
     var memoryRules: MemorySpecification { configuration.supervisor.memory }
-    var cgroup: String? { place.cgroups?.base }
+    package var cgroup: String? { place.cgroups?.base }
     func memoryPressure(from: MemoryLevel, to: MemoryLevel) { governance?.pressure(from: from, to: to) }
     func memoryIsEnough() { wakes.connectionWatch.memoryIsEnough() }
     var evictionPolicy: String? { governance?.evictionPolicy }
-    func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
+    package func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
         guard let governance else { return completion([]) }
         governance.evictionOrder(completion)
     }
@@ -43,7 +51,7 @@ extension Supervisor: MemoryHost {
 extension Supervisor: ArchiveHost {
     var stateFolder: String { runtime.state }
     func userID(of app: AppRuntime) -> UInt32? { launcher.userID(of: app) }
-    func user(of app: AppRuntime) throws(LaunchTrouble) -> User? { try launcher.identity(of: app) }
+    package func user(of app: AppRuntime) throws(LaunchTrouble) -> User? { try launcher.identity(of: app) }
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
@@ -52,5 +60,19 @@ extension Supervisor: ArchiveHost {
         completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
     ) {
         launcher.runCommand(app, command, output: output, started: started, completion: completion)
+    }
+}
+
+extension Supervisor: MailHost {
+    @discardableResult
+    func wake(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome { wakes.wake(app, event) }
+    func wake(_ app: AppRuntime, for mail: Mail) { wakes.wake(app, for: mail) }
+    func channel(of app: AppRuntime) -> AppChannel { appSockets.channel(of: app) }
+    func pumpMessages(to app: AppRuntime) { appSockets.pump(app) }
+}
+
+extension Supervisor: LockHost {
+    func lookForSound(of app: AppRuntime, _ completion: @escaping () -> Void) {
+        wakes.audioMode.look(before: app, completion)
     }
 }

@@ -1,58 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Configuration
+package import Archives
+package import Configuration
+package import Engine
 import EventLoop
+package import EventSources
 import Lifecycle
 import Linux
+package import MemoryPressure
 import Notify
-import Output
-import Processes
-import Recovery
+package import Output
+package import Processes
+package import Recovery
 import ServiceManager
-import Store
+package import Store
 import SystemPackage
 import TorporAPI
 import Varlink
-import VarlinkServer
+package import VarlinkServer
 
 /// The shell around the pure core: facts go in through the loop, actions come out and are carried out.
 ///
 /// Everything runs on one thread, in the order that ``Engine`` keeps.
-public final class Supervisor: Room {
+package final class Supervisor: Room {
     /// The configuration in force.
-    let inForce: ConfigurationInForce
-    var configuration: TorporConfiguration { inForce.configuration }
+    package let inForce: ConfigurationInForce
+    package var configuration: TorporConfiguration { inForce.configuration }
     /// The core, and the order in which what it decides is carried out.
-    let engine: Engine
-    let keeper: Keeper
+    package let engine: Engine
+    package let keeper: Keeper
     /// Tells what happens.
-    let recorder: Recorder
-    let runtime: RuntimeDirectory
-    var events: EventLog { recorder.events }
-    let processes: ProcessTable
+    package let recorder: Recorder
+    package let runtime: RuntimeDirectory
+    package var events: EventLog { recorder.events }
+    package let processes: ProcessTable
     let batch: OutputBatch
     /// What the torpord that comes after this one goes on from.
-    let recovery: RecoveryFile
+    package let recovery: RecoveryFile
     /// What the one before this one left in the keeper.
-    let inheritance: Inheritance
-    let store: Store
+    package let inheritance: Inheritance
+    package let store: Store
     private let journal: StoreJournal?
     /// What outlives the boot.
-    private(set) lazy var persistence = Persistence(self, store, journal)
+    package private(set) lazy var persistence = Persistence(self, store, journal)
     /// How torpord was called.
     let invocation: Invocation
     /// Policies; nil while nobody wants any.
-    var governance: Governance?
+    package var governance: Governance?
     /// What the service manager is told.
-    private(set) lazy var service = ServiceReport(self)
+    package private(set) lazy var service = ServiceReport(self)
     /// Sleep of the machine, and the lock of the session.
-    private(set) lazy var interruptions = Interruptions(self)
+    package private(set) lazy var interruptions = Interruptions(self)
     /// The sockets of apps, and what they are told there.
     private(set) lazy var appSockets = AppSockets(self)
     /// Has apps launched.
-    private(set) lazy var launcher = Launcher(self)
+    package private(set) lazy var launcher = Launcher(self)
     /// Where apps live.
-    private(set) lazy var place = AppsPlace(self)
+    package private(set) lazy var place = AppsPlace(self)
     /// What apps say by sd_notify, and what they give into keeping by it.
     private(set) lazy var notifySockets = NotifySockets(self)
     /// Goes on where an earlier torpord stopped.
@@ -60,39 +64,39 @@ public final class Supervisor: Room {
     /// Makes the runtime directory again, should somebody remove it.
     private(set) lazy var runtimeRepair = RuntimeRepair(self)
     /// How the supervisor ends.
-    private(set) lazy var shutdown = Shutdown(self)
+    package private(set) lazy var shutdown = Shutdown(self)
     /// Gives memory back when a start or an apply is over.
-    private(set) lazy var rest = Rest(self)
+    package private(set) lazy var rest = Rest(self)
     /// Has the programs on disk take over.
-    private(set) lazy var upgrades = Upgrade(self)
+    package private(set) lazy var upgrades = Upgrade(self)
     /// What is said of runs that failed.
     private(set) lazy var reports = Reports(self)
     /// What clients are answered.
-    private(set) lazy var control = ControlService(self)
+    package var clients: (any ClientService)?
     /// What apps saved of themselves.
-    private(set) lazy var savedStates = SavedStates(engine, recorder, self)
+    package private(set) lazy var savedStates = SavedStates(engine, recorder, self)
     /// What apps showed last.
-    private(set) lazy var snapshots = Snapshots(engine, recorder, self, savedStates)
+    package private(set) lazy var snapshots = Snapshots(engine, recorder, self, savedStates)
     private lazy var announcements = Announcements(engine, recorder)
     /// Gives apps their shares of the machine, and keeps them to their limits.
-    private(set) lazy var shares = Shares(self)
+    package private(set) lazy var shares = Shares(self)
     /// Sees to it that there is memory.
-    private(set) lazy var memoryWatch = MemoryWatch(engine, recorder, self)
+    package private(set) lazy var memoryWatch = MemoryWatch(engine, recorder, self)
     /// What waits to be told to apps.
-    private(set) lazy var mailboxes = Mailboxes(self)
+    package private(set) lazy var mailboxes = Mailboxes(engine, recorder, self)
     /// Events that wake apps.
-    private(set) lazy var wakes = Wakes(engine, recorder, self)
+    package private(set) lazy var wakes = Wakes(engine, recorder, self)
     /// Looks for file locks of apps that are suspended.
-    private(set) lazy var lockWatch = LockWatch(self)
+    private(set) lazy var lockWatch = LockWatch(engine, recorder, self)
     /// Nothing is carried out any more: all that is left is to end every process.
-    var isKeeperLost = false
+    package var isKeeperLost = false
     private var signals: [SignalSource] = []
 
     /// Takes the directory, and nothing else yet.
     ///
     /// - Parameter invalid: what is wrong with the configuration on disk, in whose place this one is in force.
     /// - Throws: ``StartError`` with a sentence.
-    public init(
+    package init(
         _ configuration: TorporConfiguration,
         _ startup: Startup,
         insteadOf invalid: DiagnosticList? = nil
@@ -120,7 +124,7 @@ public final class Supervisor: Room {
         // Numbers go on where they were, also when the clock was set back.
         events.sequence = Int64(clamping: recovery.nextEvent)
         do throws(DependencyError) {
-            engine = Engine(loop, try Coordinator(configuration.apps.map(Self.definition)))
+            engine = Engine(loop, try Coordinator(configuration.apps.map { AppDefinition($0) }))
         } catch {
             throw StartError("\(error)")
         }
@@ -133,7 +137,7 @@ public final class Supervisor: Room {
         }
     }
 
-    static let serviceInfo = VarlinkServiceInfo(
+    package static let serviceInfo = VarlinkServiceInfo(
         vendor: "Torpor",
         product: "torpord",
         version: Supervisor.version,
@@ -141,20 +145,19 @@ public final class Supervisor: Room {
     )
 
     /// The control socket.
-    var controlListener: Descriptor? { control.server?.listener }
+    var controlListener: Descriptor? { clients?.listener }
 
     /// Makes the control socket again, whose path is gone.
-    func listenAgain() throws(VarlinkServerError) {
-        guard let server = control.server else { return }
-        try server.listenAgain()
-        hold(HeldName.control, server.listener.raw)
+    package func listenAgain() throws(VarlinkServerError) {
+        try clients?.listenAgain()
+        if let controlListener { hold(HeldName.control, controlListener.raw) }
     }
 
     /// Its two sockets, its FIFO, its pidfd, and room for what it stores.
     private static let descriptorsAnApp = 5
 
     /// Runs until a signal ends it, or its main app has ended, and every app is gone. Returns the exit status.
-    public func run() throws(StartError) -> Int32 {
+    package func run() throws(StartError) -> Int32 {
         processes.owner = { [weak self] name in
             guard let self, let id = self.coordinator.id(of: name) else { return nil }
             if !self.takeover.isOver { self.launcher.lookUpAccount(of: self.apps[id]) }
@@ -169,7 +172,7 @@ public final class Supervisor: Room {
         keeper.onLaunched = { [weak self] in self?.takeover.launchedForPredecessor($0, $1, $2) }
         keeper.onLost = { [weak self] in self?.keeperLost() }
         do throws(VarlinkServerError) {
-            try control.listen(taking: inheritance.take(HeldName.control).first)
+            try clients?.listen(taking: inheritance.take(HeldName.control).first)
         } catch {
             giveUp()
             throw StartError(error.description)
@@ -182,7 +185,7 @@ public final class Supervisor: Room {
                 try loop.signal(Signal.user2) { [weak self] in self?.upgrades.begin { (_: String?) in } }
             )
             signals.append(
-                try loop.signal(Signal.hangup) { [weak self] in self?.control.apply(ApplyRequest(), by: "SIGHUP", nil) }
+                try loop.signal(Signal.hangup) { [weak self] in self?.clients?.apply(by: "SIGHUP") }
             )
             for number in [Signal.user1, Signal.quit] {
                 signals.append(
@@ -200,9 +203,10 @@ public final class Supervisor: Room {
         let observers: [any LifecycleObserver] = [
             announcements, launcher, persistence, shares, snapshots, savedStates, memoryWatch, lockWatch, appSockets,
             service,
-            interruptions, mailboxes, wakes, control,
+            interruptions, mailboxes, wakes,
         ]
         for observer in observers { engine.add(observer) }
+        if let clients { engine.add(clients) }
         holdOwnFiles()
         wakes.takeOver()
         let fresh = takeover.recover()
@@ -240,9 +244,6 @@ public final class Supervisor: Room {
         return status
     }
 
-    /// `1 app`, `2 apps`.
-    static func count(_ count: Int, _ what: String) -> String { count == 1 ? "1 \(what)" : "\(count) \(what)s" }
-
     private func launchAtStart(_ fresh: [AppRuntime]) {
         let first = fresh.compactMap { launchAtStart($0) } + shutdown.mainAtStart
         shutdown.goOn()
@@ -252,19 +253,19 @@ public final class Supervisor: Room {
         snapshots.removeStrangeSnapshots()
         note(
             .started,
-            text: "torpord \(Supervisor.version) supervises \(Self.count(apps.count, "app")), control socket "
+            text: "torpord \(Supervisor.version) supervises \(Readable.count(apps.count, "app")), control socket "
                 + runtime.socket
         )
         engine.settle()
         engine.started()
         service.launch(first.map(\.app))
         if recovery.readsConfiguration {
-            control.apply(ApplyRequest(), by: "the start after a stop that left the apps", nil)
+            clients?.apply(by: "the start after a stop that left the apps")
         }
         wakes.timers.begin()
         engine.goOnAfterStart()
         // What is not launched now may have been waited for.
-        control.begin()
+        clients?.begin()
         wakes.lookAgain()
         shutdown.followMain()
         rest.soon()
@@ -283,7 +284,7 @@ public final class Supervisor: Room {
 
     private func cleanUp(status: Int32) {
         if let handsOver = shutdown.handsOver {
-            control.server?.close(leavingSocket: true)
+            clients?.close(leavingSocket: true)
             keeper.handOver(replacingKeeper: handsOver == .withKeeper)
             return keeper.finishSending()
         }
@@ -293,7 +294,7 @@ public final class Supervisor: Room {
             keeper.finishSending()
         }
         guard shutdown.isFinished else { return }
-        control.server?.close()
+        clients?.close(leavingSocket: false)
         for app in apps {
             app.capture?.close(remove: true)
             app.notifySocket?.close()
@@ -309,17 +310,17 @@ public final class Supervisor: Room {
 }
 
 extension Supervisor: OutputOwner {
-    func logFile(of app: AppRuntime) -> LogFile { launcher.logFile(of: app) }
+    package func logFile(of app: AppRuntime) -> LogFile { launcher.logFile(of: app) }
 
-    func outputArrived(_ app: AppRuntime) { launcher.outputArrived(app) }
+    package func outputArrived(_ app: AppRuntime) { launcher.outputArrived(app) }
 
-    func warn(_ sentence: String) { log.warning(sentence) }
+    package func warn(_ sentence: String) { log.warning(sentence) }
 }
 
 /// Why the supervisor could not start, in a sentence.
-public struct StartError: Error, CustomStringConvertible {
+package struct StartError: Error, CustomStringConvertible {
     /// The sentence.
-    public let description: String
+    package let description: String
 
-    init(_ description: String) { self.description = description }
+    package init(_ description: String) { self.description = description }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -24,7 +25,7 @@ extension Supervisor {
         return true
     }
 
-    func isTraced(_ app: AppRuntime) -> Bool {
+    package func isTraced(_ app: AppRuntime) -> Bool {
         guard let tree = app.run.tree else { return false }
         let tracer = (try? ProcFS.tracerPid(tree.main.pid)) ?? 0
         // Whom torpord itself has sent to look is no debugger.

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+package import Configuration
+package import Engine
 import EventLoop
-import Lifecycle
+import EventSources
+package import Lifecycle
 import Linux
 import Processes
-import Store
-import TorporAPI
+package import Store
+package import TorporAPI
 import Varlink
 import VarlinkServer
 
 /// What the store has of an app, or will have in a moment.
-struct KeptApp {
+package struct KeptApp {
     /// The goal that a person set; nil while the configuration decides.
-    var goalOfPerson: Goal?
+    package var goalOfPerson: Goal?
     /// Of the row as it was last saved, or found: all of it in one number, and what the next one goes on from.
     private var fingerprint: Int?
-    private(set) var incarnation: Int64 = 0
-    private(set) var ledger: [Int64] = []
+    package private(set) var incarnation: Int64 = 0
+    package private(set) var ledger: [Int64] = []
     /// What the ledger was made of: times of the wall clock would be a little different each time.
     fileprivate private(set) var times: [Duration] = []
 
@@ -37,27 +39,27 @@ struct KeptApp {
 }
 
 /// What must outlive the boot, from and to the store. Nothing here waits for it but the first launches.
-final class Persistence: ShellRoom, LifecycleObserver {
-    unowned(unsafe) let supervisor: Supervisor
-    let store: Store
+package final class Persistence: ShellRoom, LifecycleObserver {
+    package unowned(unsafe) let supervisor: Supervisor
+    package let store: Store
     /// What of that is not stored yet.
-    let journal: StoreJournal?
+    package let journal: StoreJournal?
     /// What was remembered is with the apps: from now on it is kept up to date.
     private(set) var isRemembered = false
     /// Why nothing can be stored now.
-    private(set) var trouble: String?
+    package private(set) var trouble: String?
 
-    init(_ supervisor: Supervisor, _ store: Store, _ journal: StoreJournal?) {
+    package init(_ supervisor: Supervisor, _ store: Store, _ journal: StoreJournal?) {
         self.supervisor = supervisor
         self.store = store
         self.journal = journal
     }
 
-    func ended(_ app: AppRuntime, _ ending: Ending) { forgetGoal(of: app, after: ending) }
+    package func ended(_ app: AppRuntime, _ ending: Ending) { forgetGoal(of: app, after: ending) }
 
-    func touched(_ apps: [AppRuntime]) { for app in apps { keep(app) } }
+    package func touched(_ apps: [AppRuntime]) { for app in apps { keep(app) } }
 
-    func forget(_ app: AppRuntime) { store.remove(app: app.name) }
+    package func forget(_ app: AppRuntime) { store.remove(app: app.name) }
 
     /// What an earlier torpord had seen and not stored yet, or a new one; nil when there is no room for it.
     static func openJournal(
@@ -161,7 +163,7 @@ final class Persistence: ShellRoom, LifecycleObserver {
     }
 
     /// Saves what is to outlive the boot, if it has changed.
-    func keep(_ app: AppRuntime) {
+    package func keep(_ app: AppRuntime) {
         guard isRemembered else { return }
         let machine = coordinator.machine(app.id)
         let known = machine.remembered
@@ -204,7 +206,7 @@ final class Persistence: ShellRoom, LifecycleObserver {
     private static let reportsWithThreads = 3
 
     /// Keeps a termination report, in memory for those who ask and in the store for later.
-    func file(_ report: Report, _ app: AppRuntime) {
+    package func file(_ report: Report, _ app: AppRuntime) {
         app.reports.append(report)
         if app.reports.count > 10 { app.reports.removeFirst() }
         // Stacks are the most of it: of one that hangs at every launch the newest tell enough, and the store has them all.
@@ -249,7 +251,7 @@ final class Persistence: ShellRoom, LifecycleObserver {
 
     /// Has everything written, and ends the store's thread; waits for the disk a moment at most. `quickly`: another
     /// torpord is waiting to take over.
-    func close(quickly: Bool) {
+    package func close(quickly: Bool) {
         // Where the end came first, timers are known since this start all the same.
         supervisor.wakes.timers.begin()
         if !isRemembered {
@@ -266,7 +268,7 @@ final class Persistence: ShellRoom, LifecycleObserver {
 
 extension Retention {
     /// As the configuration has it.
-    init(_ supervisor: SupervisorSpecification) {
+    package init(_ supervisor: SupervisorSpecification) {
         self.init(
             maxAge: supervisor.historyMaxAge?.microseconds,
             maxCount: Int64(clamping: supervisor.historyMaxCount)
@@ -276,7 +278,7 @@ extension Retention {
 
 extension AppRuntime {
     /// What outlives the boot.
-    var kept: KeptApp {
+    package var kept: KeptApp {
         get { slots[KeptSlot.self, default: KeptApp()] }
         _modify { yield &slots[KeptSlot.self, default: KeptApp()] }
     }

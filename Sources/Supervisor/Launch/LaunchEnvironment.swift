@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
+import EventSources
 import Lifecycle
 import Linux
 import Mailbox

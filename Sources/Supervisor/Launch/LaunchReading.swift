@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+package import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
 
@@ -84,7 +86,7 @@ final class LaunchReading {
 
 extension Launcher {
     /// Reads something for an app's launch beside the loop; one thing at a time.
-    func read<Value: Sendable>(
+    package func read<Value: Sendable>(
         for app: AppRuntime,
         _ work: @escaping @Sendable () throws(LaunchTrouble) -> Value,
         _ completion: @escaping (Result<Value, LaunchTrouble>) -> Void

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+import Archives
+package import Configuration
+package import Engine
 import EventLoop
-import Lifecycle
-import Linux
+import EventSources
+package import Lifecycle
+package import Linux
 import Notify
 import Output
 import Processes
@@ -60,11 +63,11 @@ extension Launcher {
     }
 
     /// Where it runs: users such as nobody have a home that does not exist.
-    nonisolated static func directory(of specification: AppSpecification, _ user: User?) -> String {
+    package nonisolated static func directory(of specification: AppSpecification, _ user: User?) -> String {
         specification.directory ?? user.flatMap { File.exists($0.home) ? $0.home : nil } ?? "/"
     }
 
-    func environment(
+    package func environment(
         of app: AppRuntime,
         _ order: LaunchOrder,
         _ user: User?,

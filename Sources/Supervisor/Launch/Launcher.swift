@@ -1,42 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+package import Engine
 import EventLoop
-import Lifecycle
-import Linux
+import EventSources
+package import Lifecycle
+package import Linux
 import Notify
-import Output
-import Processes
+package import Output
+package import Processes
 import SystemPackage
 import Varlink
 import VarlinkServer
 import WireText
 
 /// Launching: everything that an incarnation needs is made ready, then the keeper is asked.
-final class Launcher: ShellRoom, LifecycleObserver {
-    unowned(unsafe) let supervisor: Supervisor
+package final class Launcher: ShellRoom, LifecycleObserver {
+    package unowned(unsafe) let supervisor: Supervisor
     /// Reads files of variables for launches, and looks for those that say that an app is ready: for one app as well as
     /// for another whose disk hangs.
     let reads: SideWork
     /// Commands that run for the supervisor, by process.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
 
-    init(_ supervisor: Supervisor) {
+    package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
         reads = SideWork(supervisor.loop, named: "launches", isInOrder: false)
     }
 
     /// A launch that was overtaken while its commands ran, or its files were read, has no process to be ended.
-    func touched(_ apps: [AppRuntime]) {
+    package func touched(_ apps: [AppRuntime]) {
         for app in apps where app.isPreparing && machine(app).transition == .terminating {
             cancelHooks(app)
             cancelReading(app)
         }
     }
 
-    func forget(_ app: AppRuntime) {}
+    package func forget(_ app: AppRuntime) {}
 
-    func launch(_ app: AppRuntime, _ order: LaunchOrder) {
+    package func launch(_ app: AppRuntime, _ order: LaunchOrder) {
         app.run = Incarnation()
         app.run.launchedAt = now
         app.wasCutShort = nil
@@ -147,7 +149,7 @@ final class Launcher: ShellRoom, LifecycleObserver {
         return try supervisor.place.cgroups?.create(app.name)
     }
 
-    func launched(
+    package func launched(
         _ app: AppRuntime,
         _ order: LaunchOrder,
         _ result: Result<Launched, LaunchFailure>,
@@ -243,7 +245,7 @@ final class Launcher: ShellRoom, LifecycleObserver {
         return path.hasPrefix("/") ? path : supervisor.runtime.logs + "/" + path
     }
 
-    func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchTrouble) -> OutputCapture {
+    package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchTrouble) -> OutputCapture {
         if let capture = app.capture { return capture }
         // One that is there has its owner.
         let user = held == nil ? try identity(of: app) : nil
@@ -267,18 +269,18 @@ final class Launcher: ShellRoom, LifecycleObserver {
         return capture
     }
 
-    func logFile(of app: AppRuntime) -> LogFile {
+    package func logFile(of app: AppRuntime) -> LogFile {
         LogFile(path: logPath(of: app), limits: LogLimits(app.specification))
     }
 
     /// What an app wrote is in its log now.
-    func outputArrived(_ app: AppRuntime) {
+    package func outputArrived(_ app: AppRuntime) {
         // Output of a suspended app is either older than the stop or a sign that somebody continued it.
         supervisor.checkStillSuspended(app)
-        for follower in app.logFollowers { follower.step() }
+        for follower in app.outputFollowers { follower.step() }
     }
 
-    func logPath(of app: AppRuntime) -> String { supervisor.runtime.logs + "/" + app.name + ".log" }
+    package func logPath(of app: AppRuntime) -> String { supervisor.runtime.logs + "/" + app.name + ".log" }
 }
 
 extension Launcher {
@@ -320,3 +322,19 @@ extension Launcher {
         return (plan, output)
     }
 }
+
+/// Reads what an app writes.
+package protocol OutputFollower: AnyObject {
+    /// There may be more in the log.
+    func step()
+}
+
+extension AppRuntime {
+    /// Who follows its log; it need not have run yet.
+    package var outputFollowers: [any OutputFollower] {
+        get { slots[OutputFollowersSlot.self, default: []] }
+        _modify { yield &slots[OutputFollowersSlot.self, default: []] }
+    }
+}
+
+private enum OutputFollowersSlot: Slot { typealias Value = [any OutputFollower] }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
-import Lifecycle
-import Processes
+package import Configuration
+import Engine
+package import Lifecycle
+package import Processes
 
 extension AppSpecification {
     /// The app's share of the machine in a state: `resources.STATE`, and where that says nothing the state's own.
-    func profile(in state: AppState) -> StateProfile {
+    package func profile(in state: AppState) -> StateProfile {
         var profile = StateProfile(of: state)
         guard let configured = self.resources[state] else { return profile }
         if let weight = configured.cpuWeight { profile.cpuWeight = weight }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+package import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 import Linux
-import Processes
+package import Processes
 
 /// Apps that wait for the share of the machine that their state gives them.
 ///
@@ -86,21 +87,21 @@ final class ProfileQueue {
 }
 
 /// Gives each app the share of the machine that its state and its configuration give it, and keeps it to its limits.
-final class Shares: ShellRoom, LifecycleObserver {
-    unowned(unsafe) let supervisor: Supervisor
+package final class Shares: ShellRoom, LifecycleObserver {
+    package unowned(unsafe) let supervisor: Supervisor
     let profiles = ProfileQueue()
     /// Looks at the memory of apps that the kernel does not keep to their limits.
     var memoryTimer: TimerSource?
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
-    func entered(_ app: AppRuntime, from: AppState, to: AppState) { if to != .notRunning { watchMemory(app) } }
+    package func entered(_ app: AppRuntime, from: AppState, to: AppState) { if to != .notRunning { watchMemory(app) } }
 
-    func ended(_ app: AppRuntime, _ ending: Ending) { app.run.pressureSource?.source.cancel() }
+    package func ended(_ app: AppRuntime, _ ending: Ending) { app.run.pressureSource?.source.cancel() }
 
-    func touched(_ apps: [AppRuntime]) { for app in apps { checkProfile(app) } }
+    package func touched(_ apps: [AppRuntime]) { for app in apps { checkProfile(app) } }
 
-    func forget(_ app: AppRuntime) {}
+    package func forget(_ app: AppRuntime) {}
 
     /// What an app has been given is to be what it should have now; called for each app that the core touched.
     func checkProfile(_ app: AppRuntime) {
@@ -166,7 +167,7 @@ final class Shares: ShellRoom, LifecycleObserver {
 
     /// Gives an app a state's share of the machine, as far as that can be had; says what became of it.
     @discardableResult
-    func give(_ app: AppRuntime, _ state: AppState) -> ProfileReport {
+    package func give(_ app: AppRuntime, _ state: AppState) -> ProfileReport {
         guard let tree = app.run.tree else { return ProfileReport() }
         let profile = app.specification.profile(in: state)
         var report = ProfileReport()
@@ -192,7 +193,7 @@ final class Shares: ShellRoom, LifecycleObserver {
     }
 
     /// What the app has now of what its state gives it, in words, and what it has not.
-    func profileText(_ app: AppRuntime) -> (state: AppState?, done: [String], missing: [String]) {
+    package func profileText(_ app: AppRuntime) -> (state: AppState?, done: [String], missing: [String]) {
         guard let tree = app.run.tree else { return (nil, [], []) }
         let missing = missingLimits(app)
         guard let state = app.run.profileState else {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+package import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -17,7 +18,7 @@ extension Shares {
     private static let slowInterval = Duration.seconds(5)
 
     /// Limits a cgroup into which an app is about to be launched.
-    func limit(_ app: AppRuntime, at path: String, isFresh: Bool) {
+    package func limit(_ app: AppRuntime, at path: String, isFresh: Bool) {
         var usage: UInt64?
         let (failures, _) = app.specification.appLimits.write(
             to: path,

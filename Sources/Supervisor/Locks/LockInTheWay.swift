@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Linux
-import TorporAPI
+import Engine
+package import Linux
+package import TorporAPI
 
 /// A file lock with which an app is not left suspended (docs/lifecycle.md, "Background time", Locks).
 struct LockInTheWay: Hashable {
@@ -43,7 +44,7 @@ extension HeldLock {
     }
 
     /// As reports have it.
-    var info: LockInfo { LockInfo(file: shownPath, kind: lock.kind.rawValue, holder: holder) }
+    package var info: LockInfo { LockInfo(file: shownPath, kind: lock.kind.rawValue, holder: holder) }
 
     /// Whether it is one with which the app is not left suspended though nobody waits: on one of these files, or on one
     /// in one of these folders. `others`: what the app has beside it.
@@ -85,16 +86,6 @@ enum SharedPaths {
     /// What the path leads to, as far as the kernel has that in memory: nothing waits for a disk. nil where it is not, or
     /// the path leads nowhere.
     static func resolved(_ path: String) -> String? { try? File.realPathInMemory(path) }
-}
-
-/// Text from outside in a line of ours.
-enum Readable {
-    /// The text without what would begin another line or move a terminal's cursor.
-    static func line(_ text: String) -> String {
-        String(
-            String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "?" : $0 })
-        )
-    }
 }
 
 extension Incarnation {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
 import Processes
@@ -13,7 +15,7 @@ extension LockWatch {
     func stopUnlessSounding(_ app: AppRuntime) {
         let (id, tree) = (app.id, app.run.tree)
         guard coordinator.machine(id).transition == .suspending else { return stopUnlessLocked(app) }
-        supervisor.wakes.audioMode.look(before: app) { [weak self] in
+        host.lookForSound(of: app) { [weak self] in
             guard let self, app.run.tree === tree, self.coordinator.machine(id).transition == .suspending else {
                 return
             }
@@ -25,13 +27,13 @@ extension LockWatch {
     func stopUnlessLocked(_ app: AppRuntime) {
         app.run.lockLook = nil
         let machine = coordinator.machine(app.id)
-        guard app.specification.rules.onLock != .ignore, !machine.isForced else { return supervisor.beginStopping(app) }
-        supervisor.lockWatch.look(at: app) { [weak self] finding in
+        guard app.specification.rules.onLock != .ignore, !machine.isForced else { return host.beginStopping(app) }
+        look(at: app) { [weak self] finding in
             guard let self else { return }
             let machine = self.coordinator.machine(app.id)
             guard machine.transition == .suspending || isStandingStill(machine) else { return }
             switch finding {
-            case .free: self.supervisor.beginStopping(app)
+            case .free: self.host.beginStopping(app)
             case .inTheWay(let locks):
                 app.run.stop = .none
                 self.isHeld(app, by: locks)
@@ -40,7 +42,7 @@ extension LockWatch {
     }
 
     /// Locks were found with which the app is not left suspended.
-    func isHeld(_ app: AppRuntime, by locks: [LockInTheWay]) {
+    package func isHeld(_ app: AppRuntime, by locks: [LockInTheWay]) {
         let isNews = app.run.locksInTheWay?.map(\.held) != locks.map(\.held)
         app.run.locksInTheWay = locks
         if isNews {
@@ -52,7 +54,7 @@ extension LockWatch {
 
     /// Looks at the locks of a suspended app as long as it is that.
     func followLocks(_ app: AppRuntime) {
-        if app.specification.rules.onLock != .ignore { supervisor.lockWatch.follow(app) }
+        if app.specification.rules.onLock != .ignore { follow(app) }
     }
 
     func isStillToBeLookedAt(_ id: AppID) -> Bool {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -19,8 +20,11 @@ enum LockFinding {
 /// What an app holds is read from its processes' descriptors, at once: some 8 µs each. Only where there is a lock, or there
 /// are too many descriptors for a millisecond, the machine's table is asked who waits (``Aside``). So an app without
 /// locks is stopped as soon as ever.
-final class LockWatch: ShellRoom, LifecycleObserver {
-    unowned(unsafe) let supervisor: Supervisor
+final class LockWatch: Room, LifecycleObserver {
+    let engine: Engine
+    let recorder: Recorder
+    /// What it needs of the other rooms. It owns this one.
+    unowned(unsafe) let host: any LockHost
     private let reader: Aside<LockTable.Question, LockTable>
     private var timer: TimerSource?
     /// Suspended apps that are to be looked at again.
@@ -38,10 +42,12 @@ final class LockWatch: ShellRoom, LifecycleObserver {
     /// How long the loop is kept at it in one go.
     private static let slice = Duration.milliseconds(1)
 
-    init(_ supervisor: Supervisor) {
-        self.supervisor = supervisor
+    init(_ engine: Engine, _ recorder: Recorder, _ host: any LockHost) {
+        self.engine = engine
+        self.recorder = recorder
+        self.host = host
         // The kernel may take 10 ms for it. A table that cannot be read has no locks.
-        reader = Aside(supervisor.loop, named: "locks", joining: { $0.formUnion($1) }) { question in
+        reader = Aside(engine.loop, named: "locks", joining: { $0.formUnion($1) }) { question in
             (try? LockTable.read(question)) ?? LockTable()
         }
     }

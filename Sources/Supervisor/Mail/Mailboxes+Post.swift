@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+package import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
-import Mailbox
+package import Mailbox
 import Store
-import TorporAPI
-import Varlink
+package import TorporAPI
+package import Varlink
 import VarlinkServer
 import WireText
 
 /// Why something that was posted is not taken.
-enum PostRefusal: Error {
+package enum PostRefusal: Error {
     /// The app takes nothing of the topic.
     case notSubscribed(String)
     /// As much waits for the app as may.
@@ -26,7 +28,7 @@ enum PostRefusal: Error {
 extension Mailboxes {
     /// Takes something in for an app, and wakes it where that is to be; `completion` is called when it is on the disk, or
     /// with the reason why it was not taken.
-    func post(
+    package func post(
         _ request: PostRequest,
         from sender: String,
         to app: AppRuntime,
@@ -37,7 +39,7 @@ extension Mailboxes {
         }
         do throws(PostRefusal) {
             let (id, result) = try take(request, from: sender, for: app)
-            supervisor.store.sync { [weak self, weak app] problem in
+            host.store.sync { [weak self, weak app] problem in
                 guard let problem, let self, let app else { return completion(.success(result)) }
                 if result.change == "added" {
                     // What was told is told.
@@ -93,7 +95,7 @@ extension Mailboxes {
         note(app, .posted, text: "\(what) was posted to it", reason: sender)
         let (id, word) = Self.words(change)
         let text = "\(draft.topic) from \(draft.sender)"
-        let outcome = supervisor.wakes.wake(
+        let outcome = host.wake(
             app,
             WakeEvent(.message, draft.topic, text, wake: order, mail: draft, at: loop.now)
         )
@@ -186,7 +188,7 @@ extension Mailboxes {
         if request.end {
             app.subscriptions?[request.topic] = nil
             if app.subscriptions?.isEmpty ?? false { app.subscriptions = nil }
-            return supervisor.store.remove(key)
+            return host.store.remove(key)
         }
         guard app.subscriptions?[request.topic] != nil || app.subscriptions?.count ?? 0 < Self.mostSubscriptions else {
             throw FieldError(field: "topic", problem: "is one too many: at most \(Self.mostSubscriptions) are kept")
@@ -196,7 +198,7 @@ extension Mailboxes {
         topics[request.topic] = rule
         app.subscriptions = topics
         let text = String(wire: rule.json.serialised())
-        supervisor.store.save(StoredSubscription(app: app.name, topic: request.topic, rule: text))
+        host.store.save(StoredSubscription(app: app.name, topic: request.topic, rule: text))
     }
 
     /// The topics that an app may ask for when it runs.
@@ -217,7 +219,7 @@ extension Mailboxes {
     // MARK: Mailboxes
 
     /// What waits for the app, for persons; what they take waits no more.
-    func mailbox(_ request: MailboxRequest, of app: AppRuntime, by person: String) -> MailboxStatus {
+    package func mailbox(_ request: MailboxRequest, of app: AppRuntime, by person: String) -> MailboxStatus {
         let waiting = waiting(for: app)
         let limits = Mailboxes.limits(of: app)
         var chosen = waiting
@@ -246,7 +248,7 @@ extension Mailboxes {
     }
 
     /// What waits for the app, for itself.
-    func take(_ request: TakeRequest, _ app: AppRuntime) -> [MailInfo] {
+    package func take(_ request: TakeRequest, _ app: AppRuntime) -> [MailInfo] {
         for id in request.done { acknowledged(id, by: app) }
         let waiting = waiting(for: app).filter { !$0.isInFlight }
         let chosen = request.max.map { Array(waiting.prefix(Int(clamping: $0))) } ?? waiting
@@ -255,7 +257,7 @@ extension Mailboxes {
     }
 
     /// Why an app may not post to another, in a sentence; nil when it may.
-    func refusal(ofPostsFrom sender: AppRuntime, to app: AppRuntime) -> String? {
+    package func refusal(ofPostsFrom sender: AppRuntime, to app: AppRuntime) -> String? {
         if sender === app { return nil }
         let isAccepted = app.specification.acceptsFrom.contains { pattern in
             if pattern.hasPrefix("tag:") { return sender.specification.tags.contains(String(pattern.dropFirst(4))) }
@@ -303,7 +305,7 @@ extension SubscribeRequest {
 
 extension MailInfo {
     /// As clients see it.
-    init(_ mail: Mail) {
+    package init(_ mail: Mail) {
         self.init(
             id: mail.id,
             topic: mail.draft.topic,

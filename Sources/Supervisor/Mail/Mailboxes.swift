@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+package import Engine
+import EventSources
 import Lifecycle
 import Linux
-import Mailbox
+package import Mailbox
 import Processes
-import Store
+package import Store
 import Varlink
 import WireText
 
@@ -14,8 +16,11 @@ import WireText
 /// Each change is in the store's journal before anything follows from it, so that a torpord that is killed loses nothing and
 /// tells nothing twice: what a delegate is being told has its number in the app's ledger (`ChannelRecord`), and what it has
 /// answered leaves the journal before the answer is confirmed.
-final class Mailboxes: ShellRoom, LifecycleObserver {
-    unowned(unsafe) let supervisor: Supervisor
+package final class Mailboxes: Room, LifecycleObserver {
+    package let engine: Engine
+    package let recorder: Recorder
+    /// What it needs of the other rooms. It owns this one.
+    unowned(unsafe) let host: any MailHost
     private var boxes: [AppID: Mailbox] = [:]
     /// What stands in the queue of an app's delegate, or was told by a signal and waits to be taken.
     private var told: [AppID: Set<Int64>] = [:]
@@ -26,16 +31,20 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
     /// So many are handed to a delegate's queue at a time.
     private static let batch = 64
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    init(_ engine: Engine, _ recorder: Recorder, _ host: any MailHost) {
+        self.engine = engine
+        self.recorder = recorder
+        self.host = host
+    }
 
     /// What waits for the app.
-    func waiting(for app: AppRuntime) -> [Mail] { boxes[app.id]?.items ?? [] }
+    package func waiting(for app: AppRuntime) -> [Mail] { boxes[app.id]?.items ?? [] }
 
     /// Bytes of what waits for the app.
-    func bytes(of app: AppRuntime) -> Int { boxes[app.id]?.bytes ?? 0 }
+    package func bytes(of app: AppRuntime) -> Int { boxes[app.id]?.bytes ?? 0 }
 
     /// How much may wait for the app.
-    static func limits(of app: AppRuntime) -> Mailbox.Limits {
+    package static func limits(of app: AppRuntime) -> Mailbox.Limits {
         Mailbox.Limits(
             count: app.specification.mailboxLimit,
             bytes: app.specification.mailboxSize.map { Int(clamping: $0) } ?? .max
@@ -48,17 +57,17 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
     ///
     /// - Throws: ``Mailbox/Refusal`` when there is no place for it.
     @discardableResult
-    func add(_ draft: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) -> Mailbox.Change {
+    package func add(_ draft: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) -> Mailbox.Change {
         let now = Clock.realtimeMicroseconds()
         // Later than every number before it, also when the clock was set back.
-        let id = max(lastID + 1, now, supervisor.events.sequence)
+        let id = max(lastID + 1, now, recorder.events.sequence)
         let limits = Self.limits(of: app)
         let change = try boxes[app.id, default: Mailbox()].add(draft, id: id, at: now, limits: limits)
         lastID = id
         switch change {
-        case .added(let mail): supervisor.store.save(StoredMail(mail, of: app.name), isNew: true)
-        case .changed(let mail): supervisor.store.save(StoredMail(mail, of: app.name))
-        case .cancelled(let mail): supervisor.store.removeMail(mail.id, of: app.name)
+        case .added(let mail): host.store.save(StoredMail(mail, of: app.name), isNew: true)
+        case .changed(let mail): host.store.save(StoredMail(mail, of: app.name))
+        case .cancelled(let mail): host.store.removeMail(mail.id, of: app.name)
         }
         dropIfEmpty(app)
         return change
@@ -71,19 +80,19 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
     func isBeingTold(_ id: Int64, to app: AppRuntime) -> Bool { told[app.id]?.contains(id) ?? false }
 
     /// What the store has of the apps. `contents` has what came since the start, too.
-    func load(_ contents: StoreContents) {
+    package func load(_ contents: StoreContents) {
         isLoaded = true
         var kept: [AppID: [Mail]] = [:]
         for stored in contents.mail.values {
             lastID = max(lastID, stored.id)
-            guard let id = supervisor.coordinator.id(of: stored.app), let mail = Mail(stored) else { continue }
+            guard let id = coordinator.id(of: stored.app), let mail = Mail(stored) else { continue }
             kept[id, default: []].append(mail)
         }
-        for app in supervisor.apps {
+        for app in apps {
             guard kept[app.id] != nil || boxes[app.id] != nil else { continue }
             take(kept[app.id] ?? [], of: app)
         }
-        for app in supervisor.apps { goOn(app) }
+        for app in apps { goOn(app) }
         for body in afterLoad { body() }
         afterLoad = []
     }
@@ -105,10 +114,10 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
             switch change {
             case .added: break
             case .changed(let one):
-                supervisor.store.removeMail(mail.id, of: app.name)
-                supervisor.store.save(StoredMail(one, of: app.name))
+                host.store.removeMail(mail.id, of: app.name)
+                host.store.save(StoredMail(one, of: app.name))
             case .cancelled(let one):
-                for id in [one.id, mail.id] { supervisor.store.removeMail(id, of: app.name) }
+                for id in [one.id, mail.id] { host.store.removeMail(id, of: app.name) }
             }
         }
         boxes[app.id] = box
@@ -116,7 +125,7 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
     }
 
     /// Does something when it is known what waits; at once, but in the first moments of a supervisor.
-    func whenLoaded(_ body: @escaping () -> Void) {
+    package func whenLoaded(_ body: @escaping () -> Void) {
         if isLoaded { body() } else { afterLoad.append(body) }
     }
 
@@ -136,14 +145,14 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
         }
         if isFirstAnswered, let first { channel.answeredID = max(channel.answeredID, first) }
         enqueue(app)
-        supervisor.record(app)
-        supervisor.appSockets.pump(app)
+        record(app)
+        host.pumpMessages(to: app)
     }
 
     /// Has everything saved again: the file that had it was lost.
     func keepAll() {
-        for app in supervisor.apps {
-            for mail in boxes[app.id]?.items ?? [] { supervisor.store.save(StoredMail(mail, of: app.name)) }
+        for app in apps {
+            for mail in boxes[app.id]?.items ?? [] { host.store.save(StoredMail(mail, of: app.name)) }
         }
     }
 
@@ -153,7 +162,7 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
     func acknowledged(_ id: Int64, by app: AppRuntime) {
         told[app.id]?.remove(id)
         guard boxes[app.id]?.remove(id) != nil || !isLoaded else { return }
-        supervisor.store.removeMail(id, of: app.name)
+        host.store.removeMail(id, of: app.name)
         dropIfEmpty(app)
     }
 
@@ -172,12 +181,12 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
     }
 
     /// Hands an app that runs what waits for it.
-    func deliver(to app: AppRuntime) {
+    package func deliver(to app: AppRuntime) {
         guard let box = boxes[app.id], canHear(app) else { return }
-        if supervisor.appSockets.hearsByChannel(app.id) {
+        if host.hearsByChannel(app.id) {
             guard enqueue(app) else { return }
-            supervisor.record(app)
-            supervisor.appSockets.pump(app)
+            record(app)
+            host.pumpMessages(to: app)
             return
         }
         signal(app, box)
@@ -186,8 +195,8 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
     /// Tells an app that hears by signals what waits for it, before it is continued: the signals are pending then, and are
     /// handled before anything else that it finds when it runs.
     func deliverBeforeResume(to app: AppRuntime) {
-        guard let box = boxes[app.id], app.run.tree != nil, !supervisor.appSockets.hearsByChannel(app.id),
-            supervisor.coordinator.machine(app.id).transition != .terminating
+        guard let box = boxes[app.id], app.run.tree != nil, !host.hearsByChannel(app.id),
+            machine(app).transition != .terminating
         else { return }
         signal(app, box)
     }
@@ -205,12 +214,12 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
             signals[number] = isSent
             // It has ended: what waits is for the next incarnation.
             guard isSent else { continue }
-            supervisor.note(
+            note(
                 app,
                 .told,
                 text: "told \(message.rawValue) (\(mail.draft.topic)) by \(Signal.name(number))"
             )
-            if supervisor.mailboxes.keepsUntilTaken(mail.draft, app) {
+            if keepsUntilTaken(mail.draft, app) {
                 told[app.id, default: []].insert(mail.id)
             } else {
                 acknowledged(mail.id, by: app)
@@ -220,7 +229,7 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
 
     /// Whether it can be told anything now.
     private func canHear(_ app: AppRuntime) -> Bool {
-        let machine = supervisor.coordinator.machine(app.id)
+        let machine = machine(app)
         guard app.run.tree != nil, machine.state != .notRunning, machine.state != .suspended else { return false }
         return machine.transition != .suspending && machine.transition != .launching
             && machine.transition != .terminating
@@ -230,7 +239,7 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
     @discardableResult
     func enqueue(_ app: AppRuntime) -> Bool {
         guard isLoaded, let box = boxes[app.id] else { return false }
-        let channel = supervisor.appSockets.channel(of: app)
+        let channel = host.channel(of: app)
         let room = Self.batch - channel.queue.count { $0.mail != nil }
         guard room > 0 else { return false }
         var added = 0
@@ -245,10 +254,10 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
     }
 
     /// It is on its way: from now on it stays as it is.
-    func sent(_ id: Int64, to app: AppRuntime) { boxes[app.id]?.setInFlight(id, true) }
+    package func sent(_ id: Int64, to app: AppRuntime) { boxes[app.id]?.setInFlight(id, true) }
 
     /// It is in the queue of a delegate to which an earlier torpord may have told it.
-    func isUnderWay(_ id: Int64, to app: AppRuntime) {
+    package func isUnderWay(_ id: Int64, to app: AppRuntime) {
         told[app.id, default: []].insert(id)
         boxes[app.id]?.setInFlight(id, true)
     }
@@ -260,7 +269,7 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
         for mail in boxes[app.id]?.items ?? [] where mail.isInFlight { boxes[app.id]?.setInFlight(mail.id, false) }
     }
 
-    func touched(_ apps: [AppRuntime]) {
+    package func touched(_ apps: [AppRuntime]) {
         for app in apps where boxes[app.id] != nil { deliver(to: app) }
     }
 
@@ -269,18 +278,18 @@ final class Mailboxes: ShellRoom, LifecycleObserver {
         touched([app])
         let waiting = boxes[app.id]?.items.filter { $0.draft.wake != nil && !isBeingTold($0.id, to: app) } ?? []
         guard let first = waiting.first(where: { $0.draft.wake == .foreground }) ?? waiting.first else { return }
-        supervisor.wakes.wake(app, for: first)
+        host.wake(app, for: first)
     }
 
     /// The app is gone for good. The store forgets all of it at once.
-    func forget(_ app: AppRuntime) {
+    package func forget(_ app: AppRuntime) {
         boxes[app.id] = nil
         told[app.id] = nil
     }
 }
 
 extension StoredMail {
-    init(_ mail: Mail, of app: String) {
+    package init(_ mail: Mail, of app: String) {
         self.init(
             id: mail.id,
             app: app,
@@ -300,7 +309,7 @@ extension StoredMail {
 
 extension Mail {
     /// What was kept; nil when it cannot be read.
-    init?(_ stored: StoredMail) {
+    package init?(_ stored: StoredMail) {
         guard let payload = try? JSON.parse(stored.payload) else { return nil }
         var draft = MailDraft(
             topic: stored.topic,

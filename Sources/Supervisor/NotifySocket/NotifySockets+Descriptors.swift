@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Engine
 import EventLoop
-import Linux
-import Notify
+package import Linux
+package import Notify
 import Processes
 
 /// A descriptor that an app has given into keeping, as the keeper holds it.
@@ -15,7 +16,7 @@ struct StoreHold {
 /// Descriptors that outlive torpord in the keeper.
 extension NotifySockets {
     /// What a datagram asked of the app's store.
-    func store(_ message: NotifyMessage, _ opened: [Descriptor], _ app: AppRuntime) {
+    package func store(_ message: NotifyMessage, _ opened: [Descriptor], _ app: AppRuntime) {
         app.store.most = storeShare
         let change = app.store.apply(message, opened)
         for warning in change.warnings { note(app, .unheard, text: warning) }
@@ -37,7 +38,7 @@ extension NotifySockets {
     }
 
     /// RLIMIT_NOFILE.
-    static let openFiles: Int32 = 7
+    package static let openFiles: Int32 = 7
 
     /// The store as the keeper gives it back.
     func takeStore(_ app: AppRuntime) {

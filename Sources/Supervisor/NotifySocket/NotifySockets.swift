@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -9,12 +10,12 @@ import Processes
 import SystemPackage
 
 /// What apps say by sd_notify.
-final class NotifySockets: ShellRoom {
-    unowned(unsafe) let supervisor: Supervisor
+package final class NotifySockets: ShellRoom {
+    package unowned(unsafe) let supervisor: Supervisor
 
     let datagrams = DatagramBuffer()
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     /// Reads what waits in the app's notify socket, bounded, so that a flood cannot hold the loop.
     func hear(_ app: AppRuntime, atMost limit: Int = 64) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import Linux
 
 /// What one app has of connections, as its processes' descriptors said when they were last looked at.

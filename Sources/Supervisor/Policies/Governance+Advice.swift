@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Engine
 import EventLoop
-import Lifecycle
+import EventSources
+package import Lifecycle
 import Linux
 import Policies
-import PolicyHost
+package import PolicyHost
 import Processes
-import TorporPolicyABI
+package import TorporPolicyABI
 
 /// Taking advice.
 extension Governance: PolicyChainDelegate {
-    func take(_ counsel: Counsel) -> CounselOutcome {
+    package func take(_ counsel: Counsel) -> CounselOutcome {
         let advice = counsel.advice
         guard let app = app(advice.app) else {
             return refuse(counsel, nil, "there is no app in place \(advice.app)")
@@ -62,7 +64,7 @@ extension Governance: PolicyChainDelegate {
         return refuse(counsel, app, "it does not answer what was asked")
     }
 
-    func policiesAnswered(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)]) {
+    package func policiesAnswered(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)]) {
         for event in events where event.kind == TORPOR_EVENT_LAUNCH.rawValue {
             guard let app = app(event.app), putOff[app.id] == nil else { continue }
             admit(app.id)
@@ -70,7 +72,7 @@ extension Governance: PolicyChainDelegate {
         trace.tell(events, counsels, view)
     }
 
-    func policy(_ seat: PolicySeat, changed sentence: String, isTrouble: Bool) {
+    package func policy(_ seat: PolicySeat, changed sentence: String, isTrouble: Bool) {
         let text = "policy \(seat.settings.name) \(sentence)"
         supervisor.note(.policyChanged, text: text, level: isTrouble ? .warning : .info)
         goOnWhenLoaded()
@@ -79,7 +81,7 @@ extension Governance: PolicyChainDelegate {
         for waiter in settled { waiter.work() }
     }
 
-    func policiesChanged() {
+    package func policiesChanged() {
         watchClock()
         let isNeeded = chain.isGoverned(TORPOR_EVENT_LAUNCH) || chain.isRecorded
         guard isNeeded != supervisor.coordinator.asksForAdmission else { return }
@@ -157,7 +159,7 @@ extension Governance: PolicyChainDelegate {
     }
 
     /// Lets a launch go on that waits for a word.
-    func admit(_ app: AppID) {
+    package func admit(_ app: AppID) {
         let supervisor = supervisor
         guard supervisor.coordinator.waitsForAdmission(app) else { return }
         supervisor.uninterrupted {

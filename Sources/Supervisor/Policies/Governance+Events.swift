@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+package import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 import Linux
+import MemoryPressure
 import Policies
 import PolicyHost
 import TorporPolicyABI
@@ -29,27 +31,27 @@ extension Governance {
     }
 
     /// Something about these apps is other than it was, and with it whether what they require is in use.
-    func touched(_ apps: [AppRuntime]) {
+    package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             unseen.insert(app.id)
             unseen.formUnion(supervisor.coordinator.requirements(of: app.id))
         }
     }
 
-    func entered(_ app: AppRuntime, from: AppState, to: AppState) {
+    package func entered(_ app: AppRuntime, from: AppState, to: AppState) {
         post(TORPOR_EVENT_STATE, app, from: from.policyCode, to: to.policyCode)
     }
 
     func timeUsed(_ app: AppRuntime) { post(TORPOR_EVENT_TIME_USED, app) }
 
-    func ended(_ app: AppRuntime, _ ending: Ending) {
+    package func ended(_ app: AppRuntime, _ ending: Ending) {
         var delay: Duration?
         if case .restart(let after) = ending.next { delay = after }
         post(TORPOR_EVENT_ENDED, app, reason: Optional(ending.reason).policyCode, delay: delay)
     }
 
     /// A person or an event has asked something of an app.
-    func asked(_ app: AppRuntime, from: Goal, to: Goal) {
+    package func asked(_ app: AppRuntime, from: Goal, to: Goal) {
         askedMeanwhile.insert(app.id)
         damping.forget(app.id)
         damped[app.id] = nil
@@ -86,7 +88,7 @@ extension Governance {
         post(TORPOR_EVENT_APPS)
     }
 
-    func forget(_ app: AppRuntime) {
+    package func forget(_ app: AppRuntime) {
         let app = app.id
         view.remove(app)
         unseen.remove(app)
@@ -98,7 +100,7 @@ extension Governance {
     }
 
     /// How short the machine is of memory has changed.
-    func pressure(from: MemoryLevel, to: MemoryLevel) {
+    package func pressure(from: MemoryLevel, to: MemoryLevel) {
         view.system.pressure = to.policyCode
         post(TORPOR_EVENT_PRESSURE, from: from.policyCode, to: to.policyCode)
     }
@@ -107,7 +109,7 @@ extension Governance {
     var evictionPolicy: String? { chain.governor(of: TORPOR_EVENT_EVICTION) }
 
     /// In which order apps would be ended if memory were short, the first one first; each with the policy's reason.
-    func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
+    package func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
         chain.ask(PolicyChain.event(TORPOR_EVENT_EVICTION, at: supervisor.loop.now)) { [weak self] counsels in
             guard let self else { return completion([]) }
             let ranked = counsels.filter { $0.advice.kind == TORPOR_ADVISE_ORDER.rawValue && !$0.onlyAdvises }
@@ -126,7 +128,7 @@ extension Governance {
     }
 
     /// The app in a place that advice names; nil where there is none.
-    func app(_ place: UInt32) -> AppRuntime? {
+    package func app(_ place: UInt32) -> AppRuntime? {
         guard let place = Int(exactly: place), view.isPresent(place) else { return nil }
         return supervisor.apps[place]
     }

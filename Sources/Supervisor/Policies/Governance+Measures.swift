@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import EventLoop
 import Lifecycle
 import Linux
 import Policies
 import PolicyHost
 import Processes
-import TorporPolicyABI
+package import TorporPolicyABI
 
 /// What is measured for policies.
 extension Governance {
     /// What was measured is good for this long.
     private static let freshness = Duration.seconds(1)
 
-    func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void) {
+    package func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void) {
         let wanted = MeasurementNeeds(rawValue: needs)
         let now = supervisor.loop.now
         let isOld = measuredAt.map { now - $0 >= Self.freshness } ?? true

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 import Linux
 import Policies
 import TorporPolicyABI
@@ -102,7 +103,7 @@ extension Goal {
     }
 
     /// nil for what is no state.
-    init?(policyCode: UInt32) {
+    package init?(policyCode: UInt32) {
         guard let goal = Goal.allCases.first(where: { $0.policyCode == policyCode }) else { return nil }
         self = goal
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
-import EventLoop
+package import Configuration
+import Engine
+package import EventLoop
 import KeeperProtocol
-import Lifecycle
-import Linux
-import Policies
-import PolicyHost
+package import Lifecycle
+package import Linux
+import MemoryPressure
+package import Policies
+package import PolicyHost
 import Processes
 import TorporPolicyABI
 
@@ -14,10 +16,10 @@ import TorporPolicyABI
 /// rules allow. There is none while no policy is configured and nobody records what one would be asked.
 ///
 /// Nothing waits for a policy but launches, and those only where a policy wants to be asked about them.
-final class Governance: LifecycleObserver {
-    unowned(unsafe) let supervisor: Supervisor
-    let view: PolicyView
-    private(set) var chain: PolicyChain! = nil
+package final class Governance: LifecycleObserver {
+    package unowned(unsafe) let supervisor: Supervisor
+    package let view: PolicyView
+    package private(set) var chain: PolicyChain! = nil
     /// Apps of which the view does not show what is so now.
     var unseen: Set<AppID> = []
     /// Apps in the foreground: they are in use at present, whether anything of them changes or not.
@@ -31,9 +33,9 @@ final class Governance: LifecycleObserver {
     /// Keeps policies from flooding the events with advice that changes little, again and again: by app and kind.
     var repetition = RateLimit<UInt64>(free: 8, interval: .seconds(5))
     /// Apps about which a policy has to wait, and is asked again then.
-    var damped: [AppID: TimerSource] = [:]
+    package var damped: [AppID: TimerSource] = [:]
     /// What was told last of an app's advice that was not taken, so that the same is not told again and again.
-    var told: [String: String] = [:]
+    package var told: [String: String] = [:]
     /// Launches that a policy has put off, and until when.
     var putOff: [AppID: TimerSource] = [:]
     /// Which policy in this process is being asked, so that the next torpord knows whose doing a death was.
@@ -42,14 +44,14 @@ final class Governance: LifecycleObserver {
     private var clock: ClockWatch?
     private var clockSource: IOSource?
     /// Those who wait until a policy that is being loaded comes to another state.
-    var whenSettled: [(name: String, work: () -> Void)] = []
+    package var whenSettled: [(name: String, work: () -> Void)] = []
     let trace = PolicyTraceFeed()
     /// When apps last sent WATCHDOG=1, microseconds.
     var lastHeartbeats: [AppID: Int64] = [:]
     /// An ordinary user whom nothing belongs to and whom hosts become; only root can.
-    let hostUser: (user: UInt32, group: UInt32)?
+    package let hostUser: (user: UInt32, group: UInt32)?
 
-    init(_ supervisor: Supervisor) throws(Errno) {
+    package init(_ supervisor: Supervisor) throws(Errno) {
         self.supervisor = supervisor
         view = try PolicyView()
         hostUser = HostProcess.unprivilegedUser()
@@ -67,7 +69,7 @@ final class Governance: LifecycleObserver {
     }
 
     /// Goes by what the configuration says now.
-    func configure() {
+    package func configure() {
         let supervisor = supervisor
         let configuration = supervisor.configuration
         let byName = Dictionary(configuration.policies.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
@@ -101,13 +103,13 @@ final class Governance: LifecycleObserver {
     }
 
     /// Calls back when every policy was loaded or could not be; that takes five seconds at most.
-    func whenLoaded(_ work: @escaping () -> Void) {
+    package func whenLoaded(_ work: @escaping () -> Void) {
         guard chain.seats.contains(where: { $0.state == .loading }) else { return work() }
         whenLoaded = work
     }
 
     /// Calls back when that policy is no longer being loaded.
-    func whenSettled(_ name: String, _ work: @escaping () -> Void) {
+    package func whenSettled(_ name: String, _ work: @escaping () -> Void) {
         guard chain.seats.contains(where: { $0.settings.name == name && $0.state == .loading }) else { return work() }
         whenSettled.append((name, work))
     }
@@ -118,7 +120,7 @@ final class Governance: LifecycleObserver {
         work()
     }
 
-    func close() {
+    package func close() {
         chain.close()
         putOff = [:]
         damped = [:]
@@ -127,7 +129,7 @@ final class Governance: LifecycleObserver {
     }
 
     /// Opens a policy's library anew; false when there is no policy of that name.
-    func reload(_ name: String) -> Bool {
+    package func reload(_ name: String) -> Bool {
         marks?.forget(name)
         return chain.reload(name)
     }
@@ -135,7 +137,7 @@ final class Governance: LifecycleObserver {
 
 extension Supervisor {
     /// Goes by the policies of the configuration in force.
-    func govern() {
+    package func govern() {
         if governance == nil {
             guard !configuration.supervisor.policies.isEmpty else { return }
             do throws(Errno) {
@@ -149,7 +151,7 @@ extension Supervisor {
     }
 
     /// From now on policies, or who records what they would be asked, can be shown the apps.
-    func showPolicies() throws(Errno) {
+    package func showPolicies() throws(Errno) {
         let made = try Governance(self)
         engine.add(made)
         governance = made
@@ -163,7 +165,7 @@ extension Supervisor {
 }
 
 extension PolicySettings {
-    init(_ policy: PolicySpecification, in directory: String) {
+    package init(_ policy: PolicySpecification, in directory: String) {
         let path = policy.path.hasPrefix("/") ? policy.path : directory + "/" + policy.path
         self.init(name: policy.name, path: path)
         isIsolated = policy.isolation == .process
@@ -191,7 +193,7 @@ extension PolicySettings {
 // MARK: Processes of their own
 
 extension Governance: PolicyHostLauncher {
-    func launch(
+    package func launch(
         _ plan: HostPlan,
         started: @escaping (Result<StartedHost, PolicyFailure>) -> Void,
         ended: @escaping (PolicyEnd) -> Void

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
+import EventSources
 import Lifecycle
 import Linux
 import Processes
@@ -15,6 +17,9 @@ struct MeasuredApp {
 /// What policies need to know; the bits are those of TORPOR_NEEDS_….
 struct MeasurementNeeds: OptionSet {
     let rawValue: UInt64
+
+    init(rawValue: UInt64) { self.rawValue = rawValue }
+
     static let memory = MeasurementNeeds(rawValue: 1 << 0)
     static let processor = MeasurementNeeds(rawValue: 1 << 1)
     static let connections = MeasurementNeeds(rawValue: 1 << 2)

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import EventLoop
 import Linux
 import Policies
 import PolicyHost
 import Processes
-import TorporAPI
+package import TorporAPI
 import TorporPolicyABI
 import Varlink
-import VarlinkServer
+package import VarlinkServer
 
 /// Those who record what policies are asked and what they advise.
 final class PolicyTraceFeed {
@@ -90,7 +91,7 @@ final class PolicyRecorder {
 
 extension Governance {
     /// Tells the client what policies are asked from now on.
-    func record(_ request: RecordRequest, _ reply: Reply) {
+    package func record(_ request: RecordRequest, _ reply: Reply) {
         guard trace.recorders.count < PolicyTraceFeed.limit else {
             return reply.fail(
                 "\(PolicyTraceFeed.limit) others record already, which is as many as may: end one of them"

@@ -1,46 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Archives
+package import Engine
 package import Lifecycle
 import Linux
-import Processes
-import TorporAPI
+package import Processes
+package import TorporAPI
 
 /// What the shell knows of an app beside its machine, as the recovery file has it after the coordinator's fields.
 package struct AppRecord {
     /// The process that was launched; nil while there is none.
     var leader: Identity?
     /// The main one: the leader, unless the app named another.
-    var main: Identity?
-    var launchedAt: Duration?
-    var errno: Int32?
+    package var main: Identity?
+    package var launchedAt: Duration?
+    package var errno: Int32?
     var isReloading = false
     var foundStopped = false
     /// It has a cgroup of its own.
     var hasCgroup = false
     /// It was launched by an older configuration.
-    var isOutdated = false
-    var wasCutShort = false
-    var tokens = TakenTokens()
-    var lastExit: LastExit?
+    package var isOutdated = false
+    package var wasCutShort = false
+    package var tokens = TakenTokens()
+    package var lastExit: LastExit?
     var missedDeadline: Deadline?
     /// The goal that a person set.
-    var goalOfPerson: Goal?
-    var status: String?
-    var times = StateTimes()
+    package var goalOfPerson: Goal?
+    package var status: String?
+    package var times = StateTimes()
     /// The state whose share of the machine it was given last.
     var profileState: AppState?
-    var launch = LaunchMoments()
+    package var launch = LaunchMoments()
     var missedMessage: Message?
     var restoration: Restoration?
 
     /// Room for all of it and the machine, with a ledger of so many restarts.
-    static func bytes(restartLimit: Int) -> Int {
+    package static func bytes(restartLimit: Int) -> Int {
         399 + AppMachine.laterBytes + AppMachine.wakeBytes + ChannelRecord.bytes + StateTimes.recordBytes
             + LaunchMoments.recordBytes
             + 4 * min(AppMachine.recordedLedger, max(0, restartLimit) + 1)
     }
 
-    init(of app: AppRuntime) {
+    package init(of app: AppRuntime) {
         leader = app.run.tree?.leader
         main = app.run.tree?.main
         launchedAt = app.run.launchedAt

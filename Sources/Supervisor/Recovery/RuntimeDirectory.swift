@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
-import Linux
+package import Configuration
+package import Engine
+package import Linux
 import SystemPackage
 
 /// The directories of one supervisor, and the lock that says who is in charge of them.
-final class RuntimeDirectory {
-    let path: String
-    let apps: String
-    let socket: String
-    let logs: String
-    let state: String
+package final class RuntimeDirectory {
+    package let path: String
+    package let apps: String
+    package let socket: String
+    package let logs: String
+    package let state: String
     /// Where an app's sockets and FIFOs are.
-    func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
+    package func directory(of app: AppRuntime) -> String { apps + "/" + app.name }
     /// State, output and configuration for the torpord that comes after this one.
-    var recovery: String { path + "/recovery" }
+    package var recovery: String { path + "/recovery" }
     var batch: String { path + "/output-batch" }
-    var journal: String { path + "/journal" }
-    var configuration: String { path + "/configuration" }
+    package var journal: String { path + "/journal" }
+    package var configuration: String { path + "/configuration" }
     /// Held by the keeper too, so that nobody else takes charge while torpord is replaced.
     private(set) var lock: Descriptor
     /// Whether the lock is that of an earlier torpord, as the keeper gave it back.
     let isLockInherited: Bool
 
     /// Tells supervisors of one machine apart, the same after a restart.
-    var instance: String {
+    package var instance: String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in path.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         return String(hash, radix: 36)
@@ -32,7 +33,7 @@ final class RuntimeDirectory {
 
     /// Makes the directories and takes the lock, or goes on with the one that the keeper held. Where nothing is logged
     /// there need be no directory for it: a container's file system may be for reading only.
-    init(
+    package init(
         _ specification: SupervisorSpecification,
         lock held: Descriptor? = nil,
         needsLogs: Bool = true
@@ -184,7 +185,7 @@ final class RuntimeDirectory {
     var policyMarks: String { path + "/policy-marks" }
 
     /// Removes what belongs to the run; logs and state stay.
-    func remove(apps directories: [String]) {
+    package func remove(apps directories: [String]) {
         for directory in directories { try? File.removeTree(directory) }
         try? File.removeDirectory(apps)
         let files = [

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Configuration
-import EventLoop
+package import Configuration
+import Engine
+package import EventLoop
 import Lifecycle
 import Linux
-import Output
-import Processes
+package import Output
+package import Processes
 import Recovery
 import Store
 import SystemPackage
@@ -19,9 +20,9 @@ struct Invocation {
 }
 
 /// What torpord has before it knows its configuration: a loop, its keeper, and what an earlier torpord left there.
-public struct Startup {
-    let loop: EventLoop
-    let keeper: Keeper
+package struct Startup {
+    package let loop: EventLoop
+    package let keeper: Keeper
     let inheritance: Inheritance
     let invocation: Invocation
 
@@ -29,7 +30,7 @@ public struct Startup {
     /// starts it by.
     ///
     /// - Throws: ``StartError`` with a sentence.
-    public init(arguments: [String]) throws(StartError) {
+    package init(arguments: [String]) throws(StartError) {
         invocation = Invocation(program: arguments.first ?? "", arguments: Array(arguments.dropFirst()))
         do throws(Errno) {
             loop = try EventLoop()
@@ -44,7 +45,7 @@ public struct Startup {
     }
 
     /// The configuration in force, as an earlier torpord left it in the keeper; else the one on disk.
-    public func configuration(
+    package func configuration(
         path: String?,
         environment: [String: String]
     ) -> Result<TorporConfiguration, DiagnosticList> {
@@ -62,7 +63,7 @@ public struct Startup {
     /// The configuration that was in force last, where the one on disk is not valid: apps as they were are better than none.
     ///
     /// - Returns: nil where none is kept that was read from the same file.
-    public func lastValidConfiguration(path: String?, environment: [String: String]) -> TorporConfiguration? {
+    package func lastValidConfiguration(path: String?, environment: [String: String]) -> TorporConfiguration? {
         let path =
             path ?? DefaultPaths(environment: environment, userID: Users.effectiveUID).configuration
         let state = ConfigurationLoader.stateDirectory(path: path, environment: environment)
@@ -70,7 +71,7 @@ public struct Startup {
     }
 
     /// What is wrong now is wrong the next time too: the keeper ends as well, unless apps of an earlier torpord run.
-    public func giveUp() {
+    package func giveUp() {
         if keeper.leftOver.isEmpty { keeper.sayBye() }
     }
 }
@@ -146,17 +147,17 @@ extension Supervisor {
     }
 
     /// Gives one to the keeper. A refusal is told: the app goes on, but would lose it with torpord.
-    func hold(_ name: String, _ descriptor: Int32) {
+    package func hold(_ name: String, _ descriptor: Int32) {
         keeper.holdQuietly(name, descriptor)
     }
 
-    func hold(_ name: String, _ descriptors: [Int32], replacing: Bool) {
+    package func hold(_ name: String, _ descriptors: [Int32], replacing: Bool) {
         keeper.hold(name, descriptors, replacing: replacing)
     }
 
-    func release(_ name: String) { keeper.release(name) }
+    package func release(_ name: String) { keeper.release(name) }
 
-    var isSuccessor: Bool { keeper.instance > 1 }
+    package var isSuccessor: Bool { keeper.instance > 1 }
 
     /// The keeper holds what the next torpord begins with.
     func holdOwnFiles() {
@@ -174,7 +175,10 @@ enum InForce {
     private static let mostBytes = 64 << 20
 
     /// Reads it from its file.
-    static func read(_ descriptor: Int32, environment: [String: String]) throws(StartError) -> TorporConfiguration {
+    static func read(
+        _ descriptor: Int32,
+        environment: [String: String]
+    ) throws(StartError) -> TorporConfiguration {
         var bytes: [UInt8] = []
         do throws(Errno) {
             let size = Int(clamping: try File.status(descriptor: descriptor).size)
@@ -232,7 +236,7 @@ enum LastValid {
 
 extension LogLimits {
     /// Those of an app.
-    init(_ app: AppSpecification) {
+    package init(_ app: AppSpecification) {
         self.init(maxSize: app.logMaxSize, maxFiles: app.logMaxFiles, maxAge: app.logMaxAge)
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import EventLoop
+import EventSources
 import Linux
 import Notify
 import Output

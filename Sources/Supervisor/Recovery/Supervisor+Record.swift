@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Engine
 import Lifecycle
 import Linux
 import Processes
@@ -35,7 +36,7 @@ extension Supervisor {
     }
 
     /// Writes all that is known of an app, some hundred nanoseconds.
-    func record(_ app: AppRuntime) {
+    package func record(_ app: AppRuntime) {
         guard let slot = slot(of: app) else { return }
         appSockets.keepLedger(of: app)
         let fields = AppRecord(of: app)

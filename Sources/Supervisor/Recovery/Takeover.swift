@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Archives
 import Configuration
+import Engine
 import EventLoop
 import Lifecycle
 import Linux
 import Notify
 import Output
 import Processes
-import Recovery
+package import Recovery
 import Store
 import TorporAPI
 import VarlinkServer
@@ -122,7 +124,7 @@ final class Takeover: ShellRoom {
         for name in supervisor.inheritance.remaining { supervisor.keeper.release(name) }
         if supervisor.keeper.instance > 1 || !recovered.isEmpty {
             let time = (loop.now - began).microseconds
-            let text = "a new torpord has taken over \(Supervisor.count(recovered.count, "running app"))"
+            let text = "a new torpord has taken over \(Readable.count(recovered.count, "running app"))"
             note(.tookOver, text: "\(text) in \(time / 1000).\(time / 100 % 10) ms")
         }
         return fresh
@@ -396,19 +398,19 @@ final class Takeover: ShellRoom {
 
 extension RecoveryFile {
     /// Whether the torpord that wrote it was ending everything.
-    var isShuttingDown: Bool {
+    package var isShuttingDown: Bool {
         get { flags & 1 != 0 }
         set { flags = newValue ? flags | 1 : flags & ~1 }
     }
 
     /// Whether the next torpord is to go by the configuration on disk: who restarts a service means that too.
-    var readsConfiguration: Bool {
+    package var readsConfiguration: Bool {
         get { flags & 8 != 0 }
         set { flags = newValue ? flags | 8 : flags & ~8 }
     }
 
     /// Whether the configuration on disk was not valid when it was read last.
-    var isDiskInvalid: Bool {
+    package var isDiskInvalid: Bool {
         get { flags & 32 != 0 }
         set { flags = newValue ? flags | 32 : flags & ~32 }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import EventLoop
 import Linux
 import Processes
@@ -14,18 +15,18 @@ import WireText
 /// The new torpord looks first, as a helper, whether it can go on from the state that it will find; only then this one
 /// makes way, and the keeper starts the new one as after a crash. Should that one not come up, the keeper starts the
 /// program that worked.
-final class Upgrade: ShellRoom {
-    unowned(unsafe) let supervisor: Supervisor
+package final class Upgrade: ShellRoom {
+    package unowned(unsafe) let supervisor: Supervisor
     /// The programs on disk are looked at.
-    private(set) var isUnderWay = false
+    package private(set) var isUnderWay = false
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     /// How long the new programs may look.
     private static let patience = Duration.seconds(10)
 
     /// `answer` gets the reason why not.
-    func begin(_ answer: @escaping (String?) -> Void) {
+    package func begin(_ answer: @escaping (String?) -> Void) {
         guard !isUnderWay else { return answer("an upgrade is under way already: wait until it is done") }
         guard !isEnding else { return answer("torpord is shutting down: start it again, and it is the one on disk") }
         guard File.isExecutable(supervisor.invocation.program) else {
@@ -139,9 +140,9 @@ enum HandOver {
 }
 
 /// What `torpord --check-upgrade` does: looks whether this program could go on from the state of the one that runs.
-public enum UpgradeCheck {
+package enum UpgradeCheck {
     /// The reason why not. Descriptors 3 and 4 are the recovery file and the configuration in force.
-    public static func refusal(environment: [String: String]) -> String? {
+    package static func refusal(environment: [String: String]) -> String? {
         guard let descriptor = try? Descriptor.duplicate(3) else { return "descriptor 3 is not the recovery file" }
         let file: RecoveryFile
         do throws(RecoveryFile.Refusal) {

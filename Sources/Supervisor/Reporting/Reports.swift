@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -228,24 +229,4 @@ final class Reports: ShellRoom {
 extension AppRuntime {
     /// The launch message that it was told and did not answer in time.
     fileprivate var dueAtLaunch: Message? { run.timeline.firstMessage == nil ? nil : self.run.missed?.message }
-}
-
-/// A deadline that was missed.
-final class MissedDeadline {
-    let deadline: Deadline
-    /// When that was found.
-    let at: Duration
-    /// What was to be answered by then.
-    let message: Message?
-    /// When that was answered after all.
-    var answeredAt: Duration?
-
-    init(_ deadline: Deadline, at: Duration, message: Message?) {
-        self.deadline = deadline
-        self.at = at
-        self.message = message
-    }
-
-    /// How long it was.
-    var granted: Duration { deadline.at - deadline.started }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -189,7 +190,7 @@ extension Supervisor {
     }
 
     /// The tool, where it is installed.
-    static var stackTool: String? {
+    package static var stackTool: String? {
         try? Executable.find("eu-stack", path: LaunchEnvironment.inherited["PATH"], directory: nil)
     }
 }

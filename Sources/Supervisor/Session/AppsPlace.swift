@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import Engine
 import Lifecycle
 import Linux
-import Processes
+package import Processes
 import ServiceManager
 
 /// Being a service of systemd: where apps live, and what a stop means.
-final class AppsPlace: ShellRoom {
-    unowned(unsafe) let supervisor: Supervisor
-    private(set) var cgroups: CgroupTree?
+package final class AppsPlace: ShellRoom {
+    package unowned(unsafe) let supervisor: Supervisor
+    package private(set) var cgroups: CgroupTree?
     /// Why there are none.
-    private(set) var trouble: String?
+    package private(set) var trouble: String?
     /// systemd, where this is a service of it.
     private(set) var manager: ServiceManager?
     /// Where apps live under systemd; nil where there is no such place.
     private(set) var scope: AppsScope?
 
-    init(_ supervisor: Supervisor) {
+    package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
         findCgroups()
     }

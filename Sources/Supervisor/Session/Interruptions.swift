@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Configuration
+package import Configuration
+package import Engine
 import EventLoop
+import EventSources
 import Lifecycle
 import Linux
 import LoginManager
-import TorporAPI
+package import TorporAPI
 
 /// Takes apps out of the foreground while nobody sees them: before the machine sleeps, and while the session is locked.
 ///
 /// What is the case is asked of logind, at the start and whenever it was away; apps that an earlier torpord covered and
 /// that need it no more are uncovered as soon as that is known, or after five seconds of nobody who says it.
-final class Interruptions: LifecycleObserver {
+package final class Interruptions: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private var login: LoginManager?
     /// What was told last.
@@ -24,10 +26,10 @@ final class Interruptions: LifecycleObserver {
     private var beganAt = Duration.zero
     private var timer: TimerSource?
 
-    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+    package init(_ supervisor: Supervisor) { self.supervisor = supervisor }
 
     /// Follows what the configuration says.
-    func follow(_ specification: SupervisorSpecification) {
+    package func follow(_ specification: SupervisorSpecification) {
         let subject = LoginManager.Subject(sleep: specification.sleep, session: Self.choice(specification.session))
         if let login, login.subject == subject { return }
         if login == nil, isKnown, subject.isNothing { return }
@@ -122,7 +124,7 @@ final class Interruptions: LifecycleObserver {
     }
 
     /// Has each app covered, or not, as it should be now: also one that is new.
-    func coverAll() {
+    package func coverAll() {
         guard isKnown else { return }
         let covers = isCovered
         // Each is a fact of its own: what is decided for one is done before the next is asked.
@@ -153,9 +155,9 @@ final class Interruptions: LifecycleObserver {
         return machine.state == .active || machine.transition != nil
     }
 
-    func forget(_ app: AppRuntime) { awaited?.remove(app.id) }
+    package func forget(_ app: AppRuntime) { awaited?.remove(app.id) }
 
-    func touched(_ apps: [AppRuntime]) {
+    package func touched(_ apps: [AppRuntime]) {
         guard awaited != nil else { return }
         for app in apps where !isLeaving(app.id) { awaited?.remove(app.id) }
         look()
@@ -189,7 +191,7 @@ final class Interruptions: LifecycleObserver {
     // MARK: For persons
 
     /// What `doctor` says.
-    var check: DoctorCheck {
+    package var check: DoctorCheck {
         guard let login else {
             return DoctorCheck(name: "logind", ok: true, value: "not followed (sleep = false and no session)")
         }

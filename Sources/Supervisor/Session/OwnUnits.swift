@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Engine
 import Linux
-import Processes
-import TorporAPI
+package import Processes
+package import TorporAPI
 
 /// The units of the service manager in which this supervisor and its apps are.
 struct OwnUnits {
@@ -51,7 +52,7 @@ struct OwnUnits {
 
 extension JournalPlace {
     /// Where the output of an app is.
-    init(of app: AppRuntime, _ cgroups: CgroupTree?) {
+    package init(of app: AppRuntime, _ cgroups: CgroupTree?) {
         let units = OwnUnits(apps: cgroups)
         self.init(identifier: app.name, units: units.names, user: units.user)
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import Engine
 import EventLoop
-import Lifecycle
+package import Lifecycle
 import Linux
 import Processes
 
@@ -10,7 +11,7 @@ import Processes
 /// long as the deadlines of apps allow.
 ///
 /// Without a service manager nothing is told, and only ``isReady`` is kept.
-final class ServiceReport: LifecycleObserver {
+package final class ServiceReport: LifecycleObserver {
     private unowned(unsafe) let supervisor: Supervisor
     private let isHeard: Bool
     private var timer: TimerSource?
@@ -18,7 +19,7 @@ final class ServiceReport: LifecycleObserver {
     private var starting: Set<AppID>?
     /// Whether every app to be launched at start was: it is up, or has failed its first launch, or has one that nothing
     /// bounds. What waits for a requirement that has failed waits without anybody waiting for it.
-    private(set) var isReady = false
+    package private(set) var isReady = false
     private var isStopping = false
     private var status = ""
     private var statusAt = Duration.zero
@@ -26,7 +27,7 @@ final class ServiceReport: LifecycleObserver {
     /// Why the configuration on disk is not the one in force.
     private var trouble: String?
 
-    init(_ supervisor: Supervisor) {
+    package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
         isHeard = supervisor.keeper.isUnderManager
     }
@@ -41,33 +42,33 @@ final class ServiceReport: LifecycleObserver {
     // MARK: What happens
 
     /// The supervisor begins its work; the start may take as long as what an earlier one left takes to end.
-    func begin() {
+    package func begin() {
         guard isHeard else { return }
         extend()
         tick(within: Self.extensionInterval)
     }
 
     /// These apps are launched at start.
-    func launch(_ apps: [AppID]) {
+    package func launch(_ apps: [AppID]) {
         starting = Set(apps)
         look()
     }
 
-    func touched(_ apps: [AppRuntime]) {
+    package func touched(_ apps: [AppRuntime]) {
         if !isReady, starting != nil { tick(within: Self.launchInterval) }
         if isReady, isHeard { tick(within: Self.statusInterval) }
     }
 
-    func forget(_ app: AppRuntime) {}
+    package func forget(_ app: AppRuntime) {}
 
     /// Another configuration is read.
-    func reload() {
+    package func reload() {
         guard isReady else { return }
         tell("RELOADING=1\nMONOTONIC_USEC=\(Clock.monotonic().microseconds)")
     }
 
     /// It was read; `trouble` is why it is not in force, in half a sentence.
-    func reloaded(trouble: String? = nil) {
+    package func reloaded(trouble: String? = nil) {
         self.trouble = trouble
         guard isReady else { return }
         status = text()
@@ -75,7 +76,7 @@ final class ServiceReport: LifecycleObserver {
     }
 
     /// The supervisor ends, and terminates the apps before that, or leaves them to the next one.
-    func stop(leavingApps: Bool) {
+    package func stop(leavingApps: Bool) {
         isStopping = true
         status = leavingApps ? "stopping; the apps run on" : text()
         tell("STOPPING=1\nSTATUS=\(status)")
@@ -157,7 +158,7 @@ final class ServiceReport: LifecycleObserver {
         }
         let order = ["launching", "active", "inactive", "background", "suspended", "terminating", "not-running"]
         let parts = order.compactMap { name in counts[name].map { "\($0) \(name)" } }
-        var text = Supervisor.count(supervisor.apps.count, "app")
+        var text = Readable.count(supervisor.apps.count, "app")
         if !parts.isEmpty { text += ": " + parts.joined(separator: ", ") }
         if !failed.isEmpty {
             text += "; failed: " + failed.prefix(3).joined(separator: ", ")

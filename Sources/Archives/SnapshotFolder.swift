@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import Linux
+import TorporAPI
+
+/// The snapshot of one app on the disk: a file whose name says of which incarnation it is, and what: `3.png`.
+extension ArchiveFolder {
+    /// The most bytes that a snapshot has.
+    static let largestSnapshot: UInt64 = 4 << 20
+
+    /// A snapshot as its name and stat(2) have it.
+    struct FoundSnapshot: Hashable, Sendable {
+        let path: String
+        let info: SnapshotInfo
+    }
+
+    /// The snapshot that was taken last; reads the directory only, and does not wait for a disk that hangs.
+    var snapshot: FoundSnapshot? {
+        let names = (try? File.list(path)) ?? []
+        // Where a torpord was killed between the new one's coming and the old one's going there are two.
+        return names.compactMap(snapshot(named:)).max { $0.info.at < $1.info.at }
+    }
+
+    private func snapshot(named name: String) -> FoundSnapshot? {
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        let file = path + "/" + name
+        guard parts.count == 2, let incarnation = UInt32(parts[0]), let kind = SnapshotKind(rawValue: String(parts[1])),
+            let status = try? File.status(file, followLinks: false), status.kind == .regular
+        else { return nil }
+        let info = SnapshotInfo(
+            kind: kind,
+            bytes: Int64(clamping: status.size),
+            at: status.modifiedMicroseconds,
+            incarnation: Int64(incarnation)
+        )
+        return FoundSnapshot(path: file, info: info)
+    }
+
+    // MARK: What waits for the disk
+
+    /// Keeps a snapshot in place of the one before, which stays whatever fails. Returns its bytes.
+    package func saveSnapshot(_ content: ArchiveContent, incarnation: UInt32) throws(ArchiveFailure) -> UInt64 {
+        let bytes = try content.read(limit: Self.largestSnapshot)
+        if bytes.isEmpty { throw .refused("it is empty") }
+        guard let kind = SnapshotKind(content: bytes) else {
+            throw .refused("it is neither PNG, JPEG, GIF or WebP nor text in UTF-8")
+        }
+        let name = "\(incarnation).\(kind.rawValue)"
+        let count = try save(.bytes(bytes), as: name, limit: nil, owner: nil)
+        for other in (try? File.list(path)) ?? [] where other != name { try? File.remove(path + "/" + other) }
+        return count
+    }
+
+    /// A part of the snapshot, from there on.
+    func snapshotPart(at offset: UInt64) -> SnapshotPart {
+        // Another one may come, and take the place of the one that was found.
+        for _ in 0..<4 {
+            guard let found = snapshot else { break }
+            guard let file = try? File.open(found.path, [.read, .noFollow]),
+                let data = try? File.read(file.raw, at: offset, maximum: SnapshotPart.mostBytes)
+            else { continue }
+            return SnapshotPart(found.info, data: data)
+        }
+        return SnapshotPart(nil)
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import EventLoop
+import Linux
+
+/// What waits for the disk on behalf of state archives and snapshots, on threads of its own, of which there is none while
+/// there is nothing to do. What is asked for one folder is done in that order, one after the other; what is asked for
+/// several at once, so that a disk can make it durable together.
+///
+/// Of the loop's thread.
+final class StateArchives {
+    /// Something to be done in an app's folder.
+    enum Work: Sendable {
+        case save(ArchiveContent, limit: UInt64?, owner: ArchiveOwner?)
+        /// A snapshot, in place of the one before; the incarnation is in its name.
+        case saveSnapshot(ArchiveContent, incarnation: UInt32)
+        case discard
+        case setAside
+        case remove
+
+        /// What is to be kept.
+        var content: ArchiveContent? {
+            switch self {
+            case .save(let content, _, _), .saveSnapshot(let content, _): content
+            case .discard, .setAside, .remove: nil
+            }
+        }
+
+        /// Whether what is there now is not there any more afterwards.
+        var takesAway: Bool {
+            switch self {
+            case .save, .saveSnapshot: false
+            case .discard, .setAside, .remove: true
+            }
+        }
+    }
+
+    typealias Outcome = Result<UInt64, ArchiveFailure>
+
+    private struct Job: Sendable {
+        let ticket: Int
+        let folder: ArchiveFolder
+        let work: Work
+
+        func run() -> Outcome {
+            do throws(Errno) {
+                switch work {
+                case .save(let content, let limit, let owner):
+                    return Result { () throws(ArchiveFailure) in
+                        try folder.save(content, limit: limit, owner: owner)
+                    }
+                case .saveSnapshot(let content, let incarnation):
+                    return Result { () throws(ArchiveFailure) in
+                        try folder.saveSnapshot(content, incarnation: incarnation)
+                    }
+                case .discard: try folder.discard()
+                case .setAside: try folder.setAside()
+                case .remove: try folder.remove()
+                }
+                return .success(0)
+            } catch {
+                return .failure(.failed("\(folder.path): \(error)"))
+            }
+        }
+    }
+
+    private struct Queue {
+        var waiting: [Job] = []
+        /// Folders in which somebody works.
+        var busy: Set<String> = []
+        var workers = 0
+        var answers: [(ticket: Int, outcome: Outcome)] = []
+
+        var next: Int? { waiting.firstIndex { !busy.contains($0.folder.path) } }
+    }
+
+    private struct Pending {
+        let path: String
+        let takesAway: Bool
+        let bytes: Int
+        let completion: (Outcome) -> Void
+    }
+
+    /// Of one app, waiting or under way.
+    private static let mostOfAnApp = 4
+    /// Of all apps, in memory.
+    private static let mostBytes = 64 << 20
+    /// A thread that has answered may still be on its way out of the program's memory.
+    private static let leaving = Duration.milliseconds(100)
+
+    private let loop: EventLoop
+    /// More at once make no disk faster.
+    private let mostWorkers: Int
+    private let queue = Monitor(Queue())
+    private var doorbell: EventCounter?
+    private var source: IOSource?
+    private var pending: [Int: Pending] = [:]
+    private var nextTicket = 0
+    private var bytes = 0
+    private var answeredAt: Duration?
+
+    init(loop: EventLoop, workers: Int = 8) { (self.loop, mostWorkers) = (loop, workers) }
+
+    /// Whether no thread of it is in the program.
+    var isIdle: Bool { pending.isEmpty && answeredAt.map { loop.now - $0 > Self.leaving } ?? true }
+
+    /// Whether something is still to be done there.
+    func isBusy(_ folder: ArchiveFolder) -> Bool { pending.values.contains { $0.path == folder.path } }
+
+    /// Whether what is there now is about to go.
+    func takesAway(_ folder: ArchiveFolder) -> Bool {
+        pending.values.contains { $0.path == folder.path && $0.takesAway }
+    }
+
+    /// Has it done; `completion` is called by the loop, with the bytes of an archive that was saved.
+    func ask(_ work: Work, in folder: ArchiveFolder, _ completion: @escaping (Outcome) -> Void) {
+        var size = 0
+        if let content = work.content {
+            size = content.waitingBytes
+            if let refusal = refusal(of: size, in: folder) {
+                return loop.later { completion(.failure(.refused(refusal))) }
+            }
+        }
+        nextTicket += 1
+        let job = Job(ticket: nextTicket, folder: folder, work: work)
+        do throws(Errno) {
+            let doorbell = try makeDoorbell()
+            pending[job.ticket] = Pending(
+                path: folder.path,
+                takesAway: work.takesAway,
+                bytes: size,
+                completion: completion
+            )
+            bytes += size
+            let isNeeded = queue.withLock { queue in
+                queue.waiting.append(job)
+                guard queue.workers < mostWorkers, queue.next != nil else { return false }
+                queue.workers += 1
+                return true
+            }
+            if isNeeded { try start(doorbell) }
+        } catch {
+            let isAlone = queue.withLock { queue in
+                queue.waiting.removeAll { $0.ticket == job.ticket && queue.workers == 0 }
+                return queue.workers == 0
+            }
+            // Somebody else comes to it.
+            guard isAlone else { return }
+            forget(job.ticket)
+            loop.later { completion(.failure(.failed("no thread for it could be started: \(error)"))) }
+        }
+    }
+
+    private func refusal(of size: Int, in folder: ArchiveFolder) -> String? {
+        guard pending.values.count(where: { $0.path == folder.path }) < Self.mostOfAnApp else {
+            return "\(Self.mostOfAnApp) are being written for this app already: wait for a reply before the next one"
+        }
+        guard bytes + size <= Self.mostBytes else {
+            return "the disk is slow, and \(bytes >> 20) MiB wait to be written: try again in a moment"
+        }
+        return nil
+    }
+
+    private func makeDoorbell() throws(Errno) -> EventCounter {
+        if let doorbell { return doorbell }
+        let doorbell = try EventCounter()
+        source = try loop.watch(doorbell.raw, .readable) { [weak self] _ in self?.answered() }
+        self.doorbell = doorbell
+        return doorbell
+    }
+
+    private func start(_ doorbell: EventCounter) throws(Errno) {
+        do throws(Errno) {
+            let queue = queue
+            try WorkerThread.start(named: "archives") { Self.work(queue, doorbell) }
+        } catch {
+            queue.withLock { $0.workers -= 1 }
+            throw error
+        }
+    }
+
+    private static func work(_ queue: Monitor<Queue>, _ doorbell: EventCounter) {
+        while true {
+            let job: Job? = queue.withLock { queue in
+                guard let next = queue.next else {
+                    queue.workers -= 1
+                    return nil
+                }
+                let job = queue.waiting.remove(at: next)
+                queue.busy.insert(job.folder.path)
+                return job
+            }
+            guard let job else { return }
+            let outcome = job.run()
+            queue.withLock { queue in
+                queue.busy.remove(job.folder.path)
+                queue.answers.append((job.ticket, outcome))
+            }
+            doorbell.signal()
+        }
+    }
+
+    private func answered() {
+        doorbell?.drain()
+        let answers = queue.withLock { queue in
+            let answers = queue.answers
+            queue.answers = []
+            return answers
+        }
+        answeredAt = loop.now
+        for answer in answers { forget(answer.ticket)?.completion(answer.outcome) }
+    }
+
+    @discardableResult
+    private func forget(_ ticket: Int) -> Pending? {
+        let entry = pending.removeValue(forKey: ticket)
+        bytes -= entry?.bytes ?? 0
+        return entry
+    }
+}

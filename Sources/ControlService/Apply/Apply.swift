@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Lifecycle
+import Supervisor
+import TorporAPI
+
+/// One apply: what was asked, what is different, and the words for it.
+struct Apply {
+    let request: ApplyRequest
+    let new: TorporConfiguration
+    let diff: ConfigurationDiff
+    private let old: TorporConfiguration
+
+    /// `outdated`: apps that were launched by an older configuration than is known.
+    init(
+        _ request: ApplyRequest,
+        from old: TorporConfiguration,
+        to new: TorporConfiguration,
+        outdated: Set<String> = []
+    ) {
+        self.request = request
+        self.old = old
+        self.new = new
+        var diff = ConfigurationDiff(old, new)
+        for app in new.apps where outdated.contains(app.name) {
+            diff.add(KeyChange(key: Self.unknownKey, old: nil, new: nil, effect: .restart), to: app.name)
+        }
+        self.diff = diff
+    }
+
+    /// Stands for the keys that changed before torpord was replaced while the app ran on.
+    static let unknownKey = "earlier-changes"
+
+    /// What happens to one app.
+    struct Entry {
+        var name: String
+        var id: AppID
+        /// nil for one that is restarted with what it requires.
+        var change: ConfigurationDiff.App?
+        /// What is restarted that it requires.
+        var cause: String?
+        /// Whether it runs, or is about to.
+        var isAlive = false
+        /// Whether it is ended for its new definition, and launched again.
+        var isReplaced = false
+        var launch: LaunchMode = .onDemand
+        /// The incarnation that is ended.
+        var incarnation: UInt32?
+    }
+
+    // MARK: Which apps
+
+    /// The names that were asked for; all where none was.
+    func chosen() throws(Selection.Unknown) -> Set<String> {
+        let names = Set(new.apps.map(\.name))
+        let all = new.apps + old.apps.filter { !names.contains($0.name) }
+        guard !request.apps.isEmpty else { return Set(all.map(\.name)) }
+        var chosen: Set<String> = []
+        for pattern in request.apps {
+            let matches = all.filter { Self.fits($0, pattern) }
+            guard !matches.isEmpty else {
+                throw Selection.Unknown(name: pattern, nearest: Nearest.name(to: pattern, among: all.map(\.name)))
+            }
+            chosen.formUnion(matches.map(\.name))
+        }
+        return chosen
+    }
+
+    private static func fits(_ app: AppSpecification, _ pattern: String) -> Bool {
+        if pattern.hasPrefix("tag:") { return app.tags.contains(String(pattern.dropFirst(4))) }
+        if pattern.contains("*") || pattern.contains("?") {
+            return Selection.matches(Array(app.name.utf8)[...], Array(pattern.utf8)[...])
+        }
+        return app.name == pattern || (app.template == pattern && app.instance != nil)
+    }
+
+    /// Whether an incarnation of the app that lives is to end for the new definition.
+    func isReplaced(_ name: String, _ chosen: Set<String>) -> Bool {
+        request.restart && chosen.contains(name) && diff.apps.contains { $0.name == name && $0.needsRestart }
+    }
+
+    // MARK: Replies
+
+    /// What would happen. `living`: the names of the apps that run.
+    func preview(_ chosen: Set<String>, living: Set<String>) -> ApplyReply {
+        let shown = diff.apps.filter { chosen.contains($0.name) }
+        return ApplyReply(
+            apps: shown.map { change in
+                var entry = Entry(name: change.name, id: 0, change: change)
+                entry.isReplaced = isReplaced(change.name, chosen)
+                entry.isAlive = living.contains(change.name)
+                entry.launch = new.apps.first { $0.name == change.name }?.launch ?? .onDemand
+                return entry.applied(message: entry.preview)
+            },
+            supervisor: diff.supervisor.map(KeyChangeInfo.init),
+            warnings: new.warnings.map(DiagnosticInfo.init)
+        )
+    }
+
+    /// What happened, with a result for each entry.
+    func reply(_ entries: [Entry], _ results: [VerbResult], isWaiting: Bool) -> ApplyReply {
+        ApplyReply(
+            apps: zip(entries, results).map { entry, result in
+                var applied = entry.applied(message: entry.text(isWaiting: isWaiting && result.ok))
+                applied.state = result.state
+                applied.pid = result.pid
+                applied.ok = result.ok
+                applied.error = result.error
+                if !result.ok {
+                    var reason = result.message ?? ""
+                    if reason.hasPrefix(entry.name + " ") { reason.removeFirst(entry.name.count + 1) }
+                    applied.message += ", but it \(reason)"
+                }
+                return applied
+            },
+            supervisor: diff.supervisor.map(KeyChangeInfo.init),
+            warnings: new.warnings.map(DiagnosticInfo.init)
+        )
+    }
+}
+
+extension KeyChangeInfo {
+    init(_ change: KeyChange) {
+        self.init(key: change.key, old: change.old, new: change.new, effect: change.effect.rawValue)
+    }
+}
+
+extension DiagnosticInfo {
+    init(_ diagnostic: Diagnostic) {
+        self.init(
+            file: diagnostic.file,
+            line: Int64(diagnostic.line),
+            column: Int64(diagnostic.column),
+            path: diagnostic.path,
+            message: diagnostic.message,
+            severity: diagnostic.severity.rawValue
+        )
+    }
+}

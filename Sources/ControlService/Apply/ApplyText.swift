@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Supervisor
+import TorporAPI
+
+/// What an apply does to an app, in words that follow its name.
+extension Apply.Entry {
+    /// As a reply has it.
+    func applied(message: String) -> AppliedApp {
+        AppliedApp(
+            app: name,
+            kind: change?.kind.rawValue ?? "restarted",
+            changes: (change?.changes ?? []).map(KeyChangeInfo.init),
+            message: message
+        )
+    }
+
+    /// What was done, once it is; with `isWaiting` false, what is being done. `isPublic`: for readers of the log, to
+    /// whom values of variables are nobody's business.
+    func text(isWaiting: Bool, isPublic: Bool = false) -> String {
+        guard let change else {
+            return (isWaiting ? "restarted" : "is being restarted")
+                + (cause.map { ", because it requires \($0)" } ?? "")
+        }
+        switch change.kind {
+        case .removed:
+            guard isAlive else { return "removed" }
+            return isWaiting ? "removed, terminated" : "removed, is being terminated"
+        case .added:
+            if launch == .onDemand { return "added, not launched (launch = \"on-demand\")" }
+            return isWaiting ? "added, launched" : "added, is being launched"
+        case .changed: return changed(isPublic: isPublic, restart: restartText(isWaiting: isWaiting))
+        }
+    }
+
+    /// What would be done.
+    var preview: String {
+        guard let change else { return "would be restarted" }
+        switch change.kind {
+        case .removed: return isAlive ? "would be removed and terminated" : "would be removed"
+        case .added:
+            switch launch {
+            case .foreground: return "would be added and launched"
+            case .background: return "would be added and launched into the background"
+            case .onDemand: return "would be added, and not launched (launch = \"on-demand\")"
+            }
+        case .changed:
+            let restart = isReplaced ? "would be restarted" : "at the next launch, or now with --restart"
+            return changed(isPublic: false, restart: restart)
+        }
+    }
+
+    private func restartText(isWaiting: Bool) -> String {
+        if isReplaced { return isWaiting ? "restarted" : "is being restarted" }
+        return isAlive ? "takes effect at the next launch, or now with --restart" : "takes effect at the next launch"
+    }
+
+    private func changed(isPublic: Bool, restart: String) -> String {
+        var parts: [String] = []
+        func list(_ effect: KeyEffect) -> String? {
+            let changes = (change?.changes ?? []).filter { $0.effect == effect }
+            guard !changes.isEmpty else { return nil }
+            return changes.map { Apply.text($0, isPublic: isPublic) }.joined(separator: ", ")
+        }
+        if let live = list(.live) { parts.append("changed \(live) (live)") }
+        if let launch = list(.launch) { parts.append("changed \(launch) (from the next launch on)") }
+        if let others = list(.restart) { parts.append("\(others): \(restart)") }
+        return parts.joined(separator: "; ")
+    }
+}
+
+extension Apply {
+    /// More is not read in a line; `--diff` shows all of it.
+    private static let longest = 60
+
+    /// A change as `key old → new`, or as `key changed` where that is long or secret.
+    static func text(_ change: KeyChange, isPublic: Bool = false) -> String {
+        if change.key == unknownKey { return "changed before torpord was replaced" }
+        let values = "\(change.old ?? "none") → \(change.new ?? "none")"
+        let isSecret = isPublic && change.key.hasPrefix("environment")
+        if change.key == "exec" || isSecret || values.count > longest { return "\(change.key) changed" }
+        let text = "\(change.key) \(values)"
+        return change.effect == .supervisor ? text + ": when torpord is stopped and started again" : text
+    }
+}

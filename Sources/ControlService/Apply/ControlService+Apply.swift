@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Archives
+import Configuration
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import MemoryPressure
+import Notify
+import Output
+import Processes
+import Store
+import Supervisor
+import SystemPackage
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// Going by another configuration: what changed is touched, nothing else.
+///
+/// The files are read beside the loop. From then on an apply is one step: what was read is compared with what runs, and
+/// the core takes the new definitions, before anything else happens. So applies never overlap; what one caused may still
+/// be under way when the next one comes, and whoever waited for the first is told that its apps were asked for something
+/// else.
+extension ControlService {
+    /// Carries out an apply and answers it; without a reply it was a SIGHUP, and the log has the answer. `name`: who
+    /// asks for it, as history has it.
+    func apply(_ request: ApplyRequest, by name: String, _ reply: Reply?) {
+        guard supervisor.isStarted else {
+            let waits = VerbProgress(
+                app: "torpord",
+                state: "starting",
+                text: "waits until what an earlier torpord left is gone"
+            )
+            if reply?.more == true { reply?.send(waits.json, continues: true) }
+            supervisor.engine.whenStarted { [weak self] in self?.apply(request, by: name, reply) }
+            return
+        }
+        if let refusal = applyRefusal {
+            log.warning("the configuration is not read again: \(refusal)")
+            reply.map { $0.fail(refusal) }
+            return
+        }
+        if !request.diff { supervisor.service.reload() }
+        configurationReads.ask(ConfigurationPlace(supervisor.configuration.sources)) { [weak self] result in
+            guard let self else { return }
+            let trouble = self.apply(request, result, by: name, reply)
+            if !request.diff {
+                self.supervisor.recovery.readsConfiguration = false
+                self.supervisor.service.reloaded(trouble: trouble)
+            }
+            self.supervisor.rest.soon()
+        }
+    }
+
+    /// Goes by what was read; gives in half a sentence why nothing is changed.
+    private func apply(
+        _ request: ApplyRequest,
+        _ result: Result<(configuration: TorporConfiguration, accounts: NamedAccounts), DiagnosticList>,
+        by name: String,
+        _ reply: Reply?
+    ) -> String? {
+        // It may have come while the files were read.
+        if let refusal = applyRefusal {
+            log.warning("the configuration that was read again is not taken: \(refusal)")
+            reply.map { $0.fail(refusal) }
+            return refusal
+        }
+        switch result {
+        case .failure(let list):
+            refuse(list, by: name, reply)
+            if !request.diff { supervisor.recovery.isDiskInvalid = true }
+            return Supervisor.diskIsInvalid
+        case .success(let new):
+            do throws(Selection.Unknown) {
+                let outdated = Set(apps.filter(\.isOutdatedSinceRecovery).map(\.name))
+                let applied = Apply(request, from: runningConfiguration, to: new.configuration, outdated: outdated)
+                let chosen = try applied.chosen()
+                if request.diff {
+                    let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.name))
+                    reply?.send(applied.preview(chosen, living: living).json)
+                } else {
+                    supervisor.recovery.isDiskInvalid = false
+                    goBy(applied, chosen, new.accounts, by: name, reply)
+                }
+            } catch {
+                reply?.fail(
+                    ManagerInterface.ErrorName.unknownApp,
+                    ["name": .string(error.name), "nearest": .optional(error.nearest)]
+                )
+            }
+            return nil
+        }
+    }
+
+    /// Why no other configuration can be taken now, in a sentence.
+    private var applyRefusal: String? {
+        if supervisor.isEnding || coordinator.isShuttingDown {
+            return "torpord is shutting down, and no app is launched any more: start it again to have it read the files"
+        }
+        if supervisor.upgrades.isUnderWay { return "an upgrade is under way: ask again when it is done" }
+        if supervisor.isKeeperLost { return "torpor-keeper is gone, and torpord ends" }
+        return nil
+    }
+
+    /// The configuration in force, with every app as it goes by it: one that runs may have older values.
+    private var runningConfiguration: TorporConfiguration {
+        var running = supervisor.configuration
+        running.apps = apps.filter { !coordinator.isLeaving($0.id) }.map(\.specification)
+        return running
+    }
+
+    private func refuse(_ list: DiagnosticList, by name: String, _ reply: Reply?) {
+        let errors = list.diagnostics.count { $0.severity == .error }
+        let text = "the configuration has \(errors == 1 ? "an error" : "\(errors) errors"): nothing was changed"
+        note(.configurationInvalid, text: text, reason: name)
+        for diagnostic in list.diagnostics { log.error(diagnostic.description) }
+        reply?.fail(
+            ManagerInterface.ErrorName.invalidConfiguration,
+            ["diagnostics": .array(list.diagnostics.map { DiagnosticInfo($0).json })]
+        )
+    }
+
+    // MARK: The step
+
+    private func goBy(
+        _ applied: Apply,
+        _ chosen: Set<String>,
+        _ named: NamedAccounts,
+        by name: String,
+        _ reply: Reply?
+    ) {
+        let living = Set(apps.filter { coordinator.machine($0.id).isAlive }.map(\.id))
+        // What comes back is new: what a person wanted of the old one is over.
+        for app in apps where coordinator.isLeaving(app.id) { app.kept.goalOfPerson = nil }
+        let ending = Set(apps.filter { coordinator.isToEnd($0.id) }.map(\.id))
+        let actions: [AppAction]
+        do throws(DependencyError) {
+            actions = try coordinator.reconfigure(definitions(applied, chosen), now: loop.now)
+        } catch {
+            // The loader has looked for this already.
+            log.error("the configuration is not applied: \(error)")
+            reply.map { $0.fail("\(error)") }
+            return
+        }
+        let kept = applied.new.keepingDirectories(of: supervisor.configuration)
+        supervisor.shutdown.mainChanges(to: kept.supervisor.main)
+        supervisor.inForce.become(kept, named)
+        supervisor.store.setRetention(Retention(kept.supervisor))
+        for warning in kept.warnings { log.warning(warning.description) }
+        takeSpecifications(applied.new.apps, living: living)
+        // Before what follows is decided, and recorded of these apps too.
+        supervisor.writeAhead(actions)
+        // An app that was removed and does not run is forgotten by the first step after this.
+        let entries = entries(applied, chosen, ending: ending, living: living)
+        tell(applied, entries, by: name)
+        supervisor.govern()
+        supervisor.interruptions.follow(kept.supervisor)
+        supervisor.memoryWatch.configure()
+        supervisor.wakes.configure()
+        supervisor.interruptions.coverAll()
+        for entry in entries { apps[entry.id].lastEnding = nil }
+        uninterrupted { [weak self] in self?.engine.performWritten(actions) }
+        guard let reply else { return }
+        wait(for: entries, applied, reply)
+    }
+
+    /// Every app of the new configuration, as the core takes it.
+    private func definitions(_ applied: Apply, _ chosen: Set<String>) -> [AppChange] {
+        applied.new.apps.map { app in
+            var change = AppChange(AppDefinition(app))
+            switch app.launch {
+            case .foreground: change.launchesNew = true
+            case .background: change.launchesNew = false
+            case .onDemand: break
+            }
+            if let id = coordinator.id(of: app.name) {
+                change.liveRules = apps[id].specification.taking(liveKeysOf: app).rules
+                change.isReplaced = applied.isReplaced(app.name, chosen)
+            }
+            return change
+        }
+    }
+
+    private func takeSpecifications(_ specifications: [AppSpecification], living: Set<AppID>) {
+        let known = Dictionary(apps.map { ($0.name, $0) }, uniquingKeysWith: { $1 })
+        for specification in specifications {
+            guard let id = coordinator.id(of: specification.name) else { continue }
+            guard let app = known[specification.name] else {
+                apps.append(AppRuntime(id: id, specification: specification, owner: supervisor))
+                continue
+            }
+            let old = app.specification
+            let wasOutdated = app.isOutdated
+            if living.contains(id) {
+                app.specification = old.taking(liveKeysOf: specification)
+                app.next = app.specification == specification ? nil : specification
+            } else {
+                app.specification = specification
+                app.next = nil
+            }
+            supervisor.specificationChanged(app, from: old)
+            // One that is being taken is of the configuration that was.
+            if old.snapshot != app.specification.snapshot, let run = app.snapshotRun {
+                loop.later { [weak self, weak app] in
+                    if let self, let app, app.snapshotRun === run { self.deliver(.snapshotOver, to: app.id) }
+                }
+            }
+            if app.isOutdated != wasOutdated { record(app) }
+        }
+    }
+
+    // MARK: Telling and waiting
+
+    /// What happens to each app that is touched.
+    private func entries(
+        _ applied: Apply,
+        _ chosen: Set<String>,
+        ending: Set<AppID>,
+        living: Set<AppID>
+    ) -> [Apply.Entry] {
+        var entries: [Apply.Entry] = []
+        for change in applied.diff.apps {
+            guard let id = coordinator.id(of: change.name) else { continue }
+            var entry = Apply.Entry(name: change.name, id: id, change: change)
+            entry.isReplaced = applied.isReplaced(change.name, chosen) && living.contains(id)
+            entry.isAlive = living.contains(id)
+            entry.incarnation = coordinator.machine(id).incarnation
+            entry.launch = apps[id].next?.launch ?? apps[id].specification.launch
+            entries.append(entry)
+        }
+        let replaced = Set(entries.filter(\.isReplaced).map(\.id))
+        let others = apps.filter {
+            coordinator.isToEnd($0.id) && !ending.contains($0.id) && !coordinator.isLeaving($0.id)
+                && !replaced.contains($0.id)
+        }
+        let restarted = Set(others.map(\.name) + entries.filter(\.isReplaced).map(\.name))
+        for app in others {
+            var entry = Apply.Entry(name: app.name, id: app.id, change: nil)
+            entry.cause = app.specification.requires.first(where: restarted.contains)
+            entry.isAlive = true
+            entry.incarnation = coordinator.machine(app.id).incarnation
+            entries.append(entry)
+        }
+        return entries
+    }
+
+    private func tell(_ applied: Apply, _ entries: [Apply.Entry], by name: String) {
+        for change in applied.diff.supervisor { log.info(Apply.text(change, isPublic: true)) }
+        for entry in entries {
+            let text = entry.text(isWaiting: false, isPublic: true)
+            note(apps[entry.id], .reconfigured, text: text, reason: name)
+        }
+        let count = entries.count
+        let summary = count == 0 ? "no app has changed" : "\(count) app\(count == 1 ? " has" : "s have") changed"
+        note(.configurationRead, text: "the configuration was read again: \(summary)", reason: name)
+    }
+
+    private func wait(for entries: [Apply.Entry], _ applied: Apply, _ reply: Reply) {
+        let isWaiting = applied.request.wait
+        var items = entries.map { entry in
+            let machine = coordinator.machine(entry.id)
+            return Waiter.Item(
+                app: entry.id,
+                target: target(of: entry, machine),
+                incarnation: machine.incarnation,
+                generation: machine.goalGeneration
+            )
+        }
+        for index in items.indices where !isWaiting || items[index].target == .done {
+            items[index].result = result(apps[items[index].app], ok: true, "is on its way")
+        }
+        let waiter = Waiter(reply: reply, items: items)
+        waiter.render = { results in applied.reply(entries, results, isWaiting: isWaiting).json }
+        start(waiter, timeoutMilliseconds: applied.request.timeoutMilliseconds)
+    }
+
+    private func target(of entry: Apply.Entry, _ machine: AppMachine) -> Waiter.Target {
+        switch entry.change?.kind {
+        case .removed: return entry.isAlive ? .gone : .done
+        case .added:
+            switch entry.launch {
+            case .foreground: return .goal(.active)
+            case .background: return .goal(.background)
+            case .onDemand: return .done
+            }
+        case .changed where !entry.isReplaced: return .done
+        case .changed, nil: return .newIncarnation(after: entry.incarnation ?? machine.incarnation)
+        }
+    }
+}

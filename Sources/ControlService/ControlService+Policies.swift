@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Policies
+import PolicyHost
+import Supervisor
+import TorporAPI
+import TorporPolicyABI
+import VarlinkServer
+
+/// What clients are answered about policies.
+extension ControlService {
+    func policies(_ reply: Reply) {
+        reply.send(Replies.policies((supervisor.governance?.chain.seats ?? []).map(status)))
+    }
+
+    func reloadPolicy(_ name: String, _ reply: Reply) {
+        guard let governance = supervisor.governance, governance.reload(name) else {
+            let known = (supervisor.governance?.chain.seats ?? []).map(\.settings.name)
+            let names = known.isEmpty ? "none is configured" : "there are \(known.joined(separator: ", "))"
+            return reply.fail("there is no policy \(name): \(names)")
+        }
+        governance.whenSettled(name) { [weak self] in
+            guard let self, let seat = governance.chain.seats.first(where: { $0.settings.name == name }) else {
+                return reply.send(Replies.policies([]))
+            }
+            reply.send(Replies.policy(self.status(seat)))
+        }
+    }
+
+    func recordPolicies(_ request: RecordRequest, _ reply: Reply) {
+        if supervisor.governance == nil {
+            do throws(Errno) {
+                try supervisor.showPolicies()
+            } catch {
+                return reply.fail("what policies would be shown cannot be put together: \(error)")
+            }
+        }
+        supervisor.governance?.record(request, reply)
+    }
+
+    func evictionOrder(_ reply: Reply) {
+        guard let governance = supervisor.governance, !governance.chain.seats.isEmpty else {
+            return reply.fail("no policy is configured, so nobody says who would be ended first: add Jetsam")
+        }
+        governance.evictionOrder { [weak self] candidates in
+            guard let self else { return }
+            let list = candidates.map { app, policy, reason in
+                let memory = governance.view[app.id].memory
+                return EvictionCandidate(
+                    app: app.name,
+                    state: self.coordinator.machine(app.id).state.rawValue,
+                    memoryBytes: memory == 0 ? nil : Int64(clamping: memory),
+                    policy: policy,
+                    reason: reason
+                )
+            }
+            reply.send(Replies.evictionOrder(list))
+        }
+    }
+
+    private func status(_ seat: PolicySeat) -> PolicyStatus {
+        let settings = seat.settings
+        let statistics = seat.statistics
+        var status = PolicyStatus(
+            name: settings.name,
+            path: settings.path,
+            state: seat.state.name,
+            mode: settings.onlyAdvises ? "advise" : "decide",
+            isolation: settings.isIsolated ? "process" : "none"
+        )
+        let names: [(PolicyConfinement, String)] = [(.files, "landlock"), (.systemCalls, "seccomp"), (.user, "user")]
+        status.confinement = names.filter { seat.description?.confinement.contains($0.0) ?? false }.map(\.1)
+        status.pid = seat.pid
+        status.version = seat.description?.version
+        status.summary = seat.description?.summary
+        status.abi = seat.description.map { Int64($0.abi) }
+        status.questions = Int64(statistics.questions)
+        status.taken = Int64(statistics.taken)
+        status.idle = Int64(statistics.idle)
+        status.told = Int64(statistics.told)
+        status.refused = Int64(statistics.refused)
+        status.damped = Int64(statistics.damped)
+        status.overruled = Int64(statistics.overruled)
+        status.failures = Int64(statistics.failures)
+        status.stalls = Int64(statistics.stalls)
+        status.restarts = Int64(statistics.restarts)
+        status.medianMicroseconds = statistics.latency.quantile(0.5).map { $0.inSeconds * 1_000_000 }
+        status.p99Microseconds = statistics.latency.quantile(0.99).map { $0.inSeconds * 1_000_000 }
+        status.deadlineMilliseconds = settings.deadline.microseconds / 1000
+        status.retryMilliseconds = seat.retryAt.map { max(0, ($0 - loop.now).microseconds / 1000) }
+        status.asksAgainMilliseconds = seat.asksAgainAt.map { max(0, ($0 - loop.now).microseconds / 1000) }
+        status.lastFailure = seat.lastFailure
+        return status
+    }
+}

@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+import Supervisor
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// A call that waits until its apps are where it wants them.
+final class Waiter {
+    struct Item {
+        let app: AppID
+        let target: Target
+        /// Endings up to this incarnation do not concern the call, unless it is to end that one.
+        let incarnation: UInt32
+        let generation: Int
+        /// It was carried out before, for the client that now asks again: what happened since has not been seen here.
+        var isRepeated = false
+        /// The app that was asked for, when this one is stopped because it requires it.
+        var cause: String?
+        var last: (AppState, Transition?, String?)?
+        var result: VerbResult?
+    }
+
+    /// What the call waits for.
+    enum Target: Hashable {
+        /// Launched and in that goal's state.
+        case goal(Goal)
+        /// As `goal`, where an interruption began or ended: inactive is as good as active.
+        case interruption(of: Goal)
+        /// No process is left.
+        case gone
+        /// A later incarnation than this is where the goal is.
+        case newIncarnation(after: UInt32)
+        /// In that state, however it came there.
+        case state(AppState)
+        /// Nothing: the answer is ready.
+        case done
+    }
+
+    let reply: Reply
+    var items: [Item]
+    var timer: TimerSource?
+    /// Makes the last reply of the results.
+    var render: ([VerbResult]) -> JSON = Replies.results
+
+    init(reply: Reply, items: [Item]) {
+        self.reply = reply
+        self.items = items
+    }
+
+    var isDone: Bool { items.allSatisfy { $0.result != nil } }
+}
+
+extension ControlService {
+    /// Carries out a verb and answers it, at once or when its apps are there.
+    func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], for peer: Peer, _ reply: Reply) {
+        var items: [Waiter.Item] = []
+        let selected =
+            request.verb == .suspend ? coordinator.dependentsFirst(selected.map(\.id)).map { apps[$0] } : selected
+        let takesAlong = request.verb == .stop || request.verb == .restart
+        var stopped = StoppedAlong(of: selected, all: takesAlong ? apps.all : [])
+        for app in selected {
+            if app.tokens.standing(of: request.token) != .unknown {
+                items.append(repeated(request, app))
+                let along = stopped.dependents(of: app) { $0.tokens.standing(of: request.token) != .unknown }
+                items += companions(stopped.newOnes(along), of: app, request, isRepeated: true)
+                continue
+            }
+            let before = coordinator.machine(app.id)
+            let goalOfPerson = app.kept.goalOfPerson
+            let url = app.url
+            // They take the token too: asked again for them in the same call, they are not stopped a second time.
+            let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
+            for app in [app] + along {
+                app.lastEnding = nil
+                app.tokens.take(request.token)
+            }
+            var item: Waiter.Item
+            do throws(RequestError) {
+                personAsks(request, of: app, goal: before.goal)
+                noteAsked(request, of: app, by: peer)
+                if let url = request.url, request.verb == .foreground { app.url = url }
+                if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
+                if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
+                if let asked = self.request(for: request) { try self.request(asked, of: app.id) }
+                if request.token != nil { for app in [app] + along { record(app) } }
+                // It may have waited for a policy before somebody insisted.
+                if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
+                    if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
+                    supervisor.governance?.admit(app.id)
+                }
+                let machine = coordinator.machine(app.id)
+                if machine.goalGeneration != before.goalGeneration {
+                    supervisor.governance?.asked(app, from: before.goal, to: machine.goal)
+                }
+                item = Waiter.Item(
+                    app: app.id,
+                    target: target(of: request, app, before),
+                    incarnation: before.incarnation,
+                    generation: machine.goalGeneration
+                )
+                if request.verb == .hold { item.result = result(app, ok: true, holding(app)) }
+            } catch {
+                app.tokens.giveBack(request.token)
+                app.kept.goalOfPerson = goalOfPerson
+                app.url = url
+                note(app, .refused, text: "refused: \(error)")
+                item = Waiter.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
+                item.result = VerbResult(
+                    app: app.name,
+                    ok: false,
+                    state: before.state.rawValue,
+                    pid: app.run.tree?.main.pid,
+                    message: "\(app.name) \(error)",
+                    error: "refused"
+                )
+            }
+            items.append(item)
+            items += companions(stopped.newOnes(along), of: app, request, isRepeated: false)
+        }
+        if !request.wait {
+            for index in items.indices where items[index].result == nil {
+                items[index].result = result(apps[items[index].app], ok: true, "is on its way")
+            }
+        }
+        start(Waiter(reply: reply, items: items), timeoutMilliseconds: request.timeoutMilliseconds)
+    }
+
+    private func holding(_ app: AppRuntime) -> String {
+        let machine = coordinator.machine(app.id)
+        guard !machine.holders.isEmpty else { return "is held no longer" }
+        let text = "is held by \(machine.holders.joined(separator: ", "))"
+        return switch machine.state {
+        case .active, .inactive: text + ": it stays where it is, and is not suspended once it is in the background"
+        case .suspended: text + ": it stays suspended until it is resumed"
+        case .background, .notRunning: text
+        }
+    }
+
+    /// Answers as soon as every item has its result.
+    func start(_ waiter: Waiter, timeoutMilliseconds: Int64?) {
+        waiters.append(waiter)
+        check(waiter, nil)
+        guard !waiter.isDone else { return }
+        waiter.reply.onClosed = { [weak self, weak waiter] in
+            guard let self, let waiter else { return }
+            self.waiters.removeAll { $0 === waiter }
+        }
+        if let milliseconds = timeoutMilliseconds {
+            waiter.timer = try? loop.timer { [weak self, weak waiter] in
+                guard let self, let waiter else { return }
+                self.timeOut(waiter, milliseconds)
+            }
+            waiter.timer?.arm(after: .milliseconds(milliseconds))
+        }
+    }
+
+    private func request(for request: VerbRequest) -> Request? {
+        switch request.verb {
+        case .start: .start(background: request.background)
+        case .stop: .stop(.stopped)
+        case .restart: .restart
+        case .foreground: request.url == nil ? .foreground : .openURL
+        case .background: .background
+        case .suspend: request.force ? .forceSuspend : .suspend
+        case .resume: .resume
+        case .interrupt: .interrupt(begin: !request.end)
+        case .kill: .forceQuit
+        case .reset: .reset
+        case .hold where request.end: .release
+        case .hold:
+            .hold(reason: request.reason ?? "", until: request.forMilliseconds.map { loop.now + .milliseconds($0) })
+        case .wait: nil
+        }
+    }
+
+    private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> Waiter.Target {
+        switch request.verb {
+        case .start:
+            return request.background && before.isAlive && before.transition != .terminating
+                ? .goal(before.goal) : .goal(request.background ? .background : .active)
+        case .foreground: return .goal(.active)
+        case .stop, .kill: return .gone
+        case .restart: return .newIncarnation(after: before.incarnation)
+        case .background, .resume: return .goal(.background)
+        case .suspend: return .goal(.suspended)
+        case .interrupt: return .interruption(of: before.goal)
+        case .reset, .hold: return .done
+        case .wait: return request.state.flatMap(AppState.init).map(Waiter.Target.state) ?? .done
+        }
+    }
+
+    /// The first launches are begun: what is not launched now may have been waited for.
+    package func begin() { for waiter in waiters { check(waiter, nil) } }
+
+    /// Looks at everybody who waits for one of the apps.
+    func checkWaiters(_ touched: Set<AppID>) {
+        for waiter in waiters where waiter.items.contains(where: { touched.contains($0.app) }) {
+            check(waiter, touched)
+        }
+    }
+
+    func check(_ waiter: Waiter, _ touched: Set<AppID>?) {
+        for index in waiter.items.indices where waiter.items[index].result == nil {
+            let item = waiter.items[index]
+            if let touched, !touched.contains(item.app) { continue }
+            let app = apps[item.app]
+            waiter.items[index].result = judge(item, app).map { result in
+                guard let cause = item.cause else { return result }
+                var result = result
+                result.message = (result.message ?? "") + "; it requires \(cause)"
+                return result
+            }
+            progress(waiter, index, app)
+        }
+        if waiter.isDone { finish(waiter) }
+    }
+
+    private func progress(_ waiter: Waiter, _ index: Int, _ app: AppRuntime) {
+        guard waiter.reply.more else { return }
+        let machine = coordinator.machine(app.id)
+        let now = (machine.state, machine.transition, app.heldBack)
+        if let last = waiter.items[index].last, last == now { return }
+        waiter.items[index].last = now
+        guard waiter.items[index].result == nil else { return }
+        let blockers = coordinator.blockers(app.id)
+        let text =
+            if let reason = app.heldBack {
+                "is held back: \(reason)"
+            } else if blockers.isEmpty {
+                "is \(machine.transition?.rawValue ?? machine.state.rawValue)"
+            } else {
+                "waits for \(blockers.joined(separator: ", "))"
+            }
+        let step = VerbProgress(
+            app: app.name,
+            state: machine.state.rawValue,
+            transition: machine.transition?.rawValue,
+            text: "\(app.name) \(text)"
+        )
+        waiter.reply.send(step.json, continues: true)
+    }
+
+    private func judge(_ item: Waiter.Item, _ app: AppRuntime) -> VerbResult? {
+        let machine = coordinator.machine(app.id)
+        switch item.target {
+        case .done: return result(app, ok: true, "was reset")
+        case .gone:
+            if !machine.isAlive, !coordinator.isHeld(app.id) {
+                if machine.isWaitingToLaunch { return overtaken(app, machine) }
+                let text = endingText(app, item) ?? "is not running"
+                let then = machine.isForceQuit ? launchesAfterForceQuit(app) : silencedByStop(app)
+                return result(app, ok: true, then.map { "\(text); \($0)" } ?? text)
+            }
+            return machine.goalGeneration != item.generation && machine.goal != .notRunning
+                && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
+        case .state(let state):
+            return machine.state == state && machine.transition == nil
+                ? result(app, ok: true, "is \(state.rawValue)") : hasFailed(app, machine)
+        case .newIncarnation(let old):
+            if app.specification.rules.isOneshot, machine.isDone, machine.incarnation > old {
+                return result(app, ok: true, "has done its work again")
+            }
+            if let failure = endedInstead(item, app, machine, after: old) { return failure }
+            guard machine.incarnation > old else {
+                return machine.goal == .notRunning && !coordinator.isHeld(app.id) ? overtaken(app, machine) : nil
+            }
+            guard isAtGoal(machine) else { return nil }
+            let text = "was restarted and is \(machine.state.rawValue)" + failedLaunch(item, app, machine)
+            return result(app, ok: true, text)
+        case .interruption(let goal): return judge(goal, item, app, machine)
+        case .goal(let goal):
+            guard let result = judge(goal, item, app, machine) else { return nil }
+            guard result.ok, goal == .active, machine.interruptions > 0, !machine.isCovered else { return result }
+            let times = machine.interruptions == 1 ? "" : " \(machine.interruptions) times"
+            return self.result(
+                app,
+                ok: false,
+                "is interrupted\(times), so it stays \(machine.state.rawValue): ‘torpor interrupt --end \(app.name)’ "
+                    + "brings it to the foreground",
+                "interrupted"
+            )
+        }
+    }
+
+    /// That an app which this call launched has come up, and has said that it failed: its state is as it would be else.
+    private func failedLaunch(_ item: Waiter.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
+        guard machine.incarnation > item.incarnation,
+            app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
+        else { return "" }
+        return "; it answered didFinishLaunching with failed (‘torpor history \(app.name)’ has its words)"
+    }
+
+    /// How it has come to a goal.
+    private func judge(_ goal: Goal, _ item: Waiter.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
+        if app.specification.rules.isOneshot, machine.isDone { return result(app, ok: true, "has done its work") }
+        if let failure = endedInstead(item, app, machine, after: nil) { return failure }
+        if coordinator.isHeld(app.id) { return nil }
+        if machine.goal != goal {
+            if app.specification.rules.exitsOnSuspend, machine.goal == .notRunning, machine.isAlive,
+                goal == .background || goal == .suspended
+            {
+                return nil  // How it ends will tell whether it opted out or somebody stopped it.
+            }
+            if goal == .suspended, machine.goal == .background {
+                if machine.sleepsAgain {
+                    return result(
+                        app,
+                        ok: false,
+                        "was woken by an event meanwhile, and sleeps again after its time for that",
+                        "overtaken"
+                    )
+                }
+                return machine.transition == nil
+                    ? result(app, ok: false, "could not be stopped in time and goes on in the background", "failed")
+                    : nil
+            }
+            return overtaken(app, machine)
+        }
+        guard isAtGoal(machine) else { return nil }
+        let waits = machine.isCovered && machine.goal == .active
+        let text = "is \(machine.state.rawValue)"
+        let back = waits ? ", and comes back when the session is unlocked, or the machine has woken" : ""
+        return result(app, ok: true, text + back + failedLaunch(item, app, machine))
+    }
+
+    /// An app that has failed and is not started again by itself: its state may not come for ever.
+    private func hasFailed(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
+        // Before that it is not known what is launched.
+        guard supervisor.isStarted, !machine.isAlive, !machine.isWaitingToLaunch, !coordinator.isHeld(app.id) else {
+            return nil
+        }
+        let reason = app.lastExit.flatMap { TerminationReason(rawValue: $0.reason) }
+        guard machine.failed || reason?.isFailure == true || reason == .dependencyFailed else { return nil }
+        let how = app.lastExit.map { " (\($0.sentence))" } ?? ""
+        return result(
+            app,
+            ok: false,
+            "has failed\(how) and is not started again by itself: ‘torpor report \(app.name)’ says why, "
+                + "‘torpor start \(app.name)’ tries again",
+            "failed"
+        )
+    }
+
+    private func isAtGoal(_ machine: AppMachine) -> Bool {
+        guard machine.transition == nil else { return false }
+        switch machine.effectiveGoal {
+        case .active: return machine.state == .active
+        case .inactive: return machine.state == .inactive
+        case .background: return machine.state == .background
+        case .suspended: return machine.state == .suspended
+        case .notRunning: return machine.state == .notRunning
+        }
+    }
+
+    /// An incarnation that ended while the call waited for it to get somewhere.
+    private func endedInstead(
+        _ item: Waiter.Item,
+        _ app: AppRuntime,
+        _ machine: AppMachine,
+        after old: UInt32?
+    ) -> VerbResult? {
+        guard let (ending, text) = app.lastEnding else { return endedUnseen(item, app, machine) }
+        if let old, ending.incarnation <= old, ending.reason != .dependencyFailed { return nil }
+        if case .relaunch = ending.next { return nil }
+        if ending.reason == .exitsOnSuspend { return result(app, ok: true, "opts out of the background: it was ended") }
+        return result(app, ok: false, text, ending.reason.rawValue)
+    }
+
+    private func endingText(_ app: AppRuntime, _ item: Waiter.Item) -> String? {
+        app.lastEnding.map { $0.text }
+    }
+
+    private func overtaken(_ app: AppRuntime, _ machine: AppMachine) -> VerbResult {
+        result(
+            app,
+            ok: false,
+            "was asked for something else meanwhile: it goes to \(machine.goal.rawValue)",
+            "overtaken"
+        )
+    }
+
+    /// The app is no more: whoever still waits for it waits in vain.
+    func endWaiting(for app: AppRuntime) {
+        for waiter in waiters {
+            for index in waiter.items.indices where waiter.items[index].app == app.id {
+                guard waiter.items[index].result == nil else { continue }
+                waiter.items[index].result = result(app, ok: false, "was removed from the configuration", "removed")
+            }
+            if waiter.isDone { finish(waiter) }
+        }
+    }
+
+    func result(_ app: AppRuntime, ok: Bool, _ text: String, _ error: String? = nil) -> VerbResult {
+        VerbResult(
+            app: app.name,
+            ok: ok,
+            state: coordinator.machine(app.id).state.rawValue,
+            pid: app.run.tree?.main.pid,
+            message: "\(app.name) \(text)",
+            error: error
+        )
+    }
+
+    private func timeOut(_ waiter: Waiter, _ milliseconds: Int64) {
+        for index in waiter.items.indices where waiter.items[index].result == nil {
+            let app = apps[waiter.items[index].app]
+            let machine = coordinator.machine(app.id)
+            let at = machine.transition?.rawValue ?? machine.state.rawValue
+            let why = machine.isWaitingForPermission ? app.heldBack.map { " (\($0))" } ?? "" : ""
+            // What the client has spent on the way is of no interest.
+            let time = milliseconds < 1000 ? milliseconds : (milliseconds + 50) / 100 * 100
+            let isThere = machine.transition == nil && machine.state.rawValue == machine.goal.rawValue
+            let then =
+                isThere
+                ? "nothing takes it elsewhere now (‘torpor status \(app.name)’ says what can)"
+                : "it goes on towards \(machine.goal.rawValue)"
+            waiter.items[index].result = result(
+                app,
+                ok: false,
+                "is still \(at) after \(Quantity.text(.milliseconds(time)))\(why); \(then)",
+                "timeout"
+            )
+        }
+        finish(waiter)
+    }
+
+    private func finish(_ waiter: Waiter) {
+        waiter.timer?.cancel()
+        waiters.removeAll { $0 === waiter }
+        waiter.reply.send(waiter.render(waiter.items.compactMap(\.result)))
+    }
+}

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Archives
+import Configuration
+package import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+package import Linux
+import MemoryPressure
+import Output
+import Processes
+package import Supervisor
+import SystemPackage
+import TorporAPI
+import Varlink
+package import VarlinkServer
+
+/// What clients of `io.torpor.Manager` are answered. It uses every room, and none uses it.
+package final class ControlService: ShellRoom, ClientService {
+    package unowned(unsafe) let supervisor: Supervisor
+    private(set) var server: VarlinkServer?
+    /// Calls that wait until apps are where they want them.
+    var waiters: [Waiter] = []
+    /// Reads the configuration again: one reading for all who ask before it begins.
+    let configurationReads: Aside<ConfigurationPlace, ConfigurationRead>
+    /// Reads icons for clients, wherever they are.
+    private let iconReads: SideWork
+
+    /// - Parameter supervisor: outlives it.
+    package init(_ supervisor: Supervisor) {
+        self.supervisor = supervisor
+        configurationReads = Aside(
+            supervisor.loop,
+            named: "configuration",
+            joining: { (question: inout ConfigurationPlace, _: ConfigurationPlace) in },
+            { $0.read() }
+        )
+        iconReads = SideWork(supervisor.loop, named: "icons", isInOrder: false)
+    }
+
+    package func touched(_ apps: [AppRuntime]) { if !waiters.isEmpty { checkWaiters(Set(apps.map(\.id))) } }
+
+    /// Whoever still waits for it waits in vain.
+    package func forget(_ app: AppRuntime) {
+        endWaiting(for: app)
+        for follower in app.outputFollowers { (follower as? LogFollower)?.end() }
+        app.outputFollowers = []
+    }
+
+    package var listener: Descriptor? { server?.listener }
+
+    package func listenAgain() throws(VarlinkServerError) { try server?.listenAgain() }
+
+    package func apply(by asker: String) { apply(ApplyRequest(), by: asker, nil) }
+
+    package func close(leavingSocket: Bool) { server?.close(leavingSocket: leavingSocket) }
+
+    /// Clients may connect from now on.
+    ///
+    /// - Parameter held: the socket of an earlier torpord. Without its path nobody finds it: then a new one is made.
+    package func listen(taking held: Descriptor?) throws(VarlinkServerError) {
+        let path = supervisor.runtime.socket
+        var limits = VarlinkServer.Limits()
+        // Clients do not take what torpord needs to launch.
+        let files = (try? ThisProcess.limit(NotifySockets.openFiles).soft) ?? 1024
+        limits.connections = min(limits.connections, max(64, Int(clamping: files / 4)))
+        let server = try VarlinkServer(
+            loop: loop,
+            path: path,
+            taking: File.exists(path) ? held : nil,
+            info: Supervisor.serviceInfo,
+            interfaces: [VarlinkInterface(name: ManagerInterface.name, description: ManagerInterface.description)],
+            limits: limits
+        )
+        server.refusal = { [weak self] peer in
+            guard let sentence = self?.supervisor.inForce.accounts.authority.refusal(ofAllBy: peer) else { return nil }
+            return VarlinkServer.Refusal(
+                error: ManagerInterface.ErrorName.notPermitted,
+                parameters: ["message": .string(sentence)]
+            )
+        }
+        server.handler = { [weak self] call, peer, reply in self?.serve(call, peer, reply) }
+        self.server = server
+    }
+
+    private func serve(_ call: VarlinkCall, _ peer: Peer, _ reply: Reply) {
+        do throws(FieldError) {
+            guard let request = try ManagerRequest(call: call) else {
+                return reply.fail(VarlinkErrorName.methodNotFound, ["method": .string(call.method)])
+            }
+            if let refusal = supervisor.inForce.accounts.authority.refusal(of: request, to: peer) {
+                return reply.fail(ManagerInterface.ErrorName.notPermitted, ["message": .string(refusal)])
+            }
+            answer(request, peer, reply)
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    private func answer(_ request: ManagerRequest, _ peer: Peer, _ reply: Reply) {
+        let selection = selection
+        do throws(Selection.Unknown) {
+            switch request {
+            case .list:
+                sampleUsage()
+                reply.send(Replies.list(apps.map(summary)))
+            case .listOf(let patterns):
+                let chosen = try selection.resolve(patterns)
+                sampleUsage()
+                reply.send(Replies.list(chosen.map(summary)))
+            case .status(let name): reply.send(Replies.status(status(try selection.one(name))))
+            case .verb(let verb):
+                if let state = verb.state, AppState(rawValue: state) == nil {
+                    let names = AppState.allCases.map(\.rawValue).joined(separator: ", ")
+                    return reply.fail("there is no state \(state): choose one of \(names)")
+                }
+                carryOut(verb, try selection.resolve(verb.apps), for: peer, reply)
+            case .apply(let request): apply(request, by: Self.name(of: peer), reply)
+            case .signal(let name, let signal, let token): send(signal, to: try selection.resolve([name]), token, reply)
+            case .post(let request):
+                let app = try selection.one(request.app)
+                supervisor.mailboxes.post(request, from: request.sender ?? Self.name(of: peer), to: app) {
+                    [weak self] outcome in
+                    self?.tell(outcome, of: request, reply)
+                }
+            case .mailbox(let request):
+                let app = try selection.one(request.app)
+                supervisor.mailboxes.whenLoaded { [self] in
+                    reply.send(supervisor.mailboxes.mailbox(request, of: app, by: Self.name(of: peer)).json)
+                }
+            case .logs(let request): logs(request, try selection.one(request.app), reply)
+            case .events(let request):
+                History(supervisor, request, reply).begin()
+            case .reports(let name):
+                let chosen = try name.map { name throws(Selection.Unknown) in try selection.resolve([name]) }
+                let reports = (chosen ?? selection.apps).flatMap(\.reports)
+                reply.send(Replies.reports(reports.sorted { $0.at > $1.at }))
+            case .snapshot(let name, let offset):
+                supervisor.snapshots.sendSnapshot(of: try selection.one(name), at: offset, reply)
+            case .icon(let name): sendIcon(of: try selection.one(name), reply)
+            case .doctor: reply.send(Replies.doctor(Doctor(supervisor).checks()))
+            case .policies: policies(reply)
+            case .reloadPolicy(let name): reloadPolicy(name, reply)
+            case .evictionOrder: evictionOrder(reply)
+            case .memory: supervisor.memoryWatch.report { reply.send(Replies.memory($0)) }
+            case .timers(let patterns): try timers(patterns.isEmpty ? nil : patterns, reply)
+            case .recordPolicies(let request): recordPolicies(request, reply)
+            case .graph: reply.send(Replies.graph(graph))
+            case .metrics: reply.send(Replies.metrics(metrics))
+            case .describe: reply.send(info.json)
+            case .upgrade: upgrade(reply)
+            }
+        } catch {
+            reply.fail(error)
+        }
+    }
+
+    private func tell(_ outcome: Result<PostResult, PostRefusal>, of request: PostRequest, _ reply: Reply) {
+        switch outcome {
+        case .success(let result): reply.send(result.json)
+        case .failure(.notSubscribed(let sentence)):
+            reply.fail(
+                ManagerInterface.ErrorName.notSubscribed,
+                ["app": .string(request.app), "topic": .string(request.topic), "message": .string(sentence)]
+            )
+        case .failure(.full(let sentence)):
+            reply.fail(
+                ManagerInterface.ErrorName.mailboxFull,
+                ["app": .string(request.app), "message": .string(sentence)]
+            )
+        case .failure(.invalid(let error)): reply.fail(error)
+        case .failure(.failed(let sentence)): reply.fail(sentence)
+        }
+    }
+
+    private func send(_ name: String, to apps: [AppRuntime], _ token: RequestToken?, _ reply: Reply) {
+        guard let signal = Signal.number(named: name) else {
+            return reply.fail("there is no signal \(name): write a name such as SIGUSR1, or a number")
+        }
+        let problems = apps.compactMap { send(signal, to: $0, token) }
+        guard problems.isEmpty else { return reply.fail(problems.joined(separator: "; ")) }
+        let sleeping = apps.filter { waits(signal, for: $0) }
+        guard !sleeping.isEmpty else { return reply.send() }
+        let names = sleeping.map(\.name).joined(separator: ", ")
+        let verb = sleeping.count == 1 ? "is suspended and gets" : "are suspended and get"
+        reply.send(["message": .string("\(names) \(verb) \(Signal.name(signal)) when resumed")])
+    }
+
+    /// Whether the app gets it only when it runs again.
+    private func waits(_ signal: Int32, for app: AppRuntime) -> Bool {
+        coordinator.machine(app.id).state == .suspended && signal != Signal.kill && signal != Signal.continue
+    }
+
+    /// Sends it to one app, once for each token; gives why it could not.
+    private func send(_ signal: Int32, to app: AppRuntime, _ token: RequestToken?) -> String? {
+        switch app.tokens.standing(of: token) {
+        case .taken: return nil
+        case .uncertain:
+            return
+                "torpord was replaced in the moment in which it sent \(Signal.name(signal)) to \(app.name), and nobody "
+                + "knows whether it did: send it again if \(app.name) did not get it"
+        case .unknown: break
+        }
+        guard let tree = app.run.tree else { return "\(app.name) is not running: start it first" }
+        app.tokens.take(token, isUncertain: true)
+        record(app)
+        defer { record(app) }
+        do throws(Errno) {
+            _ = try tree.signal(signal, toAll: false)
+            app.tokens.take(token)
+            let then = waits(signal, for: app) ? ", which gets it when it is resumed" : ""
+            note(
+                app,
+                .signalled,
+                text: "sent \(Signal.name(signal)) to its main process, as asked\(then)",
+                level: .info
+            )
+            return nil
+        } catch {
+            app.tokens.giveBack(token)
+            return "could not send \(Signal.name(signal)) to \(app.name): \(error)"
+        }
+    }
+
+    package func timers(_ patterns: [String]?, _ reply: Reply) throws(Selection.Unknown) {
+        let chosen = try patterns.map { patterns throws(Selection.Unknown) in try selection.resolve(patterns) }
+        reply.send(Replies.timers(supervisor.wakes.timers.statuses(of: chosen ?? selection.apps)))
+    }
+
+    /// Answers whether the next instance will be started, before this one makes way.
+    func upgrade(_ reply: Reply) {
+        supervisor.upgrades.begin { sentence in
+            reply.send(UpgradeReply(ok: sentence == nil, message: sentence ?? "the next torpord is started").json)
+        }
+    }
+
+    // MARK: Views
+
+    private var info: SupervisorInfo {
+        var info = SupervisorInfo(
+            version: Supervisor.version,
+            instance: Int64(supervisor.keeper.instance),
+            pid: ThisProcess.pid,
+            apps: Int64(apps.count),
+            phase: supervisor.isEnding ? "ending" : supervisor.service.isReady ? "running" : "starting",
+            upgradeFailure: supervisor.keeper.isFallback
+                ? "the torpord on disk did not come up, so the one from before the upgrade goes on: see its log" : nil,
+            configurationFailure: supervisor.recovery.isDiskInvalid ? Supervisor.diskIsInvalid : nil
+        )
+        info.troubles = supervisor.persistence.trouble.map { [$0] } ?? []
+        for app in apps {
+            guard let error = app.capture?.log?.failure else { continue }
+            info.troubles.append("the log of \(app.name) cannot be written: \(error); what it writes is dropped")
+        }
+        return info
+    }
+
+    /// Reads memory and processor time of the apps for which that is due.
+    private func sampleUsage() {
+        let living = apps.filter { $0.run.tree != nil && isUsageOld($0) }
+        guard !living.isEmpty else { return }
+        let trees = living.compactMap(\.run.tree)
+        for (app, usage) in zip(living, ProcessTree.usage(of: trees)) {
+            (app.run.usage, app.run.sampledAt) = (usage, loop.now)
+        }
+        for app in living { supervisor.checkStillSuspended(app) }
+    }
+
+    /// After a second; of one that was new then, in the moment of whose launch there is next to nothing, after as long as
+    /// it had run.
+    private func isUsageOld(_ app: AppRuntime) -> Bool {
+        guard app.run.usage.processes > 0, let sampledAt = app.run.sampledAt else { return true }
+        let age = app.run.launchedAt.map { sampledAt - $0 } ?? .seconds(1)
+        return loop.now - sampledAt >= min(age, .seconds(1))
+    }
+
+    private func summary(_ app: AppRuntime) -> AppSummary {
+        let machine = coordinator.machine(app.id)
+        let isAlive = app.run.tree != nil
+        let presentation = app.specification.presentation
+        var summary = AppSummary(
+            name: app.name,
+            state: machine.state.rawValue,
+            transition: machine.transition?.rawValue,
+            goal: machine.goal.rawValue,
+            pid: app.run.tree?.main.pid,
+            incarnation: machine.incarnation == 0 ? nil : Int64(machine.incarnation),
+            uptime: isAlive ? app.run.launchedAt.map { (loop.now - $0).inSeconds } : nil,
+            restarts: Int64(machine.restarts),
+            failed: machine.failed,
+            memoryBytes: isAlive ? Int64(clamping: app.run.usage.memoryBytes) : nil,
+            cpuSeconds: isAlive ? app.run.usage.processorTime.inSeconds : nil,
+            status: app.run.statusText,
+            lastExit: app.lastExit,
+            holds: machine.holders,
+            nextRestartMilliseconds: machine.deadlines.first { $0.kind == .restart }.map {
+                max(0, ($0.at - loop.now).microseconds / 1000)
+            }
+        )
+        (summary.title, summary.titles) = (presentation.title, presentation.titles)
+        summary.icon = presentation.icon
+        summary.stranded = isStranded(app)
+        summary.done = machine.isDone
+        summary.socketTrouble = supervisor.wakes.sockets.trouble(of: app)
+        summary.heldBack = machine.isWaitingForPermission ? app.heldBack : nil
+        summary.tags = app.specification.tags
+        return summary
+    }
+
+    /// The picture that the configuration names; disks are waited for beside the loop.
+    private func sendIcon(of app: AppRuntime, _ reply: Reply) {
+        guard let path = app.specification.presentation.icon else { return reply.send(AppIcon(trouble: nil).json) }
+        // One reading for all who ask meanwhile.
+        guard app.iconReplies == nil else {
+            app.iconReplies?.append(reply)
+            return
+        }
+        app.iconReplies = [reply]
+        let names = Account.Names(app.specification)
+        iconReads.ask({ Self.icon(path, names).json }) { icon in
+            let waiting = app.iconReplies ?? []
+            app.iconReplies = nil
+            for reply in waiting { reply.send(icon) }
+        }
+    }
+
+    private nonisolated static func icon(_ path: String, _ names: Account.Names?) -> AppIcon {
+        let reader: FileRights?
+        do throws(LaunchTrouble) {
+            reader = try names.map { names throws(LaunchTrouble) in try Account.find(names) }?.fileRights
+        } catch {
+            return AppIcon(trouble: "\(path): \(error)")
+        }
+        do throws(OwnedFile.Failure) {
+            return AppIcon(content: try OwnedFile.read(path, for: reader, limit: AppIcon.mostBytes))
+        } catch {
+            let isLarge = error == .errno(.fileTooLarge)
+            return AppIcon(
+                trouble: "\(path): " + (isLarge ? "it has more than \(AppIcon.mostBytes >> 10) KiB" : "\(error)")
+            )
+        }
+    }
+
+    private var graph: [GraphNode] {
+        apps.map { app in
+            let machine = coordinator.machine(app.id)
+            return GraphNode(
+                app: app.name,
+                state: machine.state.rawValue,
+                failed: machine.failed,
+                requires: app.specification.requires,
+                after: app.specification.after
+            )
+        }
+    }
+
+    private func status(_ app: AppRuntime) -> AppStatus {
+        if let tree = app.run.tree { app.run.usage = tree.usage() }
+        supervisor.checkStillSuspended(app)
+        let machine = coordinator.machine(app.id)
+        let specification = app.specification
+        let now = loop.now
+        var status = AppStatus(summary: summary(app))
+        foresee(app, in: &status)
+        status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
+        status.exec = specification.exec
+        status.ready = specification.ready.text
+        status.requires = specification.requires
+        status.after = specification.after
+        status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
+        status.mailbox = Int64(supervisor.mailboxes.waiting(for: app).count)
+        status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
+        status.deadlines = machine.deadlines.map { deadline in
+            DeadlineInfo(
+                name: deadline.kind.rawValue,
+                limitMilliseconds: (deadline.at - deadline.started).microseconds / 1000,
+                remainingMilliseconds: machine.isTraced ? nil : max(0, (deadline.at - now).microseconds / 1000)
+            )
+        }
+        status.traced = machine.isTraced
+        status.outdated = machine.isAlive && app.isOutdated
+        let archives = supervisor.savedStates.archives(of: app)
+        status.archive = archives.found.map(ArchiveInfo.init)
+        status.archiveAside = archives.foundAside.map(ArchiveInfo.init)
+        status.snapshot = supervisor.snapshots.found(of: app)
+        status.sockets = supervisor.wakes.sockets.sockets(of: app).map(\.info)
+        status.cgroup = app.run.tree?.cgroupPath
+        let profile = supervisor.shares.profileText(app)
+        status.profile = profile.state?.rawValue
+        status.profileDone = profile.done
+        status.profileMissing = profile.missing
+        if let tree = app.run.tree {
+            status.processes = tree.members().compactMap(Self.processInfo)
+            status.stopped = machine.state != .suspended && status.processes.first?.state == "T"
+        }
+        switch specification.log {
+        case .file:
+            app.capture?.drain()
+            status.log = LogReader(path: supervisor.launcher.logPath(of: app)).read(LogQuery(count: 10)).lines.map(
+                \.forClients
+            )
+        case .journal: status.journal = JournalPlace(of: app, supervisor.place.cgroups)
+        case .inherit, .null: break
+        }
+        status.reports = app.reports.reversed()
+        if app.run.tree != nil { status.launch = LaunchTimes(app.run.timeline) }
+        return status
+    }
+
+    private static func processInfo(_ pid: Int32) -> ProcessInfo? {
+        guard let stat = try? ProcFS.stat(pid) else { return nil }
+        let words = (try? ProcFS.cmdline(pid)) ?? []
+        return ProcessInfo(
+            pid: pid,
+            parent: stat.parent,
+            state: String(stat.state),
+            command: words.isEmpty ? stat.comm : words.joined(separator: " "),
+            threads: Int64(stat.threads)
+        )
+    }
+
+    // MARK: Streams
+
+    private func logs(_ request: LogsRequest, _ app: AppRuntime, _ reply: Reply) {
+        switch app.specification.log {
+        case .file: break
+        case .journal:
+            let place = JournalPlace(of: app, supervisor.place.cgroups)
+            return reply.fail(
+                ManagerInterface.ErrorName.inJournal,
+                [
+                    "app": .string(app.name), "journal": place.json,
+                    "message": .string("\(app.name) writes to the journal: read it with ‘\(place.command)’"),
+                ]
+            )
+        case .inherit:
+            return reply.fail("\(app.name) writes where torpord itself writes (log = \"inherit\"): look there")
+        case .null:
+            return reply.fail("\(app.name) writes nowhere (log = \"null\"): choose log = \"file\" to keep its output")
+        }
+        app.capture?.drain()
+        let reader = LogReader(path: supervisor.launcher.logPath(of: app))
+        var position: LogPosition?
+        if let cursor = request.cursor {
+            position = LogPosition(text: cursor)
+            guard position != nil else {
+                return reply.fail(FieldError(field: "cursor", problem: "must be one that came with a reply of Logs"))
+            }
+        }
+        let follows = request.follow && reply.more
+        let query = LogQuery(
+            count: request.lines.map { Int(clamping: $0) } ?? (request.since == nil ? 100 : nil),
+            since: request.since,
+            grep: request.grep,
+            onlyWhole: follows || position != nil
+        )
+        let follower = LogFollower(reader, query, from: position, follows: follows, reply, loop)
+        app.outputFollowers.append(follower)
+        let forget = { [weak app, weak follower] in
+            guard let app, let follower else { return }
+            app.outputFollowers.removeAll { $0 === follower }
+        }
+        reply.onClosed = forget
+        follower.onDone = forget
+        follower.step()
+    }
+}
+
+extension ReadySpecification {
+    /// As `status` shows it.
+    var text: String {
+        switch self {
+        case .exec: "exec"
+        case .notify: "notify"
+        case .delegate: "delegate"
+        case .probe(let probe):
+            switch probe.kind {
+            case .tcp(let host, let port): "tcp \(host):\(port)"
+            case .http(let host, let port, let path): "http://\(host):\(port)\(path)"
+            case .command(let words): "command \(words.joined(separator: " "))"
+            case .file(let path): "file \(path)"
+            }
+        }
+    }
+}
+
+extension AppRuntime {
+    /// Its picture is being read for these.
+    var iconReplies: [Reply]? {
+        get { slots[IconRepliesSlot.self] }
+        set { slots[IconRepliesSlot.self] = newValue }
+    }
+}
+
+private enum IconRepliesSlot: Slot { typealias Value = [Reply] }

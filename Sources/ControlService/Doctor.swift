@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import EventSources
+import Lifecycle
+import Linux
+import MemoryPressure
+import Policies
+import PolicyHost
+import Processes
+import Supervisor
+import TorporAPI
+
+/// Looks at what the machine offers this supervisor, and says what is missing and what that costs.
+struct Doctor {
+    private let supervisor: Supervisor
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    func checks() -> [DoctorCheck] {
+        let freezes = supervisor.place.cgroups.map { File.exists($0.base + "/cgroup.freeze") } ?? false
+        return [
+            cgroups, runtimeDirectory, store, stacks, supervisor.interruptions.check, connections,
+            MachineChecks.freezer(freezes),
+        ] + [supervisor.wakes.locationMode.check, supervisor.wakes.bluetoothMode.check].compactMap { $0 } + controllers
+            + [
+                shortMemory, ownMemory,
+            ] + policies + MachineChecks(apps: supervisor.apps.count).all
+    }
+
+    private var controllers: [DoctorCheck] {
+        guard let tree = supervisor.place.cgroups, let mount = Cgroup.mount else {
+            return MachineChecks.controllers([]) { _ in "there are no cgroups for apps" }
+        }
+        return MachineChecks.controllers(tree.controllers) {
+            Cgroup.obstacle(to: $0, at: tree.place, mount: mount) ?? "it could not be handed down to \(tree.base)"
+        }
+    }
+
+    /// Each policy that does not do its work, or is not kept from doing harm.
+    private var policies: [DoctorCheck] {
+        (supervisor.governance?.chain.seats ?? []).map { seat in
+            var check = DoctorCheck(name: "policy \(seat.settings.name)", ok: true, value: seat.state.name)
+            switch seat.state {
+            case .refused(let reason), .quarantined(let reason):
+                check.ok = false
+                let end = seat.retryAt == nil ? "until" : "until it is tried again, in an hour at most, or by"
+                check.message =
+                    "\(reason); the apps are managed without it \(end) ‘torpor policy reload \(seat.settings.name)’"
+            case .waiting:
+                check.ok = false
+                check.message = "\(seat.lastFailure ?? "it failed"); it is loaded again by itself"
+            case .loading: break
+            case .ready:
+                let confinement = seat.description?.confinement ?? []
+                guard seat.settings.isIsolated, !confinement.contains([.files, .systemCalls]) else { break }
+                check.ok = false
+                check.message =
+                    "its process is not fully confined, since this kernel lacks Landlock or seccomp: use only "
+                    + "policies that you would trust with the supervisor's rights"
+            }
+            return check
+        }
+    }
+
+    private var store: DoctorCheck {
+        let path = supervisor.runtime.state + "/torpor.db"
+        return DoctorCheck(
+            name: "store",
+            ok: supervisor.persistence.trouble == nil,
+            value: path,
+            message: supervisor.persistence.trouble
+        )
+    }
+
+    private var stacks: DoctorCheck {
+        let tool = Supervisor.stackTool
+        return DoctorCheck(
+            name: "stacks of programs",
+            ok: tool != nil,
+            value: tool,
+            message: tool == nil
+                ? "eu-stack is not on the PATH: reports of apps that got stuck say where they stood in the kernel, and not "
+                    + "where in their programs; install elfutils" : nil
+        )
+    }
+
+    /// Apps stand to the keeper, and so to torpord, as it does: what may not be done to it may not be done to them.
+    private var connections: DoctorCheck {
+        let obstacle = Pidfd.copyObstacle(ThisProcess.parent)
+        return DoctorCheck(
+            name: "sockets of apps",
+            ok: obstacle == nil,
+            value: obstacle == nil ? "pidfd_getfd" : nil,
+            message: obstacle.map {
+                "sockets that apps open themselves cannot be copied (\($0)), since \(whyNotCopied($0)). Until then the kernel's "
+                    + "tables are read: clients of a suspended app wait up to half a second longer, connections of vsock and "
+                    + "of other network namespaces do not wake it, and one that is ended in its sleep loses its ports and "
+                    + "is launched again"
+            }
+        )
+    }
+
+    /// Why the kernel does not let sockets be copied, and what to do about it.
+    private func whyNotCopied(_ obstacle: Errno) -> String {
+        func field(_ name: String) -> String { (try? ProcFS.statusField(ThisProcess.pid, name)).flatMap { $0 } ?? "" }
+        let mayTrace = UInt64(field("CapEff"), radix: 16).map { $0 >> 19 & 1 == 1 } ?? false
+        let scope = (try? File.readString("/proc/sys/kernel/yama/ptrace_scope", limit: 16)) ?? "0"
+        let isOfYama = !mayTrace && !scope.hasPrefix("0")
+        let isFiltered = field("Seccomp") == "2"
+        if isFiltered, isOfYama {
+            return "a filter of system calls (seccomp, of a container or a service) or the sysctl "
+                + "kernel.yama.ptrace_scope forbids it: allow pidfd_getfd in the filter, and give torpord CAP_SYS_PTRACE"
+        }
+        if isFiltered {
+            return "a filter of system calls (seccomp, of a container or a service) forbids it: allow pidfd_getfd there"
+        }
+        if isOfYama {
+            return "the sysctl kernel.yama.ptrace_scope forbids it: set it to 0, or give torpord CAP_SYS_PTRACE"
+        }
+        return mayTrace
+            ? "the kernel is older than Linux 5.6, or a security module forbids it"
+            : "torpord does not have CAP_SYS_PTRACE, the kernel is older than Linux 5.6, or a security module forbids it"
+    }
+
+    private var runtimeDirectory: DoctorCheck {
+        let path = supervisor.runtime.path
+        guard (try? File.isInMemory(path)) == false else {
+            return DoctorCheck(name: "runtime directory", ok: true, value: path)
+        }
+        return DoctorCheck(
+            name: "runtime directory",
+            ok: false,
+            value: path,
+            message: "\(path) is on a disk, which each step of an app then may have to wait for: choose a "
+                + "runtime_directory on a tmpfs, such as one below /run"
+        )
+    }
+
+    private var shortMemory: DoctorCheck {
+        let watch = supervisor.memoryWatch
+        return DoctorCheck(
+            name: "when memory is short",
+            ok: watch.trouble == nil,
+            value: "level \(watch.level.rawValue)",
+            message: watch.trouble
+        )
+    }
+
+    /// By VmLck, such as `1234 kB`, CAP_IPC_LOCK and RLIMIT_MEMLOCK.
+    private var ownMemory: DoctorCheck {
+        func field(_ name: String) -> String { (try? ProcFS.statusField(ThisProcess.pid, name)).flatMap { $0 } ?? "" }
+        let kilobytes = field("VmLck").split(separator: " ").first.flatMap { UInt64($0) } ?? 0
+        let capabilities = UInt64(field("CapEff"), radix: 16) ?? 0
+        let isUnlimited = (try? ThisProcess.limit(8).soft) == UInt64.max
+        return MemoryChecks.ownMemory(
+            lockedBytes: kilobytes * 1024,
+            isAllowed: capabilities >> 14 & 1 == 1 || isUnlimited
+        )
+    }
+
+    private var cgroups: DoctorCheck {
+        if let tree = supervisor.place.cgroups { return DoctorCheck(name: "cgroup v2", ok: true, value: tree.base) }
+        return DoctorCheck(name: "cgroup v2", ok: false, message: supervisor.place.trouble)
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import Linux
+import Store
+import Supervisor
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// Answers one client that asks for events: those of the past from the store, a page at a time, the newest from the
+/// log in memory, and where it follows those to come. None is left out or sent twice: each page goes on behind the
+/// last event sent.
+final class History {
+    private unowned(unsafe) let supervisor: Supervisor
+    private let request: EventsRequest
+    private let reply: Reply
+    /// The sequence of the last event sent.
+    private var position: Int64
+    /// The names of the apps that it is about; nil for everything.
+    private let apps: [String]?
+    /// The configuration does not name the app (any more): then there has to be something of it.
+    private var unknown: Selection.Unknown?
+    /// What could not be had, in a sentence.
+    private var incomplete: String?
+
+    /// How many events a reply holds.
+    private static let page = 500
+    /// How many an answer has where the request does not say.
+    private static let most = 10_000
+
+    init(_ supervisor: Supervisor, _ request: EventsRequest, _ reply: Reply) {
+        self.supervisor = supervisor
+        var request = request
+        // A number that is later than all others is of a log that the clock has left behind.
+        if let after = request.after, after > supervisor.events.sequence { request.after = nil }
+        self.request = request
+        self.reply = reply
+        position = request.after ?? 0
+        guard let app = request.app else {
+            apps = nil
+            return
+        }
+        do throws(Selection.Unknown) {
+            apps = try supervisor.selection.resolve([app]).map(\.name)
+        } catch {
+            apps = [app]
+            unknown = error
+        }
+    }
+
+    /// Sends what there is, and goes on as the request says.
+    func begin() {
+        let reachesBack = supervisor.events.reachesBack(since: request.since, after: request.after)
+        if let limit {
+            if reachesBack { return send(newest: limit, of: []) }
+            var query = self.query
+            query.limit = limit
+            query.prefersNewest = true
+            ask(query) { $0.send(newest: limit, of: $1) }
+        } else if reachesBack {
+            send(newest: nil, of: [])
+        } else {
+            nextPage()
+        }
+    }
+
+    /// The newest of how many are wanted; nil for all.
+    private var limit: Int? {
+        if let limit = request.limit { return Int(clamping: min(limit, Int64(Self.most))) }
+        if request.since != nil || request.after != nil { return reply.more ? nil : Self.most }
+        return request.follow ? 20 : Self.most
+    }
+
+    private var query: EventQuery {
+        var query = EventQuery()
+        query.apps = apps
+        query.since = request.since
+        query.until = request.until
+        query.after = position
+        return query
+    }
+
+    private func ask(_ query: EventQuery, _ completion: @escaping (History, [EventRecord]) -> Void) {
+        supervisor.store.events(query) { result in
+            guard !self.reply.isClosed else { return }
+            switch result {
+            case .success(let events): completion(self, events.map(EventRecord.init))
+            case .failure(let error):
+                self.incomplete = "older events cannot be read now: \(error)"
+                completion(self, [])
+            }
+        }
+    }
+
+    private func nextPage() {
+        var query = self.query
+        query.limit = Self.page
+        ask(query) { history, events in
+            history.position = events.last?.sequence ?? history.position
+            // What the store did not have yet when it was asked is in the log.
+            guard events.count == Self.page else { return history.send(newest: nil, of: events) }
+            history.reply.send(Replies.events(events, sequence: history.position), continues: true)
+            guard history.reply.isUnread else { return history.nextPage() }
+            history.reply.onRead = {
+                history.reply.onRead = nil
+                history.nextPage()
+            }
+        }
+    }
+
+    /// Sends the last of what there is: these, and those that only the log has.
+    private func send(newest limit: Int?, of stored: [EventRecord]) {
+        position = stored.last?.sequence ?? position
+        let log = supervisor.events
+        let recent = log.records(apps: apps, since: request.since, after: position, until: request.until)
+        let all = stored + recent
+        let chosen = limit.map { Array(all.suffix($0)) } ?? all
+        if let unknown, position == 0, chosen.isEmpty { return reply.fail(unknown) }
+        reply.send(
+            Replies.events(chosen, sequence: log.sequence, incomplete: incomplete),
+            continues: request.follow
+        )
+        guard request.follow, reply.more, !reply.isClosed else { return }
+        let apps = apps.map(Set.init)
+        let token = log.follow { [weak reply] record in
+            if let apps { guard let app = record.app, apps.contains(app) else { return } }
+            reply?.send(Replies.events([record], sequence: record.sequence), continues: true)
+        }
+        reply.onClosed = { [weak log, reply] in
+            _ = reply
+            log?.unfollow(token)
+        }
+    }
+}
+
+extension EventRecord {
+    /// An event as the store has it.
+    init(_ event: StoredEvent) {
+        self.init(
+            at: event.at,
+            app: event.app,
+            incarnation: event.incarnation,
+            kind: event.kind,
+            from: event.from,
+            to: event.to,
+            text: event.text,
+            reason: event.reason,
+            details: event.details.flatMap { try? JSON.parse($0) } ?? .emptyObject
+        )
+        sequence = event.sequence
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import PolicyHost
+import Processes
+import Supervisor
+import TorporAPI
+
+/// What comes of an app by itself: who wakes it, and who suspends it. For those who look at its status.
+extension ControlService {
+    /// Fills in what is foreseen of an app.
+    func foresee(_ app: AppRuntime, in status: inout AppStatus) {
+        let machine = coordinator.machine(app.id)
+        if let since = app.times.all.first(where: { $0.state == machine.state })?.time {
+            status.stateSince = Clock.realtimeMicroseconds() - (loop.now - since).microseconds
+        }
+        status.suspendedBy = suspender(of: machine)
+        let listening = listeningAddresses(of: app)
+        let connects = app.specification.wakeOnConnect != .none
+        if machine.isForceQuit { status.forceQuit = launchesAfterForceQuit(app) }
+        let wakers = wakers(of: app, connections: connects ? listening : [])
+        if let reason = machine.blocksWaking {
+            let overriding = machine.isForceQuit ? app.specification.wakeAfterForceQuit : []
+            status.wokenBy = wakers.filter(overriding.contains)
+            status.notWokenBy = wakers.filter { !overriding.contains($0) }.map { "\($0) (it \(reason.text))" }
+            return
+        }
+        status.wokenBy = wakers
+        status.notWokenBy = connects ? [] : listening.map { "connections to \($0) (wake_on_connect is not set)" }
+        if connects, app.run.tree == nil, listening.isEmpty, !machine.isWaitingToLaunch {
+            status.notWokenBy = ["connections (no process has its port until it is launched)"]
+        }
+        status.notWokenBy += supervisor.wakes.pathSource?.troubles(of: app) ?? []
+    }
+
+    /// What launches an app that a person stopped only after it was started again, in words; nil for nothing.
+    func silencedByStop(_ app: AppRuntime) -> String? {
+        guard coordinator.machine(app.id).isStopped else { return nil }
+        let wakers = wakers(of: app, connections: [])
+        guard !wakers.isEmpty else { return nil }
+        let names = wakers.prefix(3).joined(separator: ", ") + (wakers.count > 3 ? ", …" : "")
+        return "until ‘torpor start \(app.name)’ nothing launches it, also not \(names)"
+    }
+
+    /// Whether an app that is to run always was evicted, and nothing launches it again.
+    func isStranded(_ app: AppRuntime) -> Bool {
+        let machine = coordinator.machine(app.id)
+        guard app.wasCutShort == true, !machine.isAlive, !machine.isWaitingToLaunch, !machine.failed,
+            machine.rules.restart == .always, app.specification.wakeOnConnect == .none
+        else { return false }
+        return wakers(of: app, connections: []).isEmpty
+    }
+
+    /// Which events launch an app that a person force-quit, in words.
+    func launchesAfterForceQuit(_ app: AppRuntime) -> String {
+        let modes = app.specification.wakeAfterForceQuit
+        let allowed = app.specification.backgroundModes.map(\.rawValue).filter(modes.contains).sorted()
+        return allowed.isEmpty
+            ? "no event launches it again" : "no event launches it again but \(allowed.joined(separator: ", "))"
+    }
+
+    /// Who suspends an app in the background; nil for one that is not there, or on its way.
+    private func suspender(of machine: AppMachine) -> Suspender? {
+        guard machine.state == .background, machine.transition == nil else { return nil }
+        if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }
+        if machine.sleepsAgain { return .eventTime }
+        return supervisor.governance.map(\.chain.seats.isEmpty) ?? true ? .nobody : .policy
+    }
+
+    private func wakers(of app: AppRuntime, connections: [String]) -> [String] {
+        let specification = app.specification
+        var wakers: [String] = []
+        for socket in specification.sockets where socket.wake != .none {
+            wakers.append("connections to \(socket.plan.address)")
+        }
+        if specification.wakeOnConnect != .none, app.run.tree != nil || !connections.isEmpty {
+            wakers += connections.isEmpty ? ["connections"] : connections.map { "connections to \($0)" }
+        }
+        for timer in specification.timers where timer.wake != .none { wakers.append("timer \(timer.name)") }
+        for path in specification.paths where path.wake != .none { wakers.append("path \(path.name)") }
+        for device in specification.devices where device.wake != .none { wakers.append("device \(device.name)") }
+        for topic in specification.topics.keys.sorted() where specification.topics[topic]?.wake != WakeManner.none {
+            wakers.append("\(specification.topics[topic]?.urgent == true ? "posts" : "urgent posts") to \(topic)")
+        }
+        wakers += specification.backgroundModes.map(\.rawValue).sorted()
+        return wakers
+    }
+
+    /// Where its processes listen, in sockets that they made themselves, as much of it as is found within 2 ms; or where
+    /// somebody listens for them.
+    private func listeningAddresses(of app: AppRuntime) -> [String] {
+        guard let tree = app.run.tree else { return supervisor.wakes.connectionWatch.heldPorts(of: app) }
+        let end = Clock.monotonic() + .milliseconds(2)
+        let given = supervisor.wakes.sockets.numbers(of: app)
+        var seen: Set<UInt32> = []
+        var addresses: [String] = []
+        for pid in tree.quickMembers() {
+            listen(pid, given, &seen, &addresses, until: end)
+            if Clock.monotonic() >= end { break }
+        }
+        return addresses.sorted()
+    }
+
+    /// Adds where one process listens. One that may not be looked into adds nothing.
+    private func listen(
+        _ pid: Int32,
+        _ given: Set<UInt32>,
+        _ seen: inout Set<UInt32>,
+        _ addresses: inout [String],
+        until end: Duration
+    ) {
+        guard let pidfd = try? Identity(of: pid).open(),
+            let reading = try? SocketCopyReading(pid, pidfd: pidfd, seen: seen, most: 256)
+        else { return }
+        _ = try? reading.read(until: end)
+        for copy in reading.copies {
+            if copy.facts.listens, !given.contains(copy.inode), !addresses.contains(copy.facts.local) {
+                addresses.append(copy.facts.local)
+            }
+            copy.descriptor.close()
+        }
+        seen = reading.seen
+    }
+}

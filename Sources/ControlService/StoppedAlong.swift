@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import Lifecycle
+import Supervisor
+import TorporAPI
+
+/// Which apps a stop or a restart takes along, because they require what is stopped.
+struct StoppedAlong {
+    /// Each is answered for once, though it may require several of those that are stopped.
+    private var answeredFor: Set<AppID>
+    private let requiredBy: [String: [AppRuntime]]
+
+    init(of selected: [AppRuntime], all apps: [AppRuntime]) {
+        answeredFor = Set(selected.map(\.id))
+        var requiredBy: [String: [AppRuntime]] = [:]
+        for app in apps {
+            for name in app.specification.requires { requiredBy[name, default: []].append(app) }
+        }
+        self.requiredBy = requiredBy
+    }
+
+    /// Those that require an app, directly or through others, and are so.
+    func dependents(of app: AppRuntime, where isSo: (AppRuntime) -> Bool) -> [AppRuntime] {
+        var found: [AppRuntime] = []
+        var seen: Set = [app.id]
+        var next = requiredBy[app.name] ?? []
+        while let other = next.popLast() {
+            guard seen.insert(other.id).inserted else { continue }
+            next += requiredBy[other.name] ?? []
+            if isSo(other) { found.append(other) }
+        }
+        return found.sorted { $0.id < $1.id }
+    }
+
+    /// Those among them that have no item yet; they have one from now on.
+    mutating func newOnes(_ along: [AppRuntime]) -> [AppRuntime] {
+        along.filter { answeredFor.insert($0.id).inserted }
+    }
+}
+
+extension ControlService {
+    /// Whether a stop or restart of what an app requires is passed on to it.
+    func goesAlong(_ app: AppRuntime, with request: VerbRequest) -> Bool {
+        let machine = coordinator.machine(app.id)
+        switch request.verb {
+        // It runs, or is about to.
+        case .stop: return machine.isAlive || machine.isWaitingToLaunch
+        // It runs, and nothing else is being done to it.
+        case .restart: return machine.isAlive && machine.transition != .terminating && !coordinator.isHeld(app.id)
+        default: return false
+        }
+    }
+
+    /// What to wait for in those that are stopped along with an app. Restarts are answered for what was named alone.
+    func companions(
+        _ along: [AppRuntime],
+        of app: AppRuntime,
+        _ request: VerbRequest,
+        isRepeated: Bool
+    ) -> [Waiter.Item] {
+        guard request.verb == .stop else { return [] }
+        return along.map { other in
+            let machine = coordinator.machine(other.id)
+            var item = Waiter.Item(
+                app: other.id,
+                target: .gone,
+                incarnation: machine.incarnation,
+                generation: isRepeated ? -1 : machine.goalGeneration
+            )
+            item.isRepeated = isRepeated
+            item.cause = app.name
+            return item
+        }
+    }
+}

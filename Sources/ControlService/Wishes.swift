@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Archives
+import Configuration
+import Engine
+import EventSources
+import Lifecycle
+import Supervisor
+import TorporAPI
+import VarlinkServer
+
+/// What persons ask of apps, as it outlives a start and as history tells of it.
+extension ControlService {
+    /// A person asks for something; `goal` is that before. To be called before it is carried out: what comes of it at
+    /// once counts later.
+    func personAsks(_ request: VerbRequest, of app: AppRuntime, goal: Goal) {
+        switch request.verb {
+        case .start, .foreground, .background, .resume, .restart, .reset: supervisor.wakes.startedByPerson(app)
+        case .suspend, .stop, .kill, .interrupt, .hold, .wait: break
+        }
+        switch request.verb {
+        case .start: app.kept.goalOfPerson = request.background ? (goal == .notRunning ? .background : goal) : .active
+        case .foreground: app.kept.goalOfPerson = .active
+        case .background, .resume: app.kept.goalOfPerson = .background
+        case .suspend: app.kept.goalOfPerson = .suspended
+        case .stop, .kill:
+            app.kept.goalOfPerson = .notRunning
+            supervisor.savedStates.personEnds(app)
+        case .restart: if app.kept.goalOfPerson == .notRunning { app.kept.goalOfPerson = .active }
+        case .interrupt, .reset, .hold, .wait: return
+        }
+        // Sent away, such an app ends: what it is at the next start is the configuration's to say.
+        if app.specification.rules.exitsOnSuspend, [.background, .suspended].contains(app.kept.goalOfPerson) {
+            app.kept.goalOfPerson = nil
+        }
+    }
+
+    /// History tells who wanted what, before it tells what came of it.
+    func noteAsked(_ request: VerbRequest, of app: AppRuntime, by peer: Peer) {
+        let what: String
+        switch request.verb {
+        case .wait: return
+        case .start: what = request.background ? "start in the background" : "start"
+        case .interrupt: what = request.end ? "end an interruption" : "be interrupted"
+        case .kill: what = "be force-quit"
+        case .foreground, .background: what = "go to the \(request.verb.rawValue.lowercased())"
+        case .reset: what = "be reset"
+        case .hold where request.end: what = "be held no longer"
+        case .hold:
+            let time = request.forMilliseconds.map { " for " + Quantity.text(.milliseconds($0)) } ?? ""
+            what = "be kept in the background\(time)" + (request.reason.map { ": \($0)" } ?? "")
+        case .stop, .restart, .suspend, .resume: what = request.verb.rawValue.lowercased()
+        }
+        note(app, .asked, text: "is asked to \(what)", reason: Self.name(of: peer))
+    }
+
+    /// Who asks, as history has it.
+    static func name(of peer: Peer) -> String { peer.uid == 0 ? "root" : "uid \(peer.uid)" }
+}

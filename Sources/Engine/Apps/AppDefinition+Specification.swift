@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+package import Lifecycle
+
+extension AppDefinition {
+    /// What the core has to know of an app.
+    package init(_ app: AppSpecification) {
+        self.init(
+            name: app.name,
+            rules: app.rules,
+            requires: app.requires,
+            after: app.after,
+            launchesIntoForeground: app.launch == .foreground,
+            needsMemory: app.memoryNeeded != nil
+        )
+    }
+}

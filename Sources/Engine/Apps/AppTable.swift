@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Lifecycle
+
+/// The apps by their ids, and in the order in which they are listed.
+///
+/// An app that left the configuration stays in its place, unlisted, until another one gets it: what still holds its id
+/// finds it, and never another.
+package struct AppTable: Sequence {
+    private var places: [AppRuntime] = []
+    private var listed: [AppRuntime] = []
+
+    /// The app in that place.
+    package subscript(id: AppID) -> AppRuntime { places[id] }
+
+    /// How many there are.
+    package var count: Int { listed.count }
+
+    /// All of them, not a copy.
+    package var all: [AppRuntime] { listed }
+
+    package func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }
+
+    /// Puts an app into the place of its id, a vacant one or the next.
+    package mutating func append(_ app: AppRuntime) {
+        app.isListed = true
+        if app.id == places.count { places.append(app) } else { places[app.id] = app }
+        let key = Self.order(app)
+        // A configuration has them in order already.
+        if let last = listed.last, Self.order(last) > key {
+            listed.insert(app, at: listed.firstIndex { Self.order($0) > key } ?? listed.count)
+        } else {
+            listed.append(app)
+        }
+    }
+
+    /// Takes an app off the list.
+    package mutating func remove(_ app: AppRuntime) {
+        app.isListed = false
+        listed.removeAll { $0 === app }
+    }
+
+    /// By name, instances by their numbers.
+    private static func order(_ app: AppRuntime) -> (String, Int) {
+        (app.specification.template, app.specification.instance ?? 0)
+    }
+}

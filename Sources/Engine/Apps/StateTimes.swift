@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Lifecycle
+import Linux
+
+/// When an app last came into each state, and when it was last in use: what policies go by. Monotonic, so that they
+/// count for as long as the machine runs.
+package struct StateTimes: Sendable {
+    /// Microseconds; `never` before the first time.
+    package private(set) var since: (Int64, Int64, Int64, Int64, Int64) = (never, never, never, never, never)
+    /// When it was last in the foreground, or launched or woken by a connection; the present while it is in the
+    /// foreground, then `isInUse`.
+    package private(set) var lastUse = never
+    /// Whether it is in the foreground.
+    package private(set) var isInUse = false
+
+    package static let never = Int64.min
+
+    package mutating func enter(_ state: AppState, at time: Duration) {
+        let now = time.microseconds
+        let isInUse = state == .active || state == .inactive
+        if isInUse || self.isInUse { lastUse = now }
+        self.isInUse = isInUse
+        switch state {
+        case .notRunning: since.0 = now
+        case .inactive: since.1 = now
+        case .active: since.2 = now
+        case .background: since.3 = now
+        case .suspended: since.4 = now
+        }
+    }
+
+    /// A client came to it, wherever it is.
+    package mutating func use(at time: Duration) { lastUse = max(lastUse, time.microseconds) }
+
+    /// Every state that it has been in, and since when, or when last.
+    package var all: [(state: AppState, time: Duration)] {
+        [
+            (AppState.notRunning, since.0), (.inactive, since.1), (.active, since.2), (.background, since.3),
+            (.suspended, since.4),
+        ].filter { $0.1 != Self.never }.map { ($0.0, .microseconds($0.1)) }
+    }
+
+    /// Bytes of a record.
+    package static let recordBytes = 49
+
+    package func encode(into record: inout RecordWriter) {
+        for time in [since.0, since.1, since.2, since.3, since.4, lastUse] { record.put(time) }
+        record.put(isInUse)
+    }
+
+    package init() {}
+
+    /// Of a record that may have been written by one that did not know of them: then there are none.
+    package init(from record: inout RecordReader) {
+        guard !record.isAtEnd else { return }
+        since.0 = record.take(Int64.self)
+        since.1 = record.take(Int64.self)
+        since.2 = record.take(Int64.self)
+        since.3 = record.take(Int64.self)
+        since.4 = record.take(Int64.self)
+        lastUse = record.take(Int64.self)
+        isInUse = record.takeFlag()
+    }
+}

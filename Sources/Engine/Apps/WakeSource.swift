@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Where events come from, as events and launch options name it.
+package enum WakeSource: String {
+    case socket
+    case connection
+    case timer
+    case fetch
+    case path
+    case settings
+    case device
+    case accessory
+    case audio
+    case location
+    case bluetooth
+    case message
+    case notification
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Linux
+
+/// What the next torpord is to know, in memory that the keeper holds: as long as nothing was ever kept there is none.
+package final class KeptBytes {
+    private unowned(unsafe) let keeping: any DescriptorKeeping
+    private let log: DaemonLog
+    private let name: String
+    private let most: Int
+    private var memory: Descriptor?
+
+    /// - Parameters:
+    ///   - name: by which the keeper holds it (``HeldName``).
+    ///   - most: more bytes are not kept; the next torpord knows then what was kept before.
+    package init(_ keeping: any DescriptorKeeping, _ log: DaemonLog, named name: String, most: Int) {
+        self.keeping = keeping
+        self.log = log
+        self.name = name
+        self.most = most
+        memory = keeping.inheritance.take(name).first
+    }
+
+    /// What was kept last; nil where nothing ever was.
+    package var bytes: [UInt8]? { memory.flatMap { try? File.read($0.raw, at: 0, maximum: most) } }
+
+    /// Whether anything was ever kept, be it nothing.
+    package var exists: Bool { memory != nil }
+
+    /// For the keeper.
+    package var held: [(name: String, descriptors: [Int32])] { memory.map { [(name, [$0.raw])] } ?? [] }
+
+    package func keep(_ bytes: [UInt8]) {
+        guard bytes.count <= most else { return }
+        do throws(Errno) {
+            if memory == nil {
+                let made = try Memory.file(named: "torpor-\(name)")
+                keeping.hold(name, made.raw)
+                memory = made
+            }
+            guard let memory else { return }
+            try File.truncate(memory.raw, to: 0)
+            try File.write(memory.raw, at: 0, bytes)
+        } catch {
+            log.debug("what is known of \(name) is not kept for the next torpord: \(error)")
+        }
+    }
+}

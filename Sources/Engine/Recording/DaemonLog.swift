@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+import Linux
+import Output
+
+/// The daemon's own log.
+///
+/// Where standard error is a stream of systemd's journal, entries go to the journal itself, with fields that can be
+/// asked for. What cannot be sent so goes to standard error as a line with the prefix of sd-daemon(3). Without a journal
+/// there are only lines. Nothing here waits for a reader.
+package final class DaemonLog {
+    /// Entries below it are dropped.
+    package var level: LogLevel
+    private let journal: JournalSocket?
+    /// Whether a journal reads it.
+    package var isJournal: Bool { journal != nil }
+    /// Standard error, but for tests.
+    private let descriptor: Int32
+    private let kind: FileStatus.Kind
+    /// Lines that nobody took.
+    private var lost = 0
+
+    /// A line that has so many bytes is written in one piece: the least that is sure to fit where poll(2) says that
+    /// something does (PIPE_BUF).
+    private static let longestLine = 4096
+
+    package init(
+        level: LogLevel,
+        descriptor: Int32 = 2,
+        stream: String? = ThisProcess.environment("JOURNAL_STREAM"),
+        journal path: String = JournalSocket.path
+    ) {
+        self.level = level
+        self.descriptor = descriptor
+        kind = (try? File.status(descriptor: descriptor).kind) ?? .other
+        journal = JournalSocket.isStream(descriptor, named: stream) ? JournalSocket(path: path) : nil
+    }
+
+    package func error(_ line: String) { write(line, .error) }
+    package func warning(_ line: String) { write(line, .warning) }
+    package func notice(_ line: String) { write(line, .notice) }
+    package func info(_ line: String) { write(line, .info) }
+    package func debug(_ line: String) { write(line, .debug) }
+
+    /// Writes a sentence; `fields` are for a journal alone.
+    package func write(
+        _ line: String,
+        _ level: LogLevel,
+        _ fields: @autoclosure () -> [(name: String, value: String)] = []
+    ) {
+        guard level >= self.level else { return }
+        guard let journal else { return write("torpord: \(line)\n") }
+        var entry = JournalEntry(message: line, priority: level.priority)
+        entry.add("SYSLOG_IDENTIFIER", "torpord")
+        for field in fields() { entry.add(field.name, field.value) }
+        guard !journal.send(entry.bytes) else { return }
+        // Each line of it gets its prefix.
+        let lines = line.split(separator: "\n", omittingEmptySubsequences: true)
+        write(lines.map { "<\(level.priority)>\($0)\n" }.joined())
+    }
+
+    private func write(_ text: String) {
+        if lost > 0, put("torpord: \(lost) lines of the log were lost, since nobody took them\n", prefix: .warning) {
+            lost = 0
+        }
+        if lost > 0 || !put(text, prefix: nil) { lost += 1 }
+    }
+
+    private func put(_ text: String, prefix: LogLevel?) -> Bool {
+        let mark = journal == nil ? "" : prefix.map { "<\($0.priority)>" } ?? ""
+        let bytes = Array((mark + text).utf8)
+        do throws(Errno) {
+            // A socket can be asked not to wait for this once; what else there is may be shared with those who do wait.
+            switch kind {
+            case .socket: return try Sockets.send(descriptor, bytes) != nil
+            case .regular: return try Descriptor.write(descriptor, bytes) != nil
+            case .directory, .link, .fifo, .character, .block, .other: break
+            }
+            var rest = bytes[...]
+            repeat {
+                guard try Descriptor.wait(descriptor, writable: true, timeout: .zero) else { return false }
+                guard let count = try Descriptor.write(descriptor, Array(rest.prefix(Self.longestLine))) else {
+                    return false
+                }
+                rest = rest.dropFirst(count)
+            } while !rest.isEmpty
+            return true
+        } catch {
+            return false
+        }
+    }
+}
+
+extension LogLevel {
+    /// That of syslog(3).
+    package var priority: Int {
+        switch self {
+        case .debug: 7
+        case .info: 6
+        case .notice: 5
+        case .warning: 4
+        case .error: 3
+        }
+    }
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+package import Lifecycle
+
+/// What can happen, as the event log and the journal have it. The raw value is the MESSAGE_ID of its entries, under
+/// which `systemd/torpor.catalog` explains it; an id never changes its meaning, and none is used again.
+package enum Happening: String, CaseIterable {
+    // An app lives.
+    case launched = "c67ff3161e2d46aeaab144264c90011c"
+    case entered = "0573b4b920154dc1a982404b81de39c3"
+    case changing = "7565877b47bc466eb816e4ea058600a4"
+    case told = "57dc633c3e9c4f85be6eb2a83ffc7b47"
+    case signalled = "6e8be470dfb24feea3498a397c67864e"
+    case adopted = "20f5bee5ab38412c8463adc0bec2c633"
+
+    // It ends.
+    case ended = "9e4842199b9f4bb3842969b5ba5db38a"
+    case evicted = "572aa4a2a5134a7d96b3f9fbafc8f5ea"
+    case failed = "b723ccb0565a414ab4f141bd208229a6"
+    case missedDeadline = "95446b2a42ed4a3bb0cfc6d8daea0ab4"
+    case outOfMemory = "2aaa743c121c4fc49b526cad58ebf9dc"
+    case notLaunched = "6fcda700067c43e1b487717192cfb8f2"
+    case requirementFailed = "aa51dc9523e045cba6ce5227f3f59346"
+    case gaveUp = "a25f3a2625a04a519bcb23357bd18540"
+
+    // Something is amiss with it.
+    case lateAnswer = "49ed4ba36c314b71ae6e1a734fa3e320"
+    case outlivedGrace = "97700f5ce7dd4478bd7239eb1ca05919"
+    case notStopped = "87dfb01a311041f29dab954723a3623c"
+    case continuedByOthers = "2b99c41c4130422dbf68fd719d9ed23c"
+    case overLimit = "3853a36f0ed6423abd5532aedf306d99"
+    case lockHeld = "a52280b3eae248208adde96574438f19"
+    case noStateDirectory = "761e4867751f4b3a8e671fc20cad4163"
+    case stateNotKept = "c526b37db8c04c12b24bb5e9b580fb5e"
+    case stateSetAside = "2221cb593ca845aca25c08ce8a68a6b7"
+    case snapshotNotTaken = "15372c9715654fe9854834ae1e8d38da"
+
+    // Its memory.
+    case madeRoom = "622b836bf672486caac6cb81de5cadab"
+    case pagedOut = "d360cdb0d9f64b2cbefa04540082c0ad"
+    case nearLimit = "aa4a56dd8fd04fdaa7191c1a497e8b59"
+    case belowLimit = "fc9b6bf446e446b19c9b691a985a6c6a"
+    case waitsForMemory = "bbf7378c9cfb4639a0d60b2387b8f675"
+
+    // Events wake it.
+    case woken = "4b45f490a75247a2afb5a5e77ba43a30"
+    case notWoken = "1ad39696ce8e443eaf00ca6e48464b67"
+    case wakeStorm = "a92b2064d826445c9f471eebac9024fd"
+    case sleepsAgain = "7092486f7ea94c2292fa5091cc5d234b"
+    case fetched = "7f321efbe8564f3fb8c4629de7e9094b"
+    case fetchPutOff = "77f72db4b742462cab2164ce08dcc9e2"
+
+    // Its sockets.
+    case socketNotBound = "cf39894f0de143cfb59517c6fc2c0ae6"
+    case socketBound = "185c90dd0a3d4972beee9ed1313470f5"
+    case socketClosed = "8df7f10cf2b74d2f88479241357c4716"
+    case backlogNearlyFull = "583d6a1846ae43cbb65f99a0c26586cf"
+
+    // Others tell it something.
+    case posted = "6ac98f0e17414a1cb760157393c8decb"
+
+    // It speaks.
+    case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
+    case mainChanged = "b8351d67c573494692beff9111953557"
+    case unheard = "70a0de6f70a44f9180793e47ab4d7f73"
+    case descriptorClosed = "b79c34be42ae405e85e0c0cce069e790"
+
+    case attached = "8799151e63d14d03b4e3d2f5ec31adcd"
+    case answered = "0f530259bd044055a8f5b853a6f01bde"
+    case answerFailed = "4f136d72dd264d1ea386b39c6133823b"
+    case taskBegan = "9b2eafb9ba1349b2874839f4e87beb7a"
+    case taskEnded = "a62fbd74f0314c868ef9d928055e7de1"
+    case holdEnded = "cbb922d7e52d4ccfadcaddc09ebb89b0"
+    case modeBegan = "a7398abc0a3d4e449f9a6e16371131d4"
+    case modeEnded = "44b4398169ee47a982d989386bb1d626"
+    case stateKept = "1515b2b079e842d187af33a54558f59d"
+    case snapshotTaken = "e43ba4cea8714aafb234cc1004461b95"
+
+    // Somebody wants something of it.
+    case asked = "7063ec36c2114a1e9f7ffa42213188ef"
+    case refused = "463ccee7b279451fae460fa3c94f79b1"
+    case keptDown = "75fcc35e49d94e42baabb8af3cf9a35f"
+    case asLeft = "722941bafc8f45cb801d22e13cd5e647"
+    case advised = "577453d7117940d3a3d7a13842449b3e"
+    case adviceNotTaken = "7e32bdc760214ed49a3039ba44add04a"
+    case reconfigured = "6bc415c354744ed38f5963d98c4bbbaf"
+    case removed = "c02111bc5b744894aea2d0f7d25566e6"
+    case chatty = "717fd6d4a3d64d4fa085c62e6ed801da"
+
+    // The supervisor itself.
+    case started = "60a3e35ce2e349bca74cb9f86f103752"
+    case tookOver = "5bb3d875b95f4a91b7c3ceaa986ec359"
+    case stopping = "b7840a59b26e43f2b367031d4741a422"
+    case upgrading = "3816715fa43643539f62ca5bf55c2bde"
+    case upgradeFailed = "db9d33552fb5421d9c68e3a14613a6ca"
+    case keeperLost = "ec70a99060af47a7844a09a5de4bb383"
+    case directoryDamaged = "6dd1904d0df9480495fe14e8b3b1201c"
+    case configurationRead = "38e082ba1b7740d49ae323f8e3aadeeb"
+    case configurationInvalid = "43743b7085b442b1aabfc41e0f547739"
+    case policyChanged = "c371430663c141e392f49466bbfbe8ec"
+    case storeChanged = "2ea1c8677b3145b0a9645facf2463545"
+
+    // What the machine and the session do.
+    case machineSleeps = "ccca4f8efe6c45bf9e9d99dcf578fb70"
+    case machineWoke = "e255e76978e748b79329a8ec4228605f"
+    case memoryShort = "887e0d9225ba4b54bc8e55cbc64be187"
+    case memoryEnough = "90e3fedba1084ded8edc16cb5505ec92"
+    case clockChanged = "8398d3fbd802461880b530f513d2f80c"
+    case sessionLocked = "a89196c1c976459fbb3d3b7b95ef6ded"
+    case sessionUnlocked = "5b9c3054f67744aeb0bb94724da0f8d0"
+    case gpsdNotBelieved = "576eb285556c4d11b357d2086636678d"
+
+    /// What the event log calls the sort of event.
+    package var kind: String {
+        switch self {
+        case .launched: "launch"
+        case .entered: "state"
+        case .changing: "transition"
+        case .told, .posted, .answered, .answerFailed: "message"
+        case .taskBegan, .taskEnded, .holdEnded, .modeBegan, .modeEnded: "task"
+        case .signalled: "signal"
+        case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
+        case .adopted, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld,
+            .noStateDirectory,
+            .stateKept, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken, .said, .mainChanged, .unheard,
+            .descriptorClosed, .attached,
+            .chatty, .socketNotBound, .socketBound, .socketClosed, .backlogNearlyFull:
+            "notice"
+        case .asked, .refused: "request"
+        case .keptDown, .asLeft, .sleepsAgain: "goal"
+        case .advised, .adviceNotTaken, .policyChanged: "policy"
+        case .reconfigured, .removed, .configurationRead, .configurationInvalid: "configuration"
+        case .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged: "supervisor"
+        case .storeChanged: "store"
+        case .woken, .notWoken, .fetched, .fetchPutOff, .wakeStorm: "wake"
+        case .memoryShort, .memoryEnough, .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory: "memory"
+        case .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked, .gpsdNotBelieved:
+            "supervisor"
+        }
+    }
+
+    /// How loud it is where the event does not say otherwise.
+    package var level: LogLevel {
+        switch self {
+        case .changing, .told, .posted, .signalled, .sleepsAgain, .attached, .answered, .taskBegan, .taskEnded,
+            .stateKept, .snapshotTaken, .pagedOut:
+            .debug
+        case .launched, .entered, .ended, .evicted, .said, .mainChanged, .asked, .keptDown, .asLeft, .advised,
+            .adviceNotTaken,
+            .reconfigured, .removed, .started, .tookOver, .stopping, .upgrading, .configurationRead, .policyChanged,
+            .storeChanged, .holdEnded, .modeBegan, .modeEnded, .woken, .fetched, .fetchPutOff, .clockChanged,
+            .memoryEnough, .madeRoom, .belowLimit, .waitsForMemory,
+            .machineSleeps, .machineWoke, .sessionLocked, .sessionUnlocked, .socketBound:
+            .info
+        case .unheard, .descriptorClosed, .refused, .chatty, .answerFailed, .nearLimit, .notWoken, .snapshotNotTaken:
+            .notice
+        case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
+            .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
+            .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
+            .backlogNearlyFull, .gpsdNotBelieved:
+            .warning
+        case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
+        }
+    }
+
+    /// What stands between an app's name and the text: a text of which the app is the subject goes on behind the name.
+    package var link: String {
+        switch self {
+        case .entered, .changing, .adopted, .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched,
+            .requirementFailed, .gaveUp, .lateAnswer, .outlivedGrace, .notStopped, .continuedByOthers,
+            .overLimit, .lockHeld, .noStateDirectory, .stateNotKept, .stateSetAside, .snapshotTaken, .snapshotNotTaken,
+            .said, .asked, .keptDown, .asLeft, .advised, .removed,
+            .chatty, .attached, .answered, .answerFailed, .taskBegan, .taskEnded, .stateKept, .holdEnded,
+            .modeBegan, .modeEnded, .sleepsAgain,
+            .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
+            .fetchPutOff,
+            .socketNotBound, .socketBound, .socketClosed,
+            .backlogNearlyFull:
+            " "
+        case .launched, .woken, .told, .posted, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused,
+            .adviceNotTaken,
+            .reconfigured, .started, .tookOver, .stopping, .upgrading, .upgradeFailed, .keeperLost, .directoryDamaged,
+            .configurationRead, .configurationInvalid, .policyChanged, .storeChanged, .memoryShort, .memoryEnough,
+            .machineSleeps, .machineWoke, .clockChanged, .sessionLocked, .sessionUnlocked, .gpsdNotBelieved:
+            ": "
+        }
+    }
+
+    /// An ending, by what a person may want to do about it.
+    package init(_ ending: Ending) {
+        if ending.next == .gaveUp {
+            self = .gaveUp
+            return
+        }
+        self.init(ending.reason)
+    }
+
+    /// An ending of which no more is known.
+    package init(_ reason: TerminationReason) {
+        switch reason {
+        case .exitSuccess, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .replaced: self = .ended
+        case .evicted: self = .evicted
+        case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: self = .missedDeadline
+        case .oomKill, .memoryLimit: self = .outOfMemory
+        case .launchFailed: self = .notLaunched
+        case .dependencyFailed: self = .requirementFailed
+        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .cpuLimit, .wakeStorm,
+            .gpuInBackground, .noPurposeString:
+            self = .failed
+        }
+    }
+
+    /// What is reported beside states and endings; nil for what is none of a person's business.
+    package init?(_ notice: Notice) {
+        switch notice {
+        case .missed: self = .lateAnswer
+        case .suspendFailed: self = .notStopped
+        case .stoppedAgain, .keepsRunning: self = .continuedByOthers
+        case .killed: self = .outlivedGrace
+        case .holdEnded: self = .holdEnded
+        case .modeBegan: self = .modeBegan
+        case .modeEnded: self = .modeEnded
+        case .sleepsAgain: self = .sleepsAgain
+        case .snapshotMissed: self = .snapshotNotTaken
+        case .backgroundTimeUsed: return nil
+        }
+    }
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+import EventLoop
+package import Lifecycle
+import Linux
+import Processes
+import Recovery
+package import Store
+package import TorporAPI
+import Varlink
+
+/// The one way from what happened to those who want to know: the events of `torpor events`, the history of the store,
+/// and the daemon's log with the fields of the journal.
+package final class Recorder {
+    private unowned(unsafe) let engine: Engine
+    private let keepEvent: (StoredEvent) -> Void
+    package let log: DaemonLog
+    package let events: EventLog
+    /// Microseconds since 1970.
+    package let startedAt = Clock.realtimeMicroseconds()
+    /// What has happened since the start, in numbers.
+    package var counters = Counters()
+    /// Where the next torpord finds the number of the next event.
+    private let keepNumber: (UInt64) -> Void
+
+    /// - Parameters:
+    ///   - keepEvent: is called with each event, for the history.
+    ///   - keepNumber: is called with the number that the next event has.
+    package init(
+        _ engine: Engine,
+        _ log: DaemonLog,
+        _ events: EventLog,
+        keepEvent: @escaping (StoredEvent) -> Void,
+        keepNumber: @escaping (UInt64) -> Void
+    ) {
+        self.engine = engine
+        self.log = log
+        self.events = events
+        self.keepEvent = keepEvent
+        self.keepNumber = keepNumber
+    }
+
+    /// Tells of something. `text` is a sentence without its subject, the app or the supervisor.
+    ///
+    /// - Parameters:
+    ///   - level: how loud the log has it, where that is not as ever.
+    ///   - fields: what the journal is told beside what every event has.
+    package func note(
+        _ app: AppRuntime?,
+        _ happening: Happening,
+        from: String? = nil,
+        to: String? = nil,
+        text: String,
+        reason: String? = nil,
+        level: LogLevel? = nil,
+        fields: @autoclosure () -> [(name: String, value: String)] = []
+    ) {
+        let incarnation = app.map { Int64(engine.machine($0.id).incarnation) }
+        let record = events.append(
+            EventRecord(
+                at: Clock.realtimeMicroseconds(),
+                app: app?.name,
+                incarnation: incarnation,
+                kind: happening.kind,
+                from: from,
+                to: to,
+                text: text,
+                reason: reason
+            )
+        )
+        keepEvent(StoredEvent(record))
+        counters.noted(happening, from: from, to: to, reason: reason)
+        if happening == .launched { app?.counters.launches &+= 1 }
+        keepNumber(UInt64(clamping: events.sequence))
+        write(record, happening, app, level ?? happening.level, fields)
+    }
+
+    private func write(
+        _ record: EventRecord,
+        _ happening: Happening,
+        _ app: AppRuntime?,
+        _ level: LogLevel,
+        _ fields: () -> [(name: String, value: String)]
+    ) {
+        guard let app else {
+            return log.write(record.text, level, common(record, happening, nil) + fields())
+        }
+        guard level >= log.level else { return }
+        let level = hasRoom(app, level) ? level : .debug
+        log.write(app.name + happening.link + record.text, level, common(record, happening, app) + fields())
+    }
+
+    private func common(
+        _ record: EventRecord,
+        _ happening: Happening,
+        _ app: AppRuntime?
+    ) -> [(name: String, value: String)] {
+        var fields = [(name: "MESSAGE_ID", value: happening.rawValue), ("TORPOR_EVENT", happening.kind)]
+        if let app {
+            let machine = engine.machine(app.id)
+            fields.append(("TORPOR_APP", app.name))
+            if machine.incarnation > 0 { fields.append(("TORPOR_INCARNATION", "\(machine.incarnation)")) }
+            if happening == .changing {
+                fields.append(("TORPOR_STATE", machine.state.rawValue))
+                fields.append(("TORPOR_TRANSITION", record.to ?? ""))
+            } else {
+                fields.append(("TORPOR_STATE", record.to ?? machine.state.rawValue))
+            }
+            // The journal adds what it knows of the process: its unit among others.
+            if let tree = app.run.tree, !tree.mainHasEnded { fields.append(("OBJECT_PID", "\(tree.main.pid)")) }
+        }
+        if let from = record.from { fields.append(("TORPOR_PREVIOUS_STATE", from)) }
+        if let reason = record.reason { fields.append(("TORPOR_REASON", reason)) }
+        return fields
+    }
+
+    /// Whether there is room for one more entry of an app, else it is for those who look closely. One that is suspended
+    /// and resumed every few seconds would fill the journal, or use up what it takes of a service in a time; all is in
+    /// the history all the same.
+    private func hasRoom(_ app: AppRuntime, _ level: LogLevel) -> Bool {
+        guard level < .warning, level > .debug else { return true }
+        switch app.room.take(now: engine.loop.now) {
+        case .granted: return true
+        case .none: return false
+        case .last:
+            let minutes = LogRoom.window.components.seconds / 60
+            let text =
+                "does so much that the log leaves out what comes in these \(minutes) minutes, but no trouble: "
+                + "‘torpor history \(app.name)’ has all of it"
+            let fields = [
+                (name: "MESSAGE_ID", value: Happening.chatty.rawValue), ("TORPOR_EVENT", Happening.chatty.kind),
+                ("TORPOR_APP", app.name),
+            ]
+            log.write(app.name + Happening.chatty.link + text, Happening.chatty.level, fields)
+            return false
+        }
+    }
+
+    // MARK: Numbers
+
+    /// Counts how long apps take to change their states: called whenever the core may have begun or ended that.
+    package func countTransitions(_ outputs: [AppAction]) {
+        for output in outputs {
+            let app = engine.apps[output.app]
+            let transition = engine.machine(output.app).transition
+            guard transition != app.counted?.transition else { continue }
+            let now = Clock.monotonic()
+            if let counted = app.counted { counters.finished(counted.transition, after: now - counted.began) }
+            app.counted = transition.map { ($0, now) }
+        }
+    }
+
+    // MARK: Timelines
+
+    /// Notes a moment in the life of an app's incarnation.
+    package func trace(_ app: AppRuntime, _ moment: Moment) {
+        guard let began = app.run.launchedAt else { return }
+        app.run.timeline.add(moment, at: engine.loop.now - began)
+    }
+
+    /// After something that may have made the app ready.
+    package func traceReady(_ app: AppRuntime, after event: AppEvent) {
+        switch event {
+        case .ready, .launched, .answered: break
+        default: return
+        }
+        guard app.run.timeline.time(of: .ready) == nil, app.run.timeline.time(of: .executed) != nil else { return }
+        let machine = engine.machine(app.id)
+        if machine.isAlive, machine.transition != .launching, machine.transition != .terminating { trace(app, .ready) }
+    }
+
+    /// The app has answered a message, in time or not.
+    package func traceAnswer(_ app: AppRuntime, _ message: Message, _ answer: Moment.Answer = .done) {
+        trace(app, .answered(message, answer))
+        guard answer != .pending, let missed = app.run.missed, missed.message == message, missed.answeredAt == nil
+        else {
+            return
+        }
+        missed.answeredAt = engine.loop.now
+    }
+
+    /// What an earlier torpord knew of the timeline: how the launch went, and when the app last came into each state.
+    package func restoreTimeline(_ app: AppRuntime, launch: LaunchMoments, states: StateTimes) {
+        guard let began = app.run.launchedAt else { return }
+        app.run.timeline = Timeline()
+        var moments: [(Moment, Duration)] = launch.moments
+        for (state, time) in states.all where time >= began && state != .notRunning {
+            moments.append((.entered(state), time - began))
+        }
+        for (moment, time) in moments.sorted(by: { $0.1 < $1.1 }) { app.run.timeline.add(moment, at: time) }
+        trace(app, .supervisorReplaced)
+    }
+}
+
+/// How much an app may still be told of in the log, below warnings. Two words, since every app has one.
+struct LogRoom {
+    /// So many entries in ``window``: for a thousand apps that do nothing but change, a hundred a second, of the three
+    /// hundred that journald takes of a service (RateLimitBurst= of journald.conf(5)).
+    static let entries: UInt16 = 30
+    static let window = Duration.seconds(300)
+
+    enum Answer { case granted, last, none }
+
+    /// Seconds of the loop's clock.
+    private var began: UInt32 = 0
+    private var used: UInt16 = 0
+
+    /// Asks for one more; `last` is said once, for the first that has no room.
+    mutating func take(now: Duration) -> Answer {
+        let now = UInt32(clamping: now.components.seconds)
+        if used == 0 || now &- began >= UInt32(Self.window.components.seconds) {
+            began = now
+            used = 0
+        }
+        guard used < Self.entries else {
+            guard used == Self.entries else { return .none }
+            used += 1
+            return .last
+        }
+        used += 1
+        return .granted
+    }
+}
+
+extension StoredEvent {
+    /// An event as the store keeps it.
+    package init(_ record: EventRecord) {
+        self.init(at: record.at, app: record.app, kind: record.kind, text: record.text)
+        sequence = record.sequence
+        incarnation = record.incarnation
+        from = record.from
+        to = record.to
+        reason = record.reason
+        if record.details != .emptyObject { details = record.details.description }
+    }
+}

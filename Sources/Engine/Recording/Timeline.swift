@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Lifecycle
+import Linux
+
+/// Something in the life of an incarnation that its termination report tells of.
+package enum Moment: Hashable {
+    /// The keeper is asked to launch it: commands that run before it are through.
+    case planned
+    /// The keeper says that its program runs.
+    case executed
+    /// The first sign of life: a connection to its own socket, or a datagram.
+    case contact
+    case ready
+    case entered(AppState)
+    case began(Transition)
+    case told(Message)
+    case answered(Message, Answer)
+    case missed(DeadlineKind)
+    case signalled(Int32)
+    case taskBegan(UInt8)
+    case taskEnded(UInt8)
+    case saidStopping
+    case supervisorReplaced
+    case mainChanged
+    case exited
+
+    /// What came of a message.
+    package enum Answer: UInt8, CaseIterable { case done, failed, pending }
+
+    /// What the time to ready is made of: of each there is one, the first.
+    var isMilestone: Bool {
+        switch self {
+        case .planned, .executed, .contact, .ready: true
+        case .entered, .began, .told, .answered, .missed, .signalled, .taskBegan, .taskEnded, .saidStopping,
+            .supervisorReplaced, .mainChanged, .exited:
+            false
+        }
+    }
+}
+
+/// What an incarnation went through since its launch began, for the report when it ends.
+///
+/// Eight bytes a moment, and bounded: how the launch went stays, of the rest the newest. While nothing is under way it
+/// is kept short, since every app has one; `torpor history` has all of it.
+package struct Timeline {
+    /// The time in microseconds since the launch began in the upper 48 bits, enough for nine years; what, in the lower
+    /// 16. Of a gap, the upper ones count what was left out.
+    private var entries: [UInt64] = []
+
+    /// How many are kept while an edge is under way, and while none is.
+    package static let most = 48
+    static let mostAtRest = 18
+
+    /// One entry, as the report has it.
+    package enum Entry: Hashable {
+        /// A moment and its time since the launch began.
+        case moment(Moment, Duration)
+        /// So many that are not kept.
+        case gap(Int)
+    }
+
+    package init() {}
+
+    /// Room for so many entries is taken.
+    package var capacity: Int { entries.capacity }
+
+    /// Adds a moment; of a milestone, only the first.
+    package mutating func add(_ moment: Moment, at time: Duration) {
+        let code = UInt64(MomentCode.encode(moment))
+        // Milestones stand at the beginning.
+        if moment.isMilestone, entries.contains(where: { $0 & 0xffff == code }) { return }
+        let bits: UInt64 = 0xffff_ffff_ffff
+        entries.append(min(UInt64(clamping: time.microseconds), bits) << 16 | code)
+        if entries.count > Self.most { trim(to: Self.most * 2 / 3) }
+    }
+
+    /// Nothing is under way: what is not worth its memory goes.
+    package mutating func rest() {
+        if entries.count > Self.mostAtRest { trim(to: Self.mostAtRest) }
+    }
+
+    /// When a milestone was.
+    package func time(of milestone: Moment) -> Duration? {
+        let code = UInt64(MomentCode.encode(milestone))
+        return entries.first { $0 & 0xffff == code }.map { .microseconds(Int64($0 >> 16)) }
+    }
+
+    /// When the app was first told anything.
+    package var firstMessage: Duration? {
+        entries.first { $0 & 0xff == UInt64(MomentCode.told) }.map { .microseconds(Int64($0 >> 16)) }
+    }
+
+    /// All that is kept, in order.
+    package var all: [Entry] {
+        entries.compactMap { entry in
+            if entry & 0xff == UInt64(MomentCode.gap) { return .gap(Int(entry >> 16)) }
+            return MomentCode.decode(UInt16(entry & 0xffff)).map { .moment($0, .microseconds(Int64(entry >> 16))) }
+        }
+    }
+
+    private mutating func trim(to limit: Int) {
+        // The milestones and the first message, and the gap behind them.
+        let cut = entries.count - (limit - 6)
+        var kept: [UInt64] = []
+        kept.reserveCapacity(limit)
+        var gap: UInt64 = 0
+        var hasMessage = false
+        for entry in entries[..<cut] {
+            let kind = UInt8(entry & 0xff)
+            if kind == MomentCode.gap {
+                gap += entry >> 16
+            } else if kind <= MomentCode.lastMilestone || (kind == MomentCode.told && !hasMessage) {
+                hasMessage = hasMessage || kind == MomentCode.told
+                kept.append(entry)
+            } else {
+                gap += 1
+            }
+        }
+        if gap > 0 { kept.append(gap << 16 | UInt64(MomentCode.gap)) }
+        kept += entries[cut...]
+        entries = kept
+    }
+}
+
+/// Moments as numbers: the kind in the low byte, what belongs to it in the high one. They live no longer than torpord.
+private enum MomentCode {
+    static let lastMilestone: UInt8 = 3
+    static let told: UInt8 = 6
+    static let gap: UInt8 = 255
+
+    static func encode(_ moment: Moment) -> UInt16 {
+        switch moment {
+        case .planned: pair(0)
+        case .executed: pair(1)
+        case .contact: pair(2)
+        case .ready: pair(3)
+        case .entered(let state): pair(4, place(of: state, in: states))
+        case .began(let transition): pair(5, place(of: transition, in: transitions))
+        case .told(let message): pair(told, place(of: message, in: messages))
+        case .answered(let message, let answer): pair(7 + answer.rawValue, place(of: message, in: messages))
+        case .missed(let deadline): pair(10, place(of: deadline, in: deadlines))
+        case .signalled(let number): pair(11, UInt8(clamping: number))
+        case .taskBegan(let token): pair(12, token)
+        case .taskEnded(let token): pair(13, token)
+        case .saidStopping: pair(14)
+        case .supervisorReplaced: pair(15)
+        case .mainChanged: pair(16)
+        case .exited: pair(17)
+        }
+    }
+
+    static func decode(_ code: UInt16) -> Moment? {
+        let value = UInt8(code >> 8)
+        let kind = UInt8(code & 0xff)
+        switch kind {
+        case 0: return .planned
+        case 1: return .executed
+        case 2: return .contact
+        case 3: return .ready
+        case 4: return member(value, of: states).map { .entered($0) }
+        case 5: return member(value, of: transitions).map { .began($0) }
+        case told: return member(value, of: messages).map { .told($0) }
+        case 7, 8, 9:
+            guard let message = member(value, of: messages), let answer = Moment.Answer(rawValue: kind - 7) else {
+                return nil
+            }
+            return .answered(message, answer)
+        case 10: return member(value, of: deadlines).map { .missed($0) }
+        case 11: return .signalled(Int32(value))
+        case 12: return .taskBegan(value)
+        case 13: return .taskEnded(value)
+        case 14: return .saidStopping
+        case 15: return .supervisorReplaced
+        case 16: return .mainChanged
+        case 17: return .exited
+        default: return nil
+        }
+    }
+
+    private static let states = AppState.allCases
+    private static let transitions = Transition.allCases
+    private static let messages = Message.allCases
+    private static let deadlines = DeadlineKind.allCases
+
+    private static func pair(_ kind: UInt8, _ value: UInt8 = 0) -> UInt16 { UInt16(value) << 8 | UInt16(kind) }
+
+    private static func place<Value: Equatable>(of value: Value, in all: [Value]) -> UInt8 {
+        UInt8(clamping: all.firstIndex(of: value) ?? 255)
+    }
+
+    private static func member<Value>(_ place: UInt8, of all: [Value]) -> Value? {
+        Int(place) < all.count ? all[Int(place)] : nil
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// The background mode `audio`: an app one of whose processes plays or records sound is not suspended.
+///
+/// The kernel tells nobody when a stream begins, so it is looked when it matters: when such an app comes into the background,
+/// and before it is stopped; and once a second while it plays there. What is quiet costs nothing.
+package final class AudioMode: EventRoom, EventSource {
+    package unowned(unsafe) let wakes: Wakes
+    private let reader: Aside<Void, [SoundStream]>
+    /// Apps in the background that were looked at.
+    private var followed: [AppID: Following] = [:]
+    private var timer: TimerSource?
+
+    private struct Following {
+        /// When a stream of it was last seen to run.
+        var heardAt: Duration?
+        /// Who waits for a look before the app is stopped.
+        var stop: (() -> Void)?
+    }
+
+    /// How often it is looked at while it plays.
+    package static let interval = Duration.seconds(1)
+    /// So long without a stream, and the sound is over: between two pieces it may be closed.
+    package static let pause = Duration.seconds(3)
+
+    package init(_ wakes: Wakes) {
+        self.wakes = wakes
+        let root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+        reader = Aside(wakes.loop, named: "sound") { SoundStream.running(root: root) }
+    }
+
+    private func machine(_ id: AppID) -> AppMachine { coordinator.machine(id) }
+
+    private func hasMode(_ app: AppRuntime) -> Bool { app.specification.backgroundModes.contains(.audio) }
+
+    package func configure() { for app in apps { touched(app) } }
+
+    package func touched(_ app: AppRuntime) {
+        let id = app.id
+        guard hasMode(app) else {
+            if followed[id] != nil || machine(id).modes.contains(.audio) { drop(id) }
+            return
+        }
+        let machine = machine(id)
+        guard machine.state == .background, app.run.tree != nil, !machine.isForced else {
+            if followed[id] != nil || machine.modes.contains(.audio) { drop(id) }
+            return
+        }
+        guard followed[id] == nil else { return }
+        followed[id] = Following()
+        look()
+    }
+
+    package func forget(_ app: AppRuntime) { followed[app.id] = nil }
+
+    private func drop(_ id: AppID) {
+        let stop = followed.removeValue(forKey: id)?.stop
+        if machine(id).modes.contains(.audio) { set(id, false) }
+        stop?()
+    }
+
+    private func set(_ id: AppID, _ isTrue: Bool) {
+        try? request(.mode(.audio, isTrue: isTrue), of: id)
+    }
+
+    /// Looks once more before the app is stopped; `stop` is called unless it plays. Where there is nothing to look for it
+    /// is called at once.
+    package func look(before app: AppRuntime, _ stop: @escaping () -> Void) {
+        let id = app.id
+        guard hasMode(app), !machine(id).isForced else { return stop() }
+        followed[id, default: Following()].stop = stop
+        reader.ask { [weak self] streams in self?.found(streams, askedBefore: id) }
+    }
+
+    // MARK: Looking
+
+    private func look() { reader.ask { [weak self] streams in self?.found(streams) } }
+
+    /// - Parameter stopping: the app that is to be stopped if it is quiet.
+    private func found(_ streams: [SoundStream], askedBefore stopping: AppID? = nil) {
+        let now = now
+        for (id, following) in followed.sorted(by: { $0.key < $1.key }) {
+            // What was done for the one before may have changed this one.
+            guard followed[id] != nil, let tree = apps[id].run.tree else { continue }
+            if id == stopping { followed[id]?.stop = nil }
+            if streams.contains(where: { tree.contains($0.owner) }) {
+                followed[id]?.stop = nil
+                followed[id]?.heardAt = now
+                set(id, true)
+                continue
+            }
+            // It may have played when an earlier torpord looked.
+            guard let heardAt = following.heardAt ?? (machine(id).modes.contains(.audio) ? now : nil) else {
+                if id == stopping { following.stop?() }
+                continue
+            }
+            followed[id]?.heardAt = heardAt
+            if now - heardAt >= Self.pause {
+                followed[id]?.heardAt = nil
+                set(id, false)
+                if id == stopping { following.stop?() }
+            }
+        }
+        arm()
+    }
+
+    private func arm() {
+        guard followed.values.contains(where: { $0.heardAt != nil }) else {
+            timer = nil
+            return
+        }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.lookAgain() } }
+        timer?.arm(after: Self.interval)
+    }
+
+    private func lookAgain() {
+        timer?.disarm()
+        look()
+    }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+package import Engine
+import EventLoop
+import Lifecycle
+import Linux
+package import Location
+import Mailbox
+package import TorporAPI
+package import Varlink
+
+/// The background mode `location`: positions that gpsd knows, told to apps and waking them.
+///
+/// gpsd is watched only while somebody wants to know: apps with `updates = "significant"` or regions always do, others while
+/// they run. Each position is a wake-up of the loop, mostly one a second.
+package final class LocationMode: EventRoom, EventSource {
+    package unowned(unsafe) let wakes: Wakes
+    private var client: GPSClient?
+    private var followed: [AppID: Followed] = [:]
+    /// Where regions were, as an earlier torpord knew it.
+    private var ledger: LocationLedger?
+
+    /// What is known of one app.
+    private struct Followed {
+        var specification: LocationSpecification
+        var change = ChangeTracker()
+        var regions: [String: RegionTracker] = [:]
+    }
+
+    package init(_ wakes: Wakes) { self.wakes = wakes }
+
+    private func machine(_ id: AppID) -> AppMachine { coordinator.machine(id) }
+
+    // MARK: Who wants to know
+
+    package func configure() {
+        let known = ledger ?? LocationLedger(host.runtimeDirectory)
+        ledger = known
+        var next: [AppID: Followed] = [:]
+        for app in apps where app.specification.backgroundModes.contains(.location) {
+            let specification = app.specification.location
+            var one = Followed(specification: specification)
+            let before = followed[app.id]
+            if before?.specification.updates == specification.updates { one.change = before?.change ?? one.change }
+            for region in specification.regions {
+                let same = before?.specification.regions.first { $0.name == region.name }
+                if let before, let same {
+                    if same.isSamePlace(as: region) { one.regions[region.name] = before.regions[region.name] }
+                } else if let isInside = known.isInside(app.name, region) {
+                    one.regions[region.name] = RegionTracker(isInside: isInside)
+                }
+            }
+            next[app.id] = one
+        }
+        let gone = Set(followed.keys).subtracting(next.keys)
+        followed = next
+        for app in apps where next[app.id] == nil { end(app.id) }
+        if !gone.isEmpty || !next.isEmpty { log.debug("positions are wanted by \(next.count) apps") }
+        let place = host.gpsd
+        if let client, client.address != place.address || client.port != place.port || client.trusted != trusted {
+            self.client = nil
+        }
+        arrange()
+    }
+
+    package func touched(_ app: AppRuntime) {
+        guard followed[app.id] != nil else { return }
+        arrange()
+    }
+
+    package func forget(_ app: AppRuntime) {
+        guard followed.removeValue(forKey: app.id) != nil else { return }
+        arrange()
+    }
+
+    private func isWanted(_ id: AppID, _ one: Followed) -> Bool {
+        if !one.specification.regions.isEmpty { return true }
+        switch one.specification.updates {
+        case .none: return false
+        case .significant: return true
+        case .continuous: return machine(id).isAlive
+        }
+    }
+
+    /// Whose gpsd is believed.
+    private var trusted: Set<UInt32> {
+        Set([0, Users.effectiveUID] + [host.gpsdUser].compactMap { $0 })
+    }
+
+    /// Watches gpsd as long as somebody wants to know.
+    private func arrange() {
+        guard followed.contains(where: { isWanted($0.key, $0.value) }) else {
+            client = nil
+            for id in followed.keys { end(id) }
+            return
+        }
+        guard client == nil else { return }
+        let place = host.gpsd
+        let made = GPSClient(loop, address: place.address, port: place.port, trusted: trusted)
+        made.onDistrust = { [weak self] reason in
+            let text = "what answers at \(place.text) as gpsd is not believed: \(reason)"
+            self?.note(.gpsdNotBelieved, text: text, reason: BackgroundMode.location.rawValue)
+        }
+        made.onFix = { [weak self] in self?.found($0) }
+        made.onSilence = { [weak self] in self?.isSilent() }
+        client = made
+    }
+
+    // MARK: Positions
+
+    /// No receiver knows where the machine is: nobody is held for it.
+    private func isSilent() { for id in followed.keys.sorted() { end(id) } }
+
+    private func end(_ id: AppID) {
+        guard machine(id).modes.contains(.location) else { return }
+        try? request(.mode(.location, isTrue: false), of: id)
+    }
+
+    private func found(_ position: Position) {
+        for id in followed.keys.sorted() {
+            guard let one = followed[id] else { continue }
+            let app = apps[id]
+            for region in one.specification.regions { take(position, app, region) }
+            switch one.specification.updates {
+            case .none: break
+            case .significant: takeSignificant(position, app, one.specification)
+            case .continuous: takeContinuous(position, app, one.specification)
+            }
+        }
+    }
+
+    private func take(_ position: Position, _ app: AppRuntime, _ region: RegionSpecification) {
+        let before = followed[app.id]?.regions[region.name]?.isInside
+        let crossed = followed[app.id]?.regions[region.name, default: RegionTracker()]
+            .take(position, in: region.region, now: now)
+        let isInside = followed[app.id]?.regions[region.name]?.isInside
+        if isInside != before { ledger?.note(app.name, region, isInside: isInside) }
+        guard let entered = crossed.flatMap({ $0 }), region.tells(entered: entered) else { return }
+        let change = entered ? "entered" : "left"
+        let mail = MailDraft(
+            topic: "region:\(region.name)",
+            message: Message.didReceiveEvent.rawValue,
+            payload: position.json.with("region", .string(region.name)).with("change", .string(change)),
+            coalescing: .latest,
+            sender: "gpsd"
+        )
+        let text = "\(entered ? "entering" : "leaving") the region \(region.name)"
+        tell(app, WakeEvent(.location, region.name, text, wake: wake(app, region.wake), mail: mail, at: now))
+    }
+
+    private func takeSignificant(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
+        let moved = followed[app.id]?.change.take(
+            position,
+            distance: specification.distance ?? LocationSpecification.significantDistance,
+            interval: specification.interval ?? LocationSpecification.significantInterval,
+            now: now
+        )
+        guard let moved = moved.flatMap({ $0 }) else { return }
+        let text = "a change of position by \(Int(moved.rounded())) m"
+        let event = WakeEvent(
+            .location,
+            "significant",
+            text,
+            wake: wake(app, specification.wake),
+            mail: mail(position, to: app),
+            at: now
+        )
+        tell(app, event)
+    }
+
+    private func takeContinuous(_ position: Position, _ app: AppRuntime, _ specification: LocationSpecification) {
+        let machine = machine(app.id)
+        // Whoever is not there asked for nothing, and is told the first one when it is.
+        guard machine.isAlive, machine.transition != .terminating else {
+            followed[app.id]?.change = ChangeTracker()
+            return
+        }
+        let isTold = followed[app.id]?.change.take(
+            position,
+            distance: specification.distance ?? 0,
+            interval: specification.interval ?? .zero,
+            tellsFirst: true,
+            now: now
+        )
+        let begins = !machine.modes.contains(.location)
+        guard begins || isTold.flatMap({ $0 }) != nil else { return }
+        let event = WakeEvent(
+            .location,
+            "continuous",
+            "positions that begin",
+            wake: begins ? wake(app, specification.wake) : nil,
+            mail: mail(position, to: app),
+            at: now
+        )
+        let outcome = tell(app, event)
+        guard begins else { return }
+        // One that may not be woken is tried again with the next position.
+        if case .heldBack = outcome { return }
+        try? request(.mode(.location, isTrue: true), of: app.id)
+    }
+
+    private func mail(_ position: Position, to app: AppRuntime) -> MailDraft? {
+        let machine = machine(app.id)
+        // It runs and has no ears: nothing would ever take it away.
+        if machine.isAlive, machine.transition != .launching, !hears(app, .didReceiveEvent) { return nil }
+        return MailDraft(
+            topic: "location",
+            message: Message.didReceiveEvent.rawValue,
+            payload: position.json,
+            coalescing: .latest,
+            sender: "gpsd"
+        )
+    }
+
+    private func wake(_ app: AppRuntime, _ manner: WakeManner) -> Wake? {
+        var wake = manner.wake()
+        wake?.overridesForceQuit = app.specification.wakeAfterForceQuit.contains(BackgroundMode.location.rawValue)
+        return wake
+    }
+
+    @discardableResult
+    private func tell(_ app: AppRuntime, _ event: WakeEvent) -> WakeOutcome {
+        do throws(Mailbox.Refusal) {
+            return try wakes.happened(event, for: app)
+        } catch {
+            let text = "is not told of \(event.text): \(error)"
+            note(app, .notWoken, text: text, reason: event.source.rawValue)
+            return .heldBack("\(error)", until: nil)
+        }
+    }
+
+    // MARK: For persons
+
+    /// What `doctor` says; nil when nobody wants to know.
+    package var check: DoctorCheck? {
+        guard !followed.isEmpty else { return nil }
+        let place = host.gpsd.text
+        guard let client else {
+            return DoctorCheck(name: "gpsd", ok: true, value: "not asked at \(place): no app wants positions now")
+        }
+        let known = client.lastFix == nil ? "no position" : "a position"
+        let release = client.release.map {
+            "\($0) at \(place), \(Readable.count(client.receivers, "receiver")), \(known)"
+        }
+        return DoctorCheck(
+            name: "gpsd",
+            ok: client.trouble == nil,
+            value: release ?? place,
+            message: client.trouble.map {
+                "gpsd at \(place) does not answer as it should (\($0)): apps are not told where the machine is; it is "
+                    + "tried again by itself"
+            }
+        )
+    }
+}
+
+extension Position {
+    /// What apps are told.
+    package var json: JSON {
+        [
+            "latitude": .double(latitude), "longitude": .double(longitude), "accuracy": .double(accuracy),
+            "altitude": .optional(altitude), "speed": .optional(speed), "course": .optional(course),
+            "time": .optional(time),
+        ]
+    }
+}
+
+extension JSON {
+    /// The object with one more member in front.
+    fileprivate func with(_ name: String, _ value: JSON) -> JSON {
+        var members = [JSONObject.Member(name: name, value: value)]
+        members += objectValue?.members ?? []
+        return .object(JSONObject(members: members))
+    }
+}
+
+extension RegionSpecification {
+    /// The circle.
+    var region: Region {
+        Region(centre: Position(latitude: latitude, longitude: longitude), radius: radius, settle: settle)
+    }
+
+    func isSamePlace(as other: RegionSpecification) -> Bool {
+        latitude == other.latitude && longitude == other.longitude && radius == other.radius
+    }
+
+    package func tells(entered: Bool) -> Bool { crossing == .both || (crossing == .enter) == entered }
+}

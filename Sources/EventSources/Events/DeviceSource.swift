@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Devices
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import Processes
+import Varlink
+import WireText
+
+/// Devices that wake apps: when they come, go or change, as udev says, and when one has data for an app that sleeps.
+///
+/// A device that is there when a trigger is new, or when the machine has started, has appeared; one that came or went while
+/// there was no torpord has, too: the keeper has which were there.
+final class DeviceSource: EventRoom, EventSource {
+    /// A trigger of an app, and the devices that fit it.
+    fileprivate final class Entry {
+        let app: AppID
+        let trigger: DeviceTrigger
+        /// By their folder below `/sys`.
+        var devices: [String: Device] = [:]
+        /// By node, where data counts.
+        var nodes: [String: NodeWatch] = [:]
+        /// Data came, and its app may not be woken: nothing is waited for before the app has run.
+        var isRefused = false
+
+        init(_ app: AppID, _ trigger: DeviceTrigger) {
+            self.app = app
+            self.trigger = trigger
+        }
+    }
+
+    unowned(unsafe) let wakes: Wakes
+    private var entries: [String: Entry] = [:]
+    /// The entries of an app.
+    private var ofApp: [AppID: [Entry]] = [:]
+    private var monitor: DeviceMonitor?
+    private var subsystems: Set<String>?
+    private let work: SideWork
+    /// What is tried again when an app is held back no longer.
+    private var heldBack: [AppID: [WakeEvent]] = [:]
+    /// Which devices fitted, for the next torpord.
+    private let kept: KeptBytes
+    /// Which had fitted when the torpord before this one ended, by entry; nil: there was none.
+    private var remembered: [String: Set<String>]?
+
+    /// An accessory has this long to say what it has to say, each time.
+    private static let dataTime = Duration.seconds(10)
+    /// Nodes that an earlier torpord had opened, until somebody waits for their data again.
+    private var inherited: [String: Descriptor] = [:]
+
+    init(_ wakes: Wakes) {
+        self.wakes = wakes
+        work = SideWork(wakes.loop, named: "devices")
+        kept = KeptBytes(wakes.host, wakes.log, named: HeldName.devices, most: 1 << 20)
+        for name in host.inheritance.remaining {
+            if let node = HeldName.node(of: name) { inherited[node] = host.inheritance.take(name).first }
+        }
+        guard let bytes = kept.bytes else { return }
+        let fields = bytes.split(separator: 0).map { String(wire: $0) }
+        var all: [String: Set<String>] = [:]
+        for index in stride(from: 0, to: fields.count - 1, by: 2) {
+            all[fields[index], default: []].insert(fields[index + 1])
+        }
+        remembered = all
+    }
+
+    var held: [(name: String, descriptors: [Int32])] {
+        let nodes = entries.values.flatMap(\.nodes).compactMap { node, watch in
+            watch.descriptor.map { (name: HeldName.node(node), descriptors: [$0.raw]) }
+        }
+        return kept.held + nodes
+    }
+
+    // MARK: What is followed
+
+    func configure() {
+        let before = entries
+        entries = [:]
+        ofApp = [:]
+        for app in apps {
+            for trigger in (app.next ?? app.specification).devices {
+                let key = "\(app.name)/\(trigger.name)"
+                var entry = Entry(app.id, trigger)
+                if let old = before[key], old.trigger == trigger, old.app == app.id { entry = old }
+                entries[key] = entry
+                ofApp[app.id, default: []].append(entry)
+            }
+        }
+        follow()
+        for entry in before.values where entries.values.allSatisfy({ $0 !== entry }) {
+            for node in entry.nodes.keys { letGo(node, by: entry) }
+        }
+        let fresh = entries.filter { before[$0.key] !== $0.value }
+        guard !fresh.isEmpty else { return remember() }
+        let subsystems = subsystems
+        work.ask(
+            { Device.all(of: subsystems) },
+            { [weak self] (devices: [Device]) in
+                self?.whenStarted { self?.found(devices, Set(fresh.keys)) }
+            }
+        )
+        for app in apps { touched(app) }
+    }
+
+    private func follow() {
+        let triggers = entries.values.map(\.trigger)
+        guard !triggers.isEmpty else {
+            monitor = nil
+            return
+        }
+        let named = triggers.compactMap(\.subsystem)
+        let wanted = named.count == triggers.count ? Set(named) : nil
+        guard monitor == nil || wanted != subsystems else { return }
+        subsystems = wanted
+        do throws(Errno) {
+            monitor = try DeviceMonitor(loop, of: wanted) { [weak self] device, action in
+                self?.whenStarted { self?.heard(device, action) }
+            }
+        } catch {
+            log.warning("devices cannot be followed: \(error)")
+        }
+    }
+
+    private func whenStarted(_ work: @escaping () -> Void) { engine.whenStarted(work) }
+
+    /// What is there, for triggers that are new.
+    private func found(_ devices: [Device], _ keys: Set<String>) {
+        for key in keys.sorted() {
+            guard let entry = entries[key] else { continue }
+            let before = remembered.map { $0[key] ?? [] } ?? []
+            remembered?[key] = nil
+            for device in devices where entry.trigger.fits(device) && entry.devices[device.path] == nil {
+                entry.devices[device.path] = device
+                if !before.contains(device.path) { happened(entry, .appear, device) }
+            }
+            for path in before.subtracting(entry.devices.keys).sorted() { gone(entry, path) }
+            waitForData(entry)
+        }
+        remember()
+    }
+
+    private func heard(_ device: Device, _ action: DeviceMonitor.Action) {
+        var isOther = false
+        for entry in entries.values {
+            let before = entry.devices[device.path]
+            let fits = action != .remove && entry.trigger.fits(device)
+            guard before != nil || fits else { continue }
+            entry.devices[device.path] = fits ? device : nil
+            if let before, !fits {
+                for node in before.nodes { letGo(node, by: entry) }
+                isOther = true
+                happened(entry, .remove, before)
+            } else if before == nil {
+                isOther = true
+                happened(entry, .appear, device)
+            } else if action == .change {
+                happened(entry, .change, device)
+            }
+            waitForData(entry)
+        }
+        if isOther { remember() }
+    }
+
+    /// It went while nobody looked.
+    private func gone(_ entry: Entry, _ path: String) {
+        let name = path.split(separator: "/").last.map(String.init) ?? path
+        tell(entry, .remove, "the removal of \(name)", ["name": .string(name), "path": .string(path)], key: path)
+    }
+
+    // MARK: What happens
+
+    private func happened(_ entry: Entry, _ what: DeviceTrigger.Happening, _ device: Device) {
+        let name = device.node ?? device.name
+        let model = device.model.map { " (\($0))" } ?? ""
+        let text: String
+        switch what {
+        case .appear: text = "the appearance of \(name)\(model)"
+        case .remove: text = "the removal of \(name)\(model)"
+        case .change, .data: text = "a change of \(name)\(model)"
+        }
+        tell(entry, what, text, device.json, key: device.path)
+    }
+
+    private func tell(_ entry: Entry, _ what: DeviceTrigger.Happening, _ text: String, _ device: JSON, key: String) {
+        guard entry.trigger.on.contains(what) else { return }
+        let app = apps[entry.app]
+        var payload: JSON = ["action": .string(what.rawValue), "device": device]
+        var coalescing = Coalescing.latest
+        if what == .appear || what == .remove {
+            // Plugged in and out again is nothing.
+            let isThere = what == .appear
+            payload = [
+                "action": .string(what.rawValue), "before": .bool(!isThere), "after": .bool(isThere), "device": device,
+            ]
+            coalescing = .net
+        }
+        var mail: MailDraft?
+        if hears(app, .didReceiveEvent) {
+            mail = MailDraft(
+                topic: "device:" + entry.trigger.name,
+                message: Message.didReceiveEvent.rawValue,
+                payload: payload,
+                coalescing: coalescing,
+                key: key,
+                sender: "udev"
+            )
+        }
+        let wake = entry.trigger.wake.wake(for: what == .data ? Self.dataTime : nil)
+        var event = WakeEvent(.device, entry.trigger.name, text, wake: wake, mail: mail, at: now)
+        let outcome = wakes.tell(event, for: app)
+        guard case .heldBack = outcome else { return }
+        let isTriedAgain = wakes.isTriedAgain(outcome, app)
+        if what == .data {
+            // It is still there to be read when the app may be woken again.
+            if !isTriedAgain { entry.isRefused = true }
+        } else if isTriedAgain {
+            event.mail = nil
+            heldBack[app.id, default: []].append(event)
+        }
+    }
+
+    // MARK: Data
+
+    /// Waits for data on each node of an entry while its app sleeps.
+    private func waitForData(_ entry: Entry) {
+        guard entry.trigger.on.contains(.data) else { return }
+        let sleeps = sleeps(apps[entry.app])
+        if !sleeps { entry.isRefused = false }
+        for node in entry.dataNodes {
+            if entry.nodes[node] == nil, !sleeps { continue }
+            let watch =
+                entry.nodes[node]
+                ?? NodeWatch(
+                    loop,
+                    work,
+                    node,
+                    taking: inherited.removeValue(forKey: node),
+                    keep: { [weak self] in self?.host.hold(HeldName.node(node), $0) }
+                ) { [weak self, weak entry] in
+                    self?.whenStarted {
+                        guard let self, let entry else { return }
+                        self.tell(entry, .data, "data on \(node)", ["node": .string(node)], key: node)
+                    }
+                }
+            entry.nodes[node] = watch
+            if sleeps, !entry.isRefused { watch.wait() } else { watch.rest() }
+        }
+    }
+
+    /// Closes what was opened of a node, here and in the keeper.
+    private func letGo(_ node: String, by entry: Entry) {
+        guard entry.nodes.removeValue(forKey: node) != nil else { return }
+        if entries.values.allSatisfy({ $0.nodes[node] == nil }) { host.release(HeldName.node(node)) }
+    }
+
+    private func sleeps(_ app: AppRuntime) -> Bool {
+        let machine = machine(app)
+        return machine.state == .suspended && machine.transition == nil || !machine.isAlive && machine.transition == nil
+    }
+
+    // MARK: What becomes of apps
+
+    func touched(_ app: AppRuntime) {
+        guard let entries = ofApp[app.id] else { return }
+        for entry in entries { waitForData(entry) }
+        for event in heldBack.removeValue(forKey: app.id) ?? [] {
+            guard wakes.isTriedAgain(wakes.tell(event, for: app), app) else { continue }
+            heldBack[app.id, default: []].append(event)
+        }
+    }
+
+    func appsLeft() { configure() }
+
+    func forget(_ app: AppRuntime) {
+        heldBack[app.id] = nil
+        for entry in ofApp.removeValue(forKey: app.id) ?? [] {
+            for node in entry.nodes.keys { letGo(node, by: entry) }
+        }
+        entries = entries.filter { $0.value.app != app.id }
+    }
+
+    // MARK: Over a restart
+
+    private func remember() {
+        var bytes: [UInt8] = []
+        for (key, entry) in entries {
+            for path in entry.devices.keys { bytes += Array(key.utf8) + [0] + Array(path.utf8) + [0] }
+        }
+        if kept.exists || !entries.isEmpty { kept.keep(bytes) }
+    }
+}
+
+extension DeviceSource.Entry {
+    /// Where data may come: of the devices that fit, and of a node that is named and that udev need not know.
+    fileprivate var dataNodes: [String] {
+        var nodes = devices.values.compactMap(\.node)
+        let known = devices.values.flatMap(\.nodes)
+        if let node = trigger.node, !NamePattern.isPattern(node), !known.contains(node) { nodes.append(node) }
+        return nodes.sorted()
+    }
+}
+
+extension Device {
+    /// Its node and the links to it.
+    fileprivate var nodes: [String] { (node.map { [$0] } ?? []) + links }
+
+    /// What apps are told of it.
+    fileprivate var json: JSON {
+        [
+            "name": .string(name), "path": .string(path), "subsystem": .string(subsystem), "node": .optional(node),
+            "model": .optional(model), "serial": .optional(properties["ID_SERIAL_SHORT"]),
+        ]
+    }
+}
+
+extension DeviceTrigger {
+    /// Whether the device is one of those that are meant.
+    fileprivate func fits(_ device: Device) -> Bool {
+        if let subsystem, subsystem != device.subsystem { return false }
+        if let type, type != device.type { return false }
+        if let node, !device.nodes.contains(where: { NamePattern.fits($0, path: node) }) { return false }
+        return properties.allSatisfy { key, pattern in
+            device.properties[key].map { NamePattern.fits($0, pattern) } ?? false
+        }
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+
+/// Wakes apps with the background mode `voip` for 10 s when they have slept for their `keep_alive`, so that they can say
+/// something on their connections before whoever is between forgets these.
+final class KeepAlive: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
+    /// When each suspended app is woken.
+    private var due: [AppID: Duration] = [:]
+    private var timer: TimerSource?
+
+    /// What iOS gives for it.
+    static let time = Duration.seconds(10)
+    /// Apps whose time comes so soon after that of another are woken with it, if it is no more than a tenth of theirs.
+    private static let slack = Duration.seconds(60)
+
+    init(_ wakes: Wakes) { self.wakes = wakes }
+
+    func configure() {
+        due = [:]
+        for app in apps { touched(app) }
+    }
+
+    func touched(_ app: AppRuntime) {
+        let period = Self.period(of: app)
+        if period == nil, due[app.id] == nil { return }
+        let machine = machine(app)
+        guard let period, machine.state == .suspended, machine.transition == nil else {
+            if due.removeValue(forKey: app.id) != nil { arm() }
+            return
+        }
+        // It has slept since then; who supervised it meanwhile does not matter.
+        let since = app.times.since.4
+        let at = since == StateTimes.never ? now + period : .microseconds(since) + period
+        guard due[app.id] == nil else { return }
+        due[app.id] = at
+        arm()
+    }
+
+    func forget(_ app: AppRuntime) {
+        if due.removeValue(forKey: app.id) != nil { arm() }
+    }
+
+    private static func period(of app: AppRuntime) -> Duration? {
+        app.specification.keepAlive.flatMap { app.specification.backgroundModes.contains(.voip) ? $0 : nil }
+    }
+
+    private func arm() {
+        guard let next = due.values.min() else {
+            timer = nil
+            return
+        }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.fire() } }
+        if timer?.deadline != next { timer?.arm(at: next) }
+    }
+
+    private func fire() {
+        timer?.disarm()
+        let now = now
+        for (id, at) in due.sorted(by: { $0.value < $1.value }) {
+            let app = apps[id]
+            let period = Self.period(of: app) ?? .zero
+            guard at <= now + min(Self.slack, period / 10) else { continue }
+            wake(app, period, now)
+        }
+        arm()
+    }
+
+    private func wake(_ app: AppRuntime, _ period: Duration, _ now: Duration) {
+        let text = "its keep_alive of \(Quantity.text(period))"
+        let mail = MailDraft(
+            topic: "keep-alive",
+            message: Message.didReceiveEvent.rawValue,
+            coalescing: .latest,
+            sender: "torpor"
+        )
+        let event = WakeEvent(
+            .connection,
+            "keep-alive",
+            text,
+            wake: Wake(time: Self.time),
+            mail: hears(app, .didReceiveEvent) ? mail : nil,
+            at: now
+        )
+        // Whatever comes of it: the next time is a period away, or when it has slept again.
+        due[app.id] = now + period
+        do throws(Mailbox.Refusal) {
+            let outcome = try wakes.happened(event, for: app)
+            if case .heldBack(_, let until) = outcome, let until { due[app.id] = until }
+        } catch {
+            log.warning("\(app.name) is not woken by \(text): it \(error)")
+        }
+    }
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Devices
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import LoginManager
+import Mailbox
+import Varlink
+
+/// What apps are told of the machine: its power, its screens, and what is plugged into it. It wakes nobody, and where no app
+/// wants to know nothing is followed.
+///
+/// What is told to a sleeping app is what has become of it: of power, screens and accessories what is otherwise than before
+/// it slept, and nothing where all is as before; of the battery the last charge.
+final class MachineNotices: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
+    private let work: SideWork
+    private var topics: Set<NotificationTopic> = []
+    private var monitor: DeviceMonitor?
+    private var profiles: PowerProfiles?
+    /// What was told last; nil before it is known.
+    private var power: Power?
+    private var screens: Set<String>?
+    private var savesPower: Bool?
+    /// What is plugged in, by its folder below `/sys`: udev can be had to announce it again.
+    private var accessories: Set<String> = []
+
+    init(_ wakes: Wakes) {
+        self.wakes = wakes
+        work = SideWork(wakes.loop, named: "machine")
+    }
+
+    func touched(_ app: AppRuntime) {}
+    func appsLeft() { configure() }
+
+    func forget(_ app: AppRuntime) {}
+
+    // MARK: What is followed
+
+    func configure() {
+        let before = topics
+        topics = Set(apps.flatMap { ($0.next ?? $0.specification).notifications })
+        guard topics != before else { return }
+        if topics.subsystems != before.subsystems { follow(topics.subsystems) }
+        if topics.contains(.lowPower) {
+            if profiles == nil {
+                let made = PowerProfiles(loop)
+                made.onChange = { [weak self] in self?.profileChanged() }
+                profiles = made
+            }
+        } else {
+            (profiles, savesPower) = (nil, nil)
+        }
+        lookAtPower()
+        lookAtScreens()
+        if !topics.contains(.accessories) { accessories = [] }
+        if topics.contains(.accessories), !before.contains(.accessories) {
+            work.ask(
+                { Device.all(of: ["input", "usb"]).filter(\.isAccessory).map(\.path) },
+                { [weak self] (paths: [String]) in self?.accessories.formUnion(paths) }
+            )
+        }
+    }
+
+    private func follow(_ subsystems: Set<String>) {
+        monitor = nil
+        guard !subsystems.isEmpty else { return }
+        do throws(Errno) {
+            monitor = try DeviceMonitor(loop, of: subsystems) { [weak self] in self?.heard($0, $1) }
+        } catch {
+            log.warning("power, screens and accessories cannot be followed: \(error)")
+        }
+    }
+
+    private func heard(_ device: Device, _ action: DeviceMonitor.Action) {
+        switch device.subsystem {
+        case "power_supply": lookAtPower()
+        case "drm": lookAtScreens()
+        case "input", "usb": if action != .change, topics.contains(.accessories) { plugged(device, action == .add) }
+        default: break
+        }
+    }
+
+    // MARK: Power
+
+    private func lookAtPower() {
+        guard topics.contains(.power) || topics.contains(.battery) else {
+            power = nil
+            return
+        }
+        work.ask({ Power() }, { [weak self] (now: Power) in self?.found(now) })
+    }
+
+    private func found(_ now: Power) {
+        let before = power
+        power = now
+        guard let before else { return }
+        if now.source != before.source {
+            let payload: JSON = ["before": .string(before.source.name), "after": .string(now.source.name)]
+            tell(.power, payload, .net, "the machine's power, which is \(now.source.name) now")
+        }
+        if let percent = now.percent, percent != before.percent || now.source != before.source {
+            let payload: JSON = ["percent": .int(Int64(percent)), "source": .string(now.source.name)]
+            tell(.battery, payload, .latest, "the charge of the batteries, which is \(percent) % now")
+        }
+    }
+
+    private func profileChanged() {
+        guard let now = profiles?.savesPower else { return }
+        defer { savesPower = now }
+        // What was the case before anybody said is taken for no.
+        guard now != savesPower ?? false else { return }
+        let payload: JSON = ["before": .bool(!now), "after": .bool(now)]
+        tell(.lowPower, payload, .net, now ? "the machine's saving power" : "the machine's saving power no more")
+    }
+
+    // MARK: Screens
+
+    private func lookAtScreens() {
+        guard topics.contains(.screens) else {
+            screens = nil
+            return
+        }
+        work.ask({ Screens.connected() }, { [weak self] (now: Set<String>) in self?.found(now) })
+    }
+
+    private func found(_ now: Set<String>) {
+        let before = screens ?? now
+        screens = now
+        for name in now.symmetricDifference(before).sorted() { tellScreen(name, isThere: now.contains(name)) }
+    }
+
+    private func tellScreen(_ name: String, isThere: Bool) {
+        let payload: JSON = ["screen": .string(name), "before": .bool(!isThere), "after": .bool(isThere)]
+        let text = "the screen at \(name), which was \(isThere ? "connected" : "removed")"
+        tell(.screens, payload, .net, key: name, text)
+    }
+
+    // MARK: Accessories
+
+    private func plugged(_ device: Device, _ isThere: Bool) {
+        guard device.isAccessory else { return }
+        if isThere {
+            guard accessories.insert(device.path).inserted else { return }
+        } else {
+            accessories.remove(device.path)
+        }
+        let name = device.model ?? device.name
+        let payload: JSON = [
+            "accessory": .string(name), "kind": .string(device.subsystem), "path": .string(device.path),
+            "before": .bool(!isThere), "after": .bool(isThere),
+        ]
+        // Its folder has another number each time.
+        let key = device.subsystem + ":" + (device.properties["ID_PATH"] ?? device.properties["PHYS"] ?? "") + name
+        tell(.accessories, payload, .net, key: key, "\(name), which was \(isThere ? "plugged in" : "removed")")
+    }
+
+    private func tell(
+        _ topic: NotificationTopic,
+        _ payload: JSON,
+        _ coalescing: Coalescing,
+        key: String? = nil,
+        _ text: String
+    ) {
+        let mail = MailDraft(
+            topic: topic.rawValue,
+            message: Message.didReceiveNotification.rawValue,
+            payload: payload,
+            coalescing: coalescing,
+            key: key,
+            sender: "torpord"
+        )
+        wakes.notifications.tell(topic, mail, text)
+    }
+}
+
+/// Displays, by the connectors of the machine's graphics cards.
+private enum Screens {
+    /// The connectors that have one: `card0-HDMI-A-1`.
+    static func connected() -> Set<String> {
+        let folder = "/sys/class/drm"
+        let names = ((try? File.list(folder)) ?? []).filter { $0.contains("-") }
+        return Set(names.filter { (try? File.readString("\(folder)/\($0)/status"))?.hasPrefix("connected") ?? false })
+    }
+}
+
+extension Set<NotificationTopic> {
+    /// Of which udev subsystems news are wanted.
+    fileprivate var subsystems: Set<String> {
+        var names: Set<String> = []
+        if contains(.power) || contains(.battery) { names.insert("power_supply") }
+        if contains(.screens) { names.insert("drm") }
+        if contains(.accessories) { names.formUnion(["input", "usb"]) }
+        return names
+    }
+}
+
+extension Power.Source {
+    /// What apps are told.
+    fileprivate var name: String {
+        switch self {
+        case .unknown: "unknown"
+        case .mains: "mains"
+        case .battery: "battery"
+        }
+    }
+}
+
+extension Device {
+    /// Whether a person has plugged it in, rather than that it is a part of something else.
+    fileprivate var isAccessory: Bool {
+        if subsystem == "usb" {
+            // Hubs are on the way to others.
+            return type == "usb_device" && properties["TYPE"]?.hasPrefix("9/") != true
+        }
+        let kinds = ["KEYBOARD", "MOUSE", "TOUCHPAD", "TOUCHSCREEN", "TABLET", "JOYSTICK", "POINTINGSTICK"]
+        return name.hasPrefix("input") && kinds.contains { properties["ID_INPUT_" + $0] == "1" }
+    }
+}

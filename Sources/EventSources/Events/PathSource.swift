@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import PathWatch
+import Varlink
+
+/// Files and directories that wake apps (`paths`) or tell them (`settings_files`, `identity_files`), and those of the
+/// machine's locale.
+///
+/// What lasts (`exists`, `not_empty`) wakes an app when it begins, when more of it comes, and, as long as it lasts, when the
+/// app has ended. What happens (`changed`, `modified`) wakes it each time. What was otherwise when an earlier torpord
+/// looked is news to this one: the keeper has what was found in between.
+///
+/// Places are looked at with the rights of the app's user. Whom it is, a directory on the network may have to say: its
+/// places are watched as soon as that is known.
+package final class PathSource: EventRoom, EventSource {
+    /// What follows from news of a place.
+    private enum Meaning {
+        case trigger(AppID, PathTrigger)
+        case settings(AppID)
+        case identity(AppID)
+        case locale
+    }
+
+    package unowned(unsafe) let wakes: Wakes
+    private var watcher: PathWatcher?
+    private var meanings: [String: Meaning] = [:]
+    /// The places of apps that have triggers, and whether the app was alive when it was last looked at.
+    private var triggered: [AppID: (keys: [String], isAlive: Bool)] = [:]
+    /// What is tried again when an app is held back no longer.
+    private var heldBack: [AppID: [String: WakeEvent]] = [:]
+    /// What was found, for the next torpord.
+    private let kept: KeptBytes
+    /// Files that were written to a moment ago, and are perhaps being written still.
+    private var unsettled: [String: PathNews] = [:]
+    private var settling: TimerSource?
+    private var unsettledSince = Duration.zero
+    /// How often there were news that wait for the end of the start.
+    private var untold = 0
+    /// Whom apps run as, as of the last configuration, or why that is not known.
+    private var accounts: [Account.Names: Result<Account, LaunchTrouble>] = [:]
+    private let lookups: SideWork
+    private var lookedUp: Set<Account.Names> = []
+    private var isPlacing = false
+    private var retry: TimerSource?
+    private var retryDelay = PathSource.firstRetry
+    /// When something was said of a place last: a user can make trouble as often as they like.
+    private var complained: [String: Duration] = [:]
+
+    /// Editors and package managers take several steps to replace a file.
+    private static let settlingTime = Duration.milliseconds(100)
+    private static let longestSettling = Duration.seconds(2)
+    /// Users are looked up again after so long, where a directory did not say who they are.
+    private static let firstRetry = Duration.seconds(1)
+    private static let longestRetry = Duration.seconds(60)
+    /// Of one place.
+    private static let betweenComplaints = Duration.seconds(60)
+    /// Where the locale of the machine is set (locale.conf(5); Debian's place).
+    static let localeFiles = ["/etc/locale.conf", "/etc/default/locale"]
+
+    package init(_ wakes: Wakes) {
+        self.wakes = wakes
+        kept = KeptBytes(wakes.host, wakes.log, named: HeldName.paths, most: 4 << 20)
+        lookups = SideWork(wakes.loop, named: "path users", isInOrder: false)
+    }
+
+    package var held: [(name: String, descriptors: [Int32])] { kept.held }
+
+    // MARK: What is watched
+
+    package func configure() {
+        // Once more for those that are known: groups may have changed.
+        let all = Set(apps.compactMap { names(of: $0.next ?? $0.specification) })
+        accounts = accounts.filter { all.contains($0.key) }
+        lookUp(all)
+        place()
+    }
+
+    private func place() {
+        var places: [String: Place] = [:]
+        meanings = [:]
+        var now: [AppID: (keys: [String], isAlive: Bool)] = [:]
+        func add(_ key: String, _ place: Place, _ meaning: Meaning) {
+            places[key] = place
+            meanings[key] = meaning
+        }
+        var isLocaleHeard = false
+        for app in apps {
+            let settings = app.next ?? app.specification
+            if settings.notifications.contains(.locale) { isLocaleHeard = true }
+            guard settings.hasWatchedFiles else { continue }
+            let user = names(of: settings).map { accounts[$0] }
+            let isKnown = user.map { (try? $0?.get()) != nil } ?? true
+            let rights = (try? user??.get())?.fileRights
+            if !settings.paths.isEmpty {
+                var keys: [String] = []
+                for trigger in settings.paths {
+                    let key = "\(app.name)/path/\(trigger.name)"
+                    keys.append(key)
+                    guard isKnown else { continue }
+                    add(key, Place(trigger.path, trigger.condition.interest, as: rights), .trigger(app.id, trigger))
+                }
+                now[app.id] = (keys, triggered[app.id]?.isAlive ?? isAlive(app))
+            }
+            guard isKnown else { continue }
+            for path in settings.settingsFiles {
+                add("\(app.name)/settings/\(path)", Place(path, .content, as: rights), .settings(app.id))
+            }
+            for path in settings.identityFiles {
+                add("\(app.name)/identity/\(path)", Place(path, .content, as: rights), .identity(app.id))
+            }
+        }
+        if isLocaleHeard { for path in Self.localeFiles { add("/locale/" + path, Place(path, .content), .locale) } }
+        triggered = now
+        guard watcher != nil || !places.isEmpty else { return }
+        start()
+        watcher?.watch(places)
+    }
+
+    /// Whom files are looked at for; nil: the supervisor's own user.
+    private func names(of settings: AppSpecification) -> Account.Names? {
+        settings.hasWatchedFiles && Users.isRoot && settings.user != nil ? Account.Names(settings) : nil
+    }
+
+    /// Looks up whom apps run as, beside the loop.
+    private func lookUp(_ all: Set<Account.Names>) {
+        for names in all where lookedUp.insert(names).inserted {
+            lookups.ask {
+                do throws(LaunchTrouble) {
+                    return Result<Account, LaunchTrouble>.success(try Account.find(names))
+                } catch {
+                    return .failure(error)
+                }
+            } _: { [weak self] in
+                self?.learned(names, $0)
+            }
+        }
+    }
+
+    private func learned(_ names: Account.Names, _ result: Result<Account, LaunchTrouble>) {
+        lookedUp.remove(names)
+        switch (result, accounts[names]) {
+        case (.failure, .success):
+            // A directory that does not answer takes nothing back.
+            retryLater()
+        case (.failure(let trouble), let before):
+            if before == nil { log.warning("files of apps are not watched: \(trouble)") }
+            accounts[names] = result
+            retryLater()
+        case (.success(let account), let before):
+            accounts[names] = result
+            if case .success(let known) = before, known.fileRights == account.fileRights { break }
+            placeSoon()
+        }
+        remember()
+    }
+
+    private func placeSoon() {
+        guard !isPlacing else { return }
+        isPlacing = true
+        loop.later { [weak self] in
+            self?.isPlacing = false
+            self?.place()
+        }
+    }
+
+    private func retryLater() {
+        guard retry?.deadline == nil else { return }
+        if retry == nil { retry = try? loop.timer { [weak self] in self?.retryNow() } }
+        retry?.arm(after: retryDelay)
+        retryDelay = min(retryDelay * 2, Self.longestRetry)
+    }
+
+    private func retryNow() {
+        retry?.disarm()
+        let all = Set(apps.compactMap { names(of: $0.next ?? $0.specification) })
+        let unknown = all.filter { (try? accounts[$0]?.get()) == nil }
+        if unknown.isEmpty { retryDelay = Self.firstRetry }
+        lookUp(unknown)
+    }
+
+    /// What of an app's files is not watched, each with the reason.
+    package func troubles(of app: AppRuntime) -> [String] {
+        let settings = app.next ?? app.specification
+        let places =
+            settings.paths.map { ("path \($0.name)", "\(app.name)/path/\($0.name)") }
+            + settings.settingsFiles.map { ("changes of \($0)", "\(app.name)/settings/\($0)") }
+            + settings.identityFiles.map { ("changes of \($0)", "\(app.name)/identity/\($0)") }
+        var unknown: String?
+        if let names = names(of: settings), case .failure(let trouble) = accounts[names] { unknown = "\(trouble)" }
+        return places.compactMap { what, key in
+            (unknown ?? watcher?.trouble(of: key)).map { "\(what) (\(Readable.line($0)))" }
+        }
+    }
+
+    private func start() {
+        guard watcher == nil else { return }
+        do throws(Errno) {
+            let made = try PathWatcher(loop, remembered: kept.bytes ?? [])
+            made.onNews = { [weak self] in self?.heard($0) }
+            made.onRemember = { [weak self] in self?.remember() }
+            watcher = made
+        } catch {
+            log.warning(
+                "files cannot be watched: \(error); raise fs.inotify.max_user_instances (sysctl) if there are too many"
+            )
+        }
+    }
+
+    private func isAlive(_ app: AppRuntime) -> Bool { machine(app).isAlive }
+
+    // MARK: What happens
+
+    /// What was found is kept for the next torpord as soon as all of it was told: until then it is to be found again.
+    private func remember() {
+        guard unsettled.isEmpty, untold == 0, lookedUp.isEmpty, !isPlacing, let bytes = watcher?.remembered else {
+            return
+        }
+        kept.keep(bytes)
+    }
+
+    private func heard(_ all: [PathNews]) {
+        guard isStarted else {
+            untold += 1
+            return engine.whenStarted { [weak self] in
+                self?.untold -= 1
+                self?.heard(all)
+                self?.remember()
+            }
+        }
+        for news in all {
+            guard let meaning = meanings[news.key] else { continue }
+            if let trouble = news.trouble { complain(trouble, of: news.key) }
+            switch meaning {
+            case .trigger(let id, let trigger): tell(apps[id], trigger, news)
+            case .settings, .identity, .locale:
+                guard news.isNew else { continue }
+                if unsettled.isEmpty { unsettledSince = now }
+                unsettled[news.key] = news
+                if settling == nil { settling = try? loop.timer { [weak self] in self?.settled() } }
+                // One that is written all the time keeps nobody from hearing of the others.
+                guard now - unsettledSince < Self.longestSettling else { continue }
+                settling?.arm(after: Self.settlingTime)
+            }
+        }
+    }
+
+    private func complain(_ trouble: String, of key: String) {
+        let now = now
+        if let last = complained[key], now - last < Self.betweenComplaints { return }
+        complained[key] = now
+        log.warning("\(key): \(Readable.line(trouble))")
+    }
+
+    private func tell(_ app: AppRuntime, _ trigger: PathTrigger, _ news: PathNews) {
+        if trigger.condition.isLevel {
+            // Asked, since the app has ended: what lasts still counts. One that runs has seen it.
+            guard let holds = news.holds, news.isNew || !isAlive(app) else { return }
+            return happened(app, trigger, news.key, news.paths.first ?? holds)
+        }
+        guard news.isNew else { return }
+        for path in news.paths.isEmpty ? [trigger.path] : news.paths { happened(app, trigger, news.key, path) }
+    }
+
+    private func happened(_ app: AppRuntime, _ trigger: PathTrigger, _ key: String, _ path: String) {
+        var mail: MailDraft?
+        if hears(app, .didReceiveEvent) {
+            mail = MailDraft(
+                topic: "path:" + trigger.name,
+                message: Message.didReceiveEvent.rawValue,
+                payload: ["path": .string(path), "condition": .string(trigger.condition.rawValue)],
+                coalescing: .latest,
+                key: path,
+                sender: "torpord"
+            )
+        }
+        var event = WakeEvent(
+            .path,
+            trigger.name,
+            trigger.condition.text(path),
+            wake: trigger.wake.wake(),
+            mail: mail,
+            at: now
+        )
+        let outcome = wakes.tell(event, for: app)
+        // What it is told waits already; only the wake is tried again.
+        event.mail = nil
+        if wakes.isTriedAgain(outcome, app) { heldBack[app.id, default: [:]][key] = event }
+    }
+
+    private func settled() {
+        settling?.disarm()
+        let all = unsettled
+        unsettled = [:]
+        for (key, news) in all.sorted(by: { $0.key < $1.key }) {
+            let path = news.paths.first ?? ""
+            switch meanings[key] {
+            case .settings(let id):
+                tell(.settings, .settingsDidChange, ["path": .string(path)], "a change of \(path)", id)
+            case .identity(let id):
+                tell(.identity, .identityDidChange, ["path": .string(path)], "a change of \(path)", id)
+            case .locale:
+                tell(.locale, .didReceiveNotification, Locale.payload(), "a change of the machine's locale", nil)
+            case .trigger, nil: break
+            }
+        }
+        remember()
+    }
+
+    private func tell(_ topic: NotificationTopic, _ message: Message, _ payload: JSON, _ text: String, _ id: AppID?) {
+        let mail = MailDraft(
+            topic: topic.rawValue,
+            message: message.rawValue,
+            payload: payload,
+            coalescing: .latest,
+            sender: "torpord"
+        )
+        if let id {
+            wakes.notifications.tell(topic, mail, to: apps[id], text)
+        } else {
+            wakes.notifications.tell(topic, mail, text)
+        }
+    }
+
+    // MARK: What becomes of apps
+
+    package func touched(_ app: AppRuntime) {
+        guard let entry = triggered[app.id] else { return }
+        let isAlive = isAlive(app)
+        if isAlive != entry.isAlive {
+            triggered[app.id]?.isAlive = isAlive
+            // It has ended: what lasts wakes it again.
+            if !isAlive { lookAgain(entry.keys) }
+        }
+        guard let events = heldBack.removeValue(forKey: app.id) else { return }
+        for (key, event) in events {
+            guard wakes.isTriedAgain(wakes.tell(event, for: app), app) else { continue }
+            heldBack[app.id, default: [:]][key] = event
+        }
+    }
+
+    private func lookAgain(_ keys: [String]) {
+        for key in keys {
+            if case .trigger(_, let trigger) = meanings[key], trigger.condition.isLevel { watcher?.look(key) }
+        }
+    }
+
+    package func appsLeft() { configure() }
+
+    package func forget(_ app: AppRuntime) {
+        triggered[app.id] = nil
+        heldBack[app.id] = nil
+        let prefix = app.name + "/"
+        meanings = meanings.filter { !$0.key.hasPrefix(prefix) }
+        complained = complained.filter { !$0.key.hasPrefix(prefix) }
+    }
+}
+
+extension AppSpecification {
+    fileprivate var hasWatchedFiles: Bool {
+        !self.paths.isEmpty || !self.settingsFiles.isEmpty || !self.identityFiles.isEmpty
+    }
+}
+
+extension PathTrigger.Condition {
+    /// What of a place counts for it.
+    fileprivate var interest: Place.Interest {
+        switch self {
+        case .exists: .existence
+        case .changed: .changes
+        case .modified: .writes
+        case .notEmpty: .entries
+        }
+    }
+
+    /// What happened, for people.
+    fileprivate func text(_ path: String) -> String {
+        switch self {
+        case .exists: "\(path), which is there"
+        case .changed, .modified: "a change of \(path)"
+        case .notEmpty: "something in \(path)"
+        }
+    }
+}
+
+/// The locale of the machine, as its files say it.
+private enum Locale {
+    /// The variables that are set, such as `{"LANG": "de_DE.UTF-8"}`.
+    static func payload() -> JSON {
+        var variables = JSONObject()
+        for path in PathSource.localeFiles.reversed() {
+            for line in ((try? File.readString(path)) ?? "").split(separator: "\n") {
+                let parts = line.split(separator: "=", maxSplits: 1)
+                guard parts.count == 2, parts[0] == "LANG" || parts[0].hasPrefix("LC_") || parts[0] == "LANGUAGE" else {
+                    continue
+                }
+                variables[String(parts[0])] = .string(String(parts[1].filter { $0 != "\"" && $0 != "'" }))
+            }
+        }
+        return .object(variables)
+    }
+}

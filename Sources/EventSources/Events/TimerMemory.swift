@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import Linux
+package import Schedules
+package import Store
+package import Varlink
+
+/// What is kept of a timer beside when it came last.
+package struct TimerMemory {
+    package private(set) var history: TimerHistory
+    /// Whether times since the boot are those of this boot.
+    package private(set) var isOfThisBoot = true
+
+    package init(_ history: TimerHistory) { self.history = history }
+
+    /// What was kept; nothing of it is trusted to be there.
+    package init(_ row: StoredSchedule, now: ClockPair) {
+        history = TimerHistory(now: now)
+        history.lastWall = row.lastFired
+        let json = row.learned.flatMap { try? JSON.parse($0) } ?? .emptyObject
+        isOfThisBoot = !ThisProcess.bootID.isEmpty && json["boot"]?.stringValue == ThisProcess.bootID
+        if let since = json["since"]?.intValue { history.sinceWall = since }
+        guard isOfThisBoot else { return }
+        if let since = json["since_boot_us"]?.intValue { history.since = .microseconds(since) }
+        history.anchor = json["anchor_us"]?.intValue.map { .microseconds($0) }
+        history.cameAfterBoot = json["came_after_boot"]?.boolValue ?? false
+        history.cameAfterStart = json["came_after_start"]?.boolValue ?? false
+    }
+
+    package var json: JSON {
+        [
+            "boot": .string(ThisProcess.bootID), "since": .int(history.sinceWall),
+            "since_boot_us": .int(history.since.microseconds), "anchor_us": .optional(history.anchor?.microseconds),
+            "came_after_boot": .bool(history.cameAfterBoot), "came_after_start": .bool(history.cameAfterStart),
+        ]
+    }
+}
+
+/// What is kept of an app's fetches beside when it was told to look last.
+package struct FetchMemory {
+    package private(set) var learned: FetchState.Learned
+
+    package init(_ learned: FetchState.Learned) { self.learned = learned }
+
+    /// What was kept; nil when it says nothing.
+    package init?(_ row: StoredSchedule) {
+        guard let json = row.learned.flatMap({ try? JSON.parse($0) }),
+            let interval = json["interval_ms"]?.intValue, interval > 0
+        else { return nil }
+        learned = FetchState.Learned(interval: .milliseconds(interval))
+        learned.failures = Int(clamping: max(0, json["failures"]?.intValue ?? 0))
+        for result in FetchResult.allCases {
+            if let count = json["counts"]?[result.rawValue]?.intValue, count > 0 { learned.counts[result] = count }
+        }
+    }
+
+    package var json: JSON {
+        var counts = JSONObject()
+        for result in FetchResult.allCases { counts[result.rawValue] = .int(learned.counts[result] ?? 0) }
+        return [
+            "interval_ms": .int(learned.interval.microseconds / 1000), "failures": .int(Int64(learned.failures)),
+            "counts": .object(counts),
+        ]
+    }
+}

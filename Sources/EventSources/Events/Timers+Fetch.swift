@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+package import Schedules
+import Store
+package import TorporAPI
+
+/// The fetch mode: apps look for new content now and then, in an interval that learns from what they found, when it
+/// costs least.
+extension Timers {
+    /// How often the app may look for new content; nil for an app that does not.
+    func fetchInterval(of app: AppRuntime) -> Duration? {
+        app.specification.backgroundModes.contains(.fetch) ? app.specification.fetchInterval : nil
+    }
+
+    func takeFetch(_ interval: Duration, _ key: Key, of app: AppRuntime, now: ClockPair) {
+        if case .fetch(let state) = table[key] {
+            guard state.minimum != interval else { return }
+            table.updateFetch(key) { $0.setMinimum(interval) }
+        } else {
+            let row = stored(key, of: app)
+            let learned = row.flatMap { FetchMemory($0)?.learned }
+            table[key] = .fetch(FetchState(minimum: interval, learned, lastWall: row?.lastFired, now: now))
+        }
+        fetchers.insert(app.id)
+    }
+
+    /// Its time has come, or another timer has woken the machine near it.
+    package func fetch(_ app: AppRuntime, now: ClockPair, at: Duration) {
+        let key = Key(app: app.id, name: "")
+        if let weakness = weakness() {
+            guard case .fetch(let before) = table[key] else { return }
+            table.updateFetch(key) { $0.putOff(now: now) }
+            if before.putOffSince == nil {
+                note(app, .fetchPutOff, text: "looks for new content later: \(weakness)")
+            }
+            return
+        }
+        begin(key, app, now: now, at: at)
+    }
+
+    private func begin(_ key: Key, _ app: AppRuntime, now: ClockPair, at: Duration) {
+        table.updateFetch(key) { $0.begin(now: now) }
+        save(key, app)
+        let mail = MailDraft(
+            topic: "fetch",
+            message: Message.performFetch.rawValue,
+            coalescing: .latest,
+            sender: "fetch"
+        )
+        let hears = hears(app, .performFetch)
+        let event = WakeEvent(
+            .fetch,
+            "fetch",
+            "its turn to look for new content",
+            wake: Wake(),
+            mail: hears ? mail : nil,
+            at: at
+        )
+        // Nobody will say what it found.
+        if !happened(event, app, key) || !mayHaveDelegate(app) {
+            table.updateFetch(key) { $0.endUnknown() }
+        }
+    }
+
+    /// Why an app should not look for new content now, in words; nil when the machine has strength to spare.
+    private func weakness() -> String? {
+        if host.isMemoryShort { return "memory is short" }
+        let root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+        let power = Power(root: root)
+        if power.source == .battery, let percent = power.percent, percent < Self.lowBattery {
+            return "the battery has \(percent) % left"
+        }
+        // In hundredths: as many tasks wait for a processor as there are processors.
+        if let load = LoadAverage(root: root), Int(load.minute) >= 200 * ThisProcess.processorCount {
+            return "the machine is busy (load \(Double(load.minute) / 100))"
+        }
+        return nil
+    }
+
+    /// Percent.
+    private static let lowBattery: UInt32 = 20
+
+    /// The app's delegate has answered performFetch.
+    package func fetched(_ app: AppRuntime, _ result: FetchResult?) {
+        let key = Key(app: app.id, name: "")
+        guard case .fetch(let state) = table[key], state.isUnderWay else { return }
+        table.updateFetch(key) { state in
+            if let result { state.end(result) } else { state.endUnknown() }
+        }
+        save(key, app)
+        if let result, case .fetch(let state) = table[key] {
+            let next = Quantity.text(.seconds(max(0, (state.due - host.clocks.running).components.seconds)))
+            note(app, .fetched, text: "looked for new content: \(result.rawValue); again in \(next)")
+        }
+        arm()
+    }
+
+    /// The app's state may have changed: what it was looking for came to nothing if it ended or sleeps, and if it is awake
+    /// anyway near its time, it may look now.
+    func fetchTouched(_ app: AppRuntime) {
+        guard fetchers.contains(app.id), hasBegun, !isEnding else { return }
+        let key = Key(app: app.id, name: "")
+        guard case .fetch(let state) = table[key] else { return }
+        let machine = machine(app)
+        if state.isUnderWay {
+            let isOver = !machine.isAlive && !machine.isWaitingToLaunch || machine.state == .suspended
+            if isOver, app.pendingWake == nil { fetched(app, .failed) }
+            return
+        }
+        guard machine.state == .background, machine.transition == nil, machine.hasDelegate else { return }
+        let now = host.clocks
+        guard state.opportunity <= now.running else { return }
+        // What is being told of now comes first.
+        loop.later { [weak self, weak app] in
+            guard let self, let app, case .fetch(let state) = self.table[key], !state.isUnderWay,
+                state.opportunity <= host.clocks.running
+            else { return }
+            self.fetch(app, now: self.host.clocks, at: self.now)
+            self.arm()
+        }
+    }
+}
+
+extension FetchResult {
+    /// As an app's answer has it.
+    package init(_ result: AppAnswer.Fetched) {
+        self =
+            switch result {
+            case .newData: .newData
+            case .noData: .noData
+            case .failed: .failed
+            }
+    }
+}

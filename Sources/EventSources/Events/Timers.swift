@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CalendarTime
+package import Configuration
+package import Engine
+import EventLoop
+package import Lifecycle
+import Linux
+import Mailbox
+import Processes
+package import Schedules
+package import Store
+package import Varlink
+
+/// `timers` and the fetch mode: one timetable for all apps, and one timer in the loop.
+///
+/// Nothing comes before what is kept of them was read, and the supervisor's first launches are under way.
+package final class Timers: EventRoom, EventSource {
+    /// One of an app's, by its name; the fetch mode has none.
+    package struct Key: Hashable, Sendable {
+        package var app: AppID
+        /// Empty for the fetch mode.
+        package var name: String
+
+        var isFetch: Bool { name.isEmpty }
+    }
+
+    package unowned(unsafe) let wakes: Wakes
+    package var table = Timetable<Key>()
+    /// What stands in the configuration of each.
+    private var specifications: [Key: TimerSpecification] = [:]
+    private var timer: TimerSource?
+    /// What was kept of each, until it is taken over.
+    private var kept: [StoredSchedule.Key: StoredSchedule] = [:]
+    private(set) var hasBegun = false
+    /// It may begin, and what an earlier torpord knew has been read.
+    private var isDue = false
+    private var isRemembered = false
+    /// Apps in the fetch mode.
+    var fetchers: Set<AppID> = []
+    /// What is not woken for now, and is tried again when its time comes.
+    private var heldBack: [AppID: [String: WakeEvent]] = [:]
+    /// What the machine's zone is; read again when it may be another one.
+    private(set) var zone = SystemTimeZones().local
+
+    package init(_ wakes: Wakes) { self.wakes = wakes }
+
+    /// Both clocks now.
+    // MARK: What there is
+
+    package func configure() {
+        guard hasBegun else { return }
+        let now = host.clocks
+        var wanted: Set<Key> = []
+        for app in apps where !coordinator.isLeaving(app.id) {
+            for specification in app.specification.timers {
+                let key = Key(app: app.id, name: specification.name)
+                wanted.insert(key)
+                guard specifications[key] != specification else { continue }
+                take(specification, key, of: app, now: now)
+            }
+            if let interval = fetchInterval(of: app) {
+                let key = Key(app: app.id, name: "")
+                wanted.insert(key)
+                takeFetch(interval, key, of: app, now: now)
+            }
+        }
+        for key in Array(table.keys) where !wanted.contains(key) {
+            table[key] = nil
+            if key.isFetch { fetchers.remove(key.app) }
+            specifications[key] = nil
+            heldBack[key.app]?[key.name] = nil
+            host.store.remove(Self.storedKey(apps[key.app], key))
+        }
+        arm()
+    }
+
+    /// What an earlier torpord, or the one before the boot, knew.
+    package func remember(_ schedules: [StoredSchedule.Key: StoredSchedule]) {
+        kept = schedules
+        isRemembered = true
+        if isDue { begin() }
+    }
+
+    /// The first launches are under way: from now on times come, as soon as it is known when they last did.
+    package func begin() {
+        isDue = true
+        guard isRemembered, !hasBegun else { return }
+        hasBegun = true
+        configure()
+        // What belongs to no app any more was removed by the apps' going, or comes back with them.
+        kept = [:]
+        arm()
+    }
+
+    /// Whether some make up for what they miss, so that it matters since when they are known.
+    package var arePersistent: Bool { apps.contains { $0.specification.timers.contains(where: \.isPersistent) } }
+
+    private func take(_ specification: TimerSpecification, _ key: Key, of app: AppRuntime, now: ClockPair) {
+        let isNew = specifications[key] == nil
+        specifications[key] = specification
+        let rule = rule(specification, app)
+        let stored = kept[Self.storedKey(app, key)]
+        var history: TimerHistory?
+        var goesOn = false
+        if isNew, let stored {
+            // An earlier torpord of this supervision, in this boot, is gone on from.
+            let memory = TimerMemory(stored, now: now)
+            goesOn = host.isSuccessor && memory.isOfThisBoot
+            history = goesOn ? memory.history : memory.history.restarted(sameBoot: memory.isOfThisBoot, now: now)
+        } else if !isNew, case .timer(let state) = table[key] {
+            // Another rule: what it was has come counts, what it waited for does not.
+            history = state.history.restarted(sameBoot: true, now: now)
+            history?.cameAfterStart = state.history.cameAfterStart
+            history?.since = state.history.since
+        }
+        table[key] = .timer(TimerState(rule, history, goesOn: goesOn, now: now))
+        save(key, app)
+    }
+
+    private func rule(_ specification: TimerSpecification, _ app: AppRuntime) -> TimerRule {
+        var rule = TimerRule()
+        rule.calendar = expressions(specification)
+        rule.every = specification.every
+        rule.afterBoot = specification.afterBoot
+        rule.afterStart = specification.afterStart
+        rule.accuracy = specification.accuracy
+        rule.randomDelay = specification.randomDelay
+        rule.isPersistent = specification.isPersistent
+        // FNV-1a: the same in every process, other than Swift's hashes.
+        var seed: UInt64 = 0xcbf2_9ce4_8422_2325
+        for byte in (ThisProcess.machineID + "/" + app.name + "/" + specification.name).utf8 {
+            seed = (seed ^ UInt64(byte)) &* 0x100_0000_01b3
+        }
+        rule.seed = seed
+        return rule
+    }
+
+    private func expressions(_ specification: TimerSpecification) -> [CalendarExpression] {
+        let zones = SystemTimeZones().with(local: zone)
+        return specification.calendar.compactMap { try? CalendarExpression($0, zones: zones) }
+    }
+
+    package func specification(_ key: Key) -> TimerSpecification? { specifications[key] }
+
+    // MARK: What is kept
+
+    static func storedKey(_ app: AppRuntime, _ key: Key) -> StoredSchedule.Key {
+        StoredSchedule.Key(app: app.name, name: key.isFetch ? "fetch" : "timer:" + key.name)
+    }
+
+    package func stored(_ key: Key, of app: AppRuntime) -> StoredSchedule? { kept[Self.storedKey(app, key)] }
+
+    /// Has the store keep what is known of it.
+    package func save(_ key: Key, _ app: AppRuntime) {
+        let place = Self.storedKey(app, key)
+        var row = StoredSchedule(app: place.app, name: place.name)
+        switch table[key] {
+        case .timer(let state):
+            row.lastFired = state.history.lastWall
+            row.learned = TimerMemory(state.history).json.description
+        case .fetch(let state):
+            row.lastFired = state.lastWall
+            row.learned = FetchMemory(state.learned).json.description
+        case nil: return
+        }
+        host.store.save(row)
+    }
+
+    // MARK: What comes
+
+    /// Sets the timer of the loop to when something comes.
+    package func arm() {
+        guard hasBegun, !isEnding else { return }
+        let now = host.clocks
+        guard let time = table.wakeTime(now: now) else {
+            timer?.disarm()
+            return
+        }
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.look() } }
+        let at = loop.now + max(.zero, time - now.running)
+        // Both clocks are read one after the other: what is nearly the same is the same.
+        if let armed = timer?.deadline, abs((armed - at).microseconds) < 1_000, armed > loop.now { return }
+        timer?.arm(at: at)
+    }
+
+    private func look() {
+        timer?.disarm()
+        let now = host.clocks
+        let at = loop.now
+        let arrivals = isEnding ? [] : table.arrive(now: now)
+        for arrival in arrivals {
+            let app = apps[arrival.key.app]
+            // The app may go by what another one that came before it has caused.
+            guard table[arrival.key] != nil else { continue }
+            if arrival.key.isFetch {
+                fetch(app, now: now, at: at)
+            } else {
+                fire(arrival.key, app, now: now, at: at)
+            }
+        }
+        arm()
+    }
+
+    private func fire(_ key: Key, _ app: AppRuntime, now: ClockPair, at: Duration) {
+        guard let specification = specifications[key] else { return }
+        save(key, app)
+        happened(event(specification, app, now: now, at: at), app, key)
+    }
+
+    private func event(_ timer: TimerSpecification, _ app: AppRuntime, now: ClockPair, at: Duration) -> WakeEvent {
+        var mail: MailDraft?
+        if timer.payload != nil || timer.wake == .none || hears(app, .didReceiveEvent) {
+            mail = MailDraft(
+                topic: "timer:\(timer.name)",
+                message: Message.didReceiveEvent.rawValue,
+                payload: timer.payload.map { JSON($0) } ?? .null,
+                coalescing: .count,
+                sender: "timer"
+            )
+        }
+        return WakeEvent(.timer, timer.name, "timer \(timer.name)", wake: timer.wake.wake(), mail: mail, at: at)
+    }
+
+    /// Wakes the app, and remembers what it is not woken for now; whether it is awake or on its way.
+    @discardableResult
+    func happened(_ event: WakeEvent, _ app: AppRuntime, _ key: Key) -> Bool {
+        do throws(Mailbox.Refusal) {
+            let outcome = try wakes.happened(event, for: app)
+            guard case .heldBack = outcome else {
+                heldBack[app.id]?[key.name] = nil
+                return true
+            }
+            guard wakes.isTriedAgain(outcome, app) else { return false }
+            // It is told already: the next try only wakes.
+            var again = event
+            again.mail = nil
+            heldBack[app.id, default: [:]][key.name] = again
+            return false
+        } catch {
+            let text = "is not woken by \(event.text): it \(error.description)"
+            note(app, .notWoken, text: text, reason: event.source.rawValue)
+            return false
+        }
+    }
+
+    // MARK: What changes
+
+    package func touched(_ app: AppRuntime) {
+        if !heldBack.isEmpty, let held = heldBack[app.id],
+            app.wakes?.heldUntil.map({ $0 <= now }) ?? true
+        {
+            heldBack[app.id] = nil
+            for (name, event) in held { happened(event, app, Key(app: app.id, name: name)) }
+        }
+        fetchTouched(app)
+    }
+
+    package func forget(_ app: AppRuntime) {
+        heldBack[app.id] = nil
+        fetchers.remove(app.id)
+        for key in Array(table.keys) where key.app == app.id {
+            table[key] = nil
+            specifications[key] = nil
+        }
+        arm()
+    }
+
+    /// Somebody set the clock by so much, or the machine has slept (zero).
+    func clockWasSet(by step: Duration) {
+        let now = host.clocks
+        if step != .zero {
+            for key in Array(table.keys) { table.updateTimer(key) { $0.clockWasSet(by: step, now: now) } }
+        }
+        timer?.disarm()
+        arm()
+    }
+
+    /// The machine is in another time zone.
+    func zoneChanged(to zone: TimeZone) {
+        self.zone = zone
+        let now = host.clocks
+        for (key, specification) in specifications where !specification.calendar.isEmpty {
+            let expressions = expressions(specification)
+            table.updateTimer(key) { $0.zoneChanged(expressions, now: now) }
+        }
+        arm()
+    }
+}
+
+extension JSON {
+    /// A value of the configuration.
+    package init(_ value: ConfigurationValue) {
+        switch value {
+        case .string(let text), .date(let text): self = .string(text)
+        case .integer(let number): self = .int(number)
+        case .double(let number): self = .double(number)
+        case .boolean(let flag): self = .bool(flag)
+        case .array(let elements): self = .array(elements.map { JSON($0) })
+        case .table(let members):
+            self = .object(
+                JSONObject(
+                    members: members.sorted { $0.key < $1.key }.map {
+                        JSONObject.Member(name: $0.key, value: JSON($0.value))
+                    }
+                )
+            )
+        }
+    }
+}

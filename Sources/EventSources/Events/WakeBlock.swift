@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import Lifecycle
+
+/// Why no event launches an app until it is started.
+package enum WakeBlock: String {
+    case stopped
+    case forceQuit = "force-quit"
+    case failed
+
+    /// What follows on the app's name.
+    package var text: String {
+        switch self {
+        case .stopped: "was stopped"
+        case .forceQuit: "was force-quit"
+        case .failed: "has failed"
+        }
+    }
+}
+
+extension AppMachine {
+    /// Why events do not launch the app; nil where they do.
+    package var blocksWaking: WakeBlock? {
+        if failed { return .failed }
+        if isForceQuit { return .forceQuit }
+        return isStopped ? .stopped : nil
+    }
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CalendarTime
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Mailbox
+import Schedules
+import Varlink
+
+/// The clock and the calendar on the wall: somebody sets the clock, the machine is in another time zone, it is another
+/// day, summer time begins. Timers go by it, and apps are told `significantTimeChange`.
+///
+/// While nobody asks for it nothing is watched; with it, torpord wakes once a day, and when something of it happens.
+final class WallClock: EventRoom, EventSource {
+    unowned(unsafe) let wakes: Wakes
+    private let timers: Timers
+    private var watch: ClockWatch?
+    private var source: IOSource?
+    private var zoneWatch: Inotify?
+    private var zoneSource: IOSource?
+    private var dayTimer: TimerSource?
+    private var isFollowing = false
+    /// Of the clock on the wall and the one that nobody sets, microseconds.
+    private var difference: Int64 = 0
+    /// What it showed when it was last looked at.
+    private var day = 0
+    private var offset = 0
+
+    /// A difference of the clocks that is smaller than this, in microseconds, comes from reading one after the other.
+    private static let jitter: Int64 = 1_000
+    /// Apps are not told of less, in microseconds: a time service steps the clock by fractions of a second.
+    private static let significant: Int64 = 1_000_000
+    private static let directory = "/etc"
+
+    init(_ wakes: Wakes, _ timers: Timers) {
+        self.wakes = wakes
+        self.timers = timers
+    }
+
+    // MARK: Whether to look
+
+    func configure() {
+        // Intervals too: the loop's clock stands still while the machine sleeps, and theirs does not.
+        let hasTimers = apps.contains { app in
+            !app.specification.timers.isEmpty || app.specification.backgroundModes.contains(.fetch)
+        }
+        if hasTimers || apps.contains(where: mayHear) { follow() }
+        armDay()
+    }
+
+    func touched(_ app: AppRuntime) {
+        guard dayTimer?.deadline == nil, mayHear(app) else { return }
+        follow()
+        armDay()
+    }
+
+    func forget(_ app: AppRuntime) {}
+
+    private func mayHear(_ app: AppRuntime) -> Bool {
+        app.specification.notifications.contains(.clock) && hears(app, .significantTimeChange)
+    }
+
+    private func follow() {
+        guard !isFollowing else { return }
+        isFollowing = true
+        let now = host.clocks
+        difference = Self.difference(now)
+        // Nobody was told when it became another one.
+        let zone = SystemTimeZones().local
+        if zone != timers.zone { timers.zoneChanged(to: zone) }
+        remember(LocalTime(now.wall, in: zone), now)
+        do throws(Errno) {
+            let made = try ClockWatch()
+            source = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.clockRang() }
+            watch = consume made
+        } catch {
+            log.warning("nobody is told when the clock is set: \(error)")
+        }
+        guard ThisProcess.environment("TZ") == nil else { return }
+        do throws(Errno) {
+            let made = try Inotify()
+            // Whoever sets the zone makes a new link and moves it over the old one: its other name goes.
+            try made.watchRemovals(of: Self.directory)
+            Self.watchFile(made)
+            zoneSource = try loop.watch(made.descriptor.raw, .readable) { [weak self] _ in self?.etcRang() }
+            zoneWatch = made
+        } catch {
+            log.warning("nobody is told when the time zone is changed: \(Self.directory): \(error)")
+        }
+    }
+
+    /// Where it is no link somebody may write into it.
+    private static func watchFile(_ inotify: Inotify) {
+        _ = try? Inotify.watch(inotify.descriptor.raw, directory + "/localtime", .writtenAndClosed)
+    }
+
+    private static func difference(_ now: ClockPair) -> Int64 { now.wall - now.running.microseconds }
+
+    private func remember(_ local: LocalTime, _ now: ClockPair) {
+        day = local.dayNumber
+        offset = timers.zone.offset(at: now.wall / 1_000_000)
+    }
+
+    // MARK: What happens
+
+    private func clockRang() {
+        do throws(Errno) {
+            try watch?.again()
+        } catch {
+            source = nil
+            log.warning("nobody is told any more when the clock is set: \(error)")
+        }
+        let now = host.clocks
+        let difference = Self.difference(now)
+        let step = difference - self.difference
+        self.difference = difference
+        guard abs(step) > Self.jitter else {
+            // The machine has slept: neither clock was set, but the loop's stood still.
+            timers.clockWasSet(by: .zero)
+            return look(step: 0)
+        }
+        let text = "the clock was set \(step > 0 ? "forward" : "back") by \(Double(abs(step) / 1_000) / 1_000) s"
+        note(.clockChanged, text: text)
+        timers.clockWasSet(by: .microseconds(step))
+        look(step: step)
+    }
+
+    private func etcRang() {
+        if let zoneWatch {
+            zoneWatch.drain()
+            Self.watchFile(zoneWatch)
+        }
+        look(step: 0)
+    }
+
+    /// Compares what the clock shows with what it showed before, and tells apps of what is different.
+    private func look(step: Int64) {
+        let now = host.clocks
+        var payload = JSONObject()
+        var news: [String] = []
+        if abs(step) >= Self.significant {
+            payload["clock"] = true
+            news.append("the clock was set")
+        }
+        let zone = SystemTimeZones().local
+        let isElsewhere = zone != timers.zone
+        if isElsewhere {
+            timers.zoneChanged(to: zone)
+            let name = Self.zoneName ?? zone.abbreviation(at: now.wall / 1_000_000)
+            payload["time_zone"] = .string(name)
+            news.append("the time zone is \(name)")
+            note(.clockChanged, text: "the time zone is \(name) now")
+        }
+        let local = LocalTime(now.wall, in: zone)
+        let offset = zone.offset(at: now.wall / 1_000_000)
+        if offset != self.offset {
+            payload["utc_offset_s"] = .int(Int64(offset))
+            if !isElsewhere { news.append("summer time begins or ends") }
+        }
+        if local.dayNumber != day {
+            payload["day"] = .string(Self.date(local))
+            news.append("it is another day")
+        }
+        remember(local, now)
+        if !news.isEmpty {
+            let mail = MailDraft(
+                topic: "clock",
+                message: Message.significantTimeChange.rawValue,
+                payload: .object(payload),
+                coalescing: .merge,
+                sender: "clock"
+            )
+            wakes.notifications.tell(.clock, mail, news.joined(separator: ", "))
+        }
+        armDay()
+    }
+
+    /// `Europe/Berlin`, where `/etc/localtime` says so.
+    private static var zoneName: String? {
+        if let name = ThisProcess.environment("TZ") { return name }
+        guard let target = try? File.readLink(directory + "/localtime") else { return nil }
+        let parts = target.split(separator: "/")
+        guard let root = parts.lastIndex(of: "zoneinfo"), root + 1 < parts.count else { return nil }
+        return parts[(root + 1)...].joined(separator: "/")
+    }
+
+    private static func date(_ local: LocalTime) -> String {
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return "\(local.year)-\(two(local.month))-\(two(local.day))"
+    }
+
+    // MARK: The next day
+
+    /// Looks again when the next day begins, or the clocks are changed before that; as long as an app hears of it.
+    private func armDay() {
+        guard isFollowing, apps.contains(where: mayHear) else {
+            dayTimer?.disarm()
+            return
+        }
+        if dayTimer == nil { dayTimer = try? loop.timer { [weak self] in self?.dayBegins() } }
+        let now = host.clocks
+        dayTimer?.arm(
+            at: loop.now + .microseconds(max(0, Self.change(after: now.wall, in: timers.zone) - now.wall))
+        )
+    }
+
+    private func dayBegins() {
+        dayTimer?.disarm()
+        look(step: 0)
+    }
+
+    /// The first second at which the day or the distance from UTC is another one, in microseconds since 1970; some such
+    /// second, where there are two in a day and a night.
+    static func change(after moment: Int64, in zone: TimeZone) -> Int64 {
+        func look(_ second: Int64) -> (day: Int, offset: Int) {
+            (LocalTime(second * 1_000_000, in: zone).dayNumber, zone.offset(at: second))
+        }
+        var before = moment / 1_000_000
+        let here = look(before)
+        var after = before + 26 * 3_600
+        while after - before > 1 {
+            let middle = before + (after - before) / 2
+            if look(middle) == here { before = middle } else { after = middle }
+        }
+        return after * 1_000_000
+    }
+}

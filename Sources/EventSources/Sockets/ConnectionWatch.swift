@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+package import Lifecycle
+import Linux
+import Processes
+
+/// Connections to apps that open their sockets themselves (`wake_on_connect`), and data on their connections (the
+/// background mode `voip`), while they are suspended; and connections to those that were ended in their sleep.
+package final class ConnectionWatch: EventRoom, EventSource {
+    package unowned(unsafe) let wakes: Wakes
+    let poll: SocketPoll
+    private var sleeping: [AppID: SleepingSockets] = [:]
+    private var ports: [AppID: HeldPorts] = [:]
+    private var leftBehind: [AppID: LeftBehind] = [:]
+    private var serving: [AppID: ServingApp] = [:]
+    /// Apps of which it was said that their sockets cannot be copied.
+    private var told: Set<AppID> = []
+
+    package init(_ wakes: Wakes) {
+        self.wakes = wakes
+        poll = SocketPoll(wakes.loop)
+    }
+
+    /// Takes what an earlier torpord held, before it is known which apps run.
+    package func takeOver() {
+        for app in apps {
+            let copies = host.inheritance.take(HeldName.ports(app.name)).compactMap { SocketCopy($0) }
+            if !copies.isEmpty { ports[app.id] = HeldPorts(app, copies, self) }
+        }
+    }
+
+    package func configure() { for app in apps { touched(app) } }
+
+    package func touched(_ app: AppRuntime) {
+        let wish = ConnectionWish(app.specification)
+        if wish.isNothing, sleeping[app.id] == nil, serving[app.id] == nil, ports[app.id] == nil { return }
+        let machine = machine(app)
+        serve(app, machine, wish)
+        guard machine.state == .suspended, machine.transition == nil, !wish.isNothing, let tree = app.run.tree else {
+            if machine.endingReason == .evicted { keepPorts(of: app) }
+            sleeping.removeValue(forKey: app.id)?.close()
+            return lookAtPorts(of: app, machine, wish)
+        }
+        if let one = sleeping[app.id] {
+            if one.tree === tree, one.wish == wish { return one.retry() }
+            one.close()
+        }
+        let one = SleepingSockets(app, tree, wish, self)
+        sleeping[app.id] = one
+        // Whoever asked for the sleep hears that it began, also where something waits that ends it at once.
+        loop.later { [weak one] in one?.find() }
+    }
+
+    /// An app that is to sleep again does not, while a client waits for an answer.
+    private func serve(_ app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
+        if let one = serving[app.id], !one.goesOn { serving[app.id] = nil }
+        guard machine.sleepsAgain, wish.hasClients, machine.state == .background, machine.transition == nil,
+            let tree = app.run.tree
+        else { return }
+        let one = serving[app.id] ?? ServingApp(app, tree, self)
+        serving[app.id] = one
+        one.look()
+    }
+
+    package func forget(_ app: AppRuntime) {
+        sleeping.removeValue(forKey: app.id)?.close()
+        ports.removeValue(forKey: app.id)?.close()
+        leftBehind[app.id] = nil
+        serving[app.id] = nil
+        told.remove(app.id)
+    }
+
+    package var held: [(name: String, descriptors: [Int32])] { ports.values.filter { !$0.isEmpty }.map(\.held) }
+
+    // MARK: Apps that were ended in their sleep
+
+    /// Where somebody listens for an app that is gone.
+    package func heldPorts(of app: AppRuntime) -> [String] { ports[app.id]?.addresses ?? [] }
+
+    package func ended(_ app: AppRuntime, _ ending: Ending) { if ending.reason == .evicted { keepPorts(of: app) } }
+
+    /// It ends in its sleep: where it listens somebody goes on listening.
+    private func keepPorts(of app: AppRuntime) {
+        guard let copies = sleeping.removeValue(forKey: app.id)?.takePorts(), !copies.isEmpty else { return }
+        let held = HeldPorts(app, copies, self)
+        ports[app.id] = held
+        host.hold(held.held.name, held.held.descriptors, replacing: true)
+    }
+
+    /// It is about to be launched: from now on its ports are its own.
+    package func letGo(_ app: AppRuntime) { ports.removeValue(forKey: app.id)?.close() }
+
+    private func lookAtPorts(of app: AppRuntime, _ machine: AppMachine, _ wish: ConnectionWish) {
+        let isGone = !machine.isAlive && machine.lastEnding == .evicted && !machine.failed
+        let isOnItsWay =
+            machine.isWaitingToLaunch || machine.transition == .launching || machine.endingReason == .evicted
+        guard wish.incoming != .none, isGone || isOnItsWay, !coordinator.isLeaving(app.id) else {
+            return letGo(app)
+        }
+        guard isGone, !isOnItsWay, isStarted, !isEnding, !coordinator.isShuttingDown
+        else { return }
+        ports[app.id]?.watch()
+        let isHeld = !(ports[app.id]?.isEmpty ?? true)
+        if app.wasKilledAsleep == true, machine.rules.restart != .never {
+            launchAgain(app, "its end in its sleep")
+        } else if !isHeld {
+            launchAgain(app, "the loss of its port")
+        }
+    }
+
+    /// One that was killed in its sleep comes back as one that ran would. So does one whose port could not be kept, as where
+    /// copies are forbidden: nothing else would bring it back. It goes to its sleep, when there is memory for it.
+    private func launchAgain(_ app: AppRuntime, _ why: String) {
+        // What an app that waits for memory was to have is not taken for this.
+        guard app.wasCutShort == true, app.pendingWake == nil, !host.isMemoryShort,
+            !host.isMemoryAwaited
+        else { return }
+        let event = WakeEvent(.connection, "port", why, at: now)
+        guard case .woken? = try? wakes.happened(event, for: app) else { return }
+        try? request(.suspend, of: app.id)
+    }
+
+    /// There is memory again for those that wait for it.
+    package func memoryIsEnough() {
+        loop.later { [weak self] in
+            guard let self else { return }
+            for app in apps where app.wasCutShort == true { touched(app) }
+        }
+    }
+
+    /// How long what waits at these sockets waits on, when a sleep begins.
+    func leftBehind(by app: AppID, _ sockets: [UInt32]) -> [UInt32: Duration] {
+        guard !sockets.isEmpty else {
+            leftBehind[app] = nil
+            return [:]
+        }
+        return leftBehind[app, default: LeftBehind()].fellAsleep(sockets)
+    }
+
+    /// Says once why an app's sockets are only looked at now and then.
+    func cannotCopy(_ app: AppRuntime, _ error: Errno) {
+        guard told.insert(app.id).inserted else { return }
+        let reason =
+            error == .tooManyOpenFiles || error == .tooManyOpenFilesInSystem
+            ? "it has too many" : "they cannot be copied (\(error); ‘torpor doctor’ says more)"
+        log.info("\(app.name): while it is suspended its sockets are looked at twice a second: \(reason)")
+    }
+}

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+package import Engine
+package import EventLoop
+package import Linux
+package import TorporAPI
+
+/// One socket that torpord has bound for an app: the app gets a copy of it at each launch, the keeper has one too.
+package final class ListeningSocket {
+    package private(set) var specification: SocketSpecification
+    /// What the keeper calls it.
+    let heldName: String
+    package private(set) var descriptor: Descriptor?
+    /// Why it is not bound, in a sentence.
+    package var trouble: String?
+    /// The one that people were told.
+    var toldTrouble: String?
+    /// It is closed, since a person stopped the app and others listen at its port too.
+    var isYielded = false
+    /// It is looked at for what comes.
+    package var source: IOSource?
+    /// Whether `source` is there to wake the app, and not only to see what waits.
+    package var wakes = false
+    /// New connections are kept waiting; nil where nobody knows.
+    private(set) var isWithheld: Bool?
+    private var isRefusedToWithhold = false
+    /// It was said that there is hardly any room for more.
+    var isToldFull = false
+    /// The node of its path, so that another's is not removed.
+    private var node: (device: UInt64, inode: UInt64)?
+
+    /// From this share of its room on it is said that a socket is nearly full.
+    private static let nearlyFull = 0.8
+
+    package init(_ specification: SocketSpecification, app: String) {
+        self.specification = specification
+        heldName = HeldName.socket(app, specification.identity)
+    }
+
+    deinit { source?.cancel() }
+
+    /// How people are told of it: `http (127.0.0.1:8000)`.
+    var label: String {
+        let address = "\(specification.plan.address)"
+        return Int(specification.name) == nil ? "\(specification.name) (\(address))" : address
+    }
+
+    /// What comes to it, for people.
+    var arrival: String {
+        specification.plan.kind == .datagram ? "a datagram at \(label)" : "a connection at \(label)"
+    }
+
+    // MARK: Making it
+
+    /// Binds it, and sets what is to be set. Sentences about options that could not be set are returned.
+    func bind(_ accounts: SocketAccounts) throws(BindFailure) -> [String] {
+        let plan = specification.plan
+        let socket = try Sockets.bound(plan, node: accounts.node(specification), backlog: specification.backlog)
+        descriptor = socket
+        trouble = nil
+        noteNode()
+        return setOptions() + backlogWarning() + link()
+    }
+
+    /// Goes on with what an earlier torpord bound.
+    package func take(_ held: Descriptor) {
+        descriptor = held
+        trouble = nil
+        noteNode()
+        _ = setOptions()
+    }
+
+    /// Takes over what can be changed of a socket that is bound.
+    package func change(to new: SocketSpecification, _ accounts: SocketAccounts) -> [String] {
+        let old = specification
+        specification = new
+        guard let descriptor, new != old else { return [] }
+        if old.priority != nil, new.priority == nil { try? Sockets.set(descriptor.raw, .priority, 0) }
+        var warnings = setOptions()
+        for (name, was, size) in [
+            ("receive_buffer", old.receiveBuffer, new.receiveBuffer), ("send_buffer", old.sendBuffer, new.sendBuffer),
+        ] where was != nil && size == nil {
+            warnings.append("its socket \(label) has the \(name) that it had until it is bound anew")
+        }
+        if new.backlog != old.backlog, new.plan.kind != .datagram {
+            do throws(BindFailure) {
+                try Sockets.listen(descriptor.raw, backlog: new.backlog)
+                warnings += backlogWarning()
+            } catch {
+                warnings.append("its backlog cannot be changed (\(error.errno))")
+            }
+        }
+        guard case .path(let path) = new.plan.address else { return warnings }
+        if new.mode != old.mode || new.owner != old.owner || new.group != old.group {
+            if let missing = accounts.missing(new) {
+                return warnings + ["owner and mode of \(path) cannot be changed: \(missing)"]
+            }
+            let wanted = accounts.node(new)
+            do throws(Errno) {
+                // Its folder may be the app's, which may have put anything into its place.
+                guard let node else { throw .noSuchFileOrDirectory }
+                try Sockets.change(path, wanted, device: node.device, inode: node.inode)
+            } catch {
+                warnings.append("owner and mode of \(path) cannot be changed (\(error))")
+            }
+        }
+        if new.symlinks != old.symlinks {
+            for link in old.symlinks where !new.symlinks.contains(link) { Self.removeLink(link, to: path) }
+            warnings += link()
+        }
+        return warnings
+    }
+
+    private func setOptions() -> [String] {
+        guard let descriptor else { return [] }
+        let wanted = specification
+        let isTCP = wanted.plan.kind == .stream && !isUnix && !isVsock
+        let isUDP = wanted.plan.kind == .datagram && !isUnix && !isVsock
+        var options: [(SocketOption, Int32, String)] = []
+        if isTCP {
+            options.append((.keepAlive, wanted.keepAlive ? 1 : 0, "keep_alive"))
+            options.append((.noDelay, wanted.noDelay ? 1 : 0, "no_delay"))
+            let seconds = wanted.deferAccept.map { Int32(clamping: $0.components.seconds) }
+            options.append((.deferAccept, seconds ?? 0, "defer_accept"))
+        }
+        if isUDP {
+            options.append((.broadcast, wanted.broadcast ? 1 : 0, "broadcast"))
+            options.append((.packetInfo, wanted.passPacketInfo ? 1 : 0, "pass_packet_info"))
+        }
+        if isUnix { options.append((.passCredentials, wanted.passCredentials ? 1 : 0, "pass_credentials")) }
+        if let priority = wanted.priority { options.append((.priority, priority, "priority")) }
+        if let size = wanted.receiveBuffer { options.append((.receiveBuffer, Int32(clamping: size), "receive_buffer")) }
+        if let size = wanted.sendBuffer { options.append((.sendBuffer, Int32(clamping: size), "send_buffer")) }
+        var warnings: [String] = []
+        for (option, value, name) in options {
+            do throws(Errno) {
+                try Sockets.set(descriptor.raw, option, value)
+            } catch {
+                warnings.append("\(name) of its socket \(label) cannot be set (\(error))")
+            }
+        }
+        return warnings
+    }
+
+    private func backlogWarning() -> [String] {
+        guard specification.hasBacklog, specification.plan.kind != .datagram, let most = Sockets.mostBacklog,
+            most < specification.backlog
+        else { return [] }
+        return [
+            "no more than \(most) connections wait at its socket \(label), whatever backlog says: raise "
+                + "net.core.somaxconn"
+        ]
+    }
+
+    private var isUnix: Bool {
+        switch specification.plan.address {
+        case .path, .abstract: true
+        case .port, .ipv4, .ipv6, .vsock: false
+        }
+    }
+
+    private var isVsock: Bool {
+        if case .vsock = specification.plan.address { return true }
+        return false
+    }
+
+    // MARK: Its path
+
+    private func noteNode() {
+        guard case .path(let path) = specification.plan.address,
+            let status = try? File.status(path, followLinks: false), status.kind == .socket
+        else { return }
+        node = (status.device, status.inode)
+    }
+
+    /// Makes the links that are not there; what else is at their places is left alone.
+    private func link() -> [String] {
+        guard case .path(let path) = specification.plan.address else { return [] }
+        var warnings: [String] = []
+        for link in specification.symlinks where (try? File.readLink(link)) != path {
+            do throws(Errno) {
+                if let folder = File.parent(of: link), !File.exists(folder) {
+                    try PathRights.acting(at: link) { () throws(Errno) in
+                        try File.makeDirectories(folder, mode: specification.directoryMode)
+                    }
+                }
+                try PathRights.acting(at: link) { () throws(Errno) in try File.link(link, to: path) }
+            } catch {
+                let reason = error == .fileExists ? "something else is there" : "\(error)"
+                warnings.append("the link \(link) to its socket \(path) cannot be made: \(reason)")
+            }
+        }
+        return warnings
+    }
+
+    private static func removeLink(_ link: String, to target: String) {
+        guard (try? File.readLink(link)) == target else { return }
+        try? PathRights.acting(at: link) { () throws(Errno) in try File.remove(link) }
+    }
+
+    /// Closes it for good.
+    package func close() {
+        source?.cancel()
+        source = nil
+        descriptor?.close()
+        descriptor = nil
+        isWithheld = nil
+        defer { node = nil }
+        guard specification.removeOnStop, case .path(let path) = specification.plan.address else { return }
+        for link in specification.symlinks { Self.removeLink(link, to: path) }
+        if isOwnNode(path) { try? PathRights.acting(at: path) { () throws(Errno) in try File.remove(path) } }
+    }
+
+    private func isOwnNode(_ path: String) -> Bool {
+        guard let node, let status = try? File.status(path, followLinks: false), status.kind == .socket else {
+            return false
+        }
+        return status.device == node.device && status.inode == node.inode
+    }
+
+    /// Whether the app has shut it down (shutdown(2)): for all who have it, and for good.
+    var isShutDown: Bool {
+        guard let descriptor else { return false }
+        return !Descriptor.readiness(descriptor.raw).isDisjoint(with: Self.shutDown)
+    }
+
+    /// Whether its address can be bound anew while others still have it open.
+    var isBoundAnewAtOnce: Bool {
+        switch specification.plan.address {
+        case .port, .ipv4, .ipv6, .path: true
+        case .abstract, .vsock: false
+        }
+    }
+
+    /// What is told of one that was shut down.
+    package static let shutDown: IOEvents = [.hangup, .peerClosed]
+
+    // MARK: What waits
+
+    /// What waits, where the kernel says it.
+    var backlog: SocketBacklog? {
+        guard let descriptor else { return nil }
+        if specification.plan.kind == .datagram { return try? Sockets.bufferBacklog(descriptor.raw) }
+        if isUnix { return try? Sockets.unixBacklog(descriptor.raw) }
+        return isVsock ? nil : try? Sockets.tcpBacklog(descriptor.raw)
+    }
+
+    /// It as `status` shows it.
+    package var info: SocketInfo {
+        let kind =
+            switch specification.plan.kind {
+            case .stream: "stream"
+            case .datagram: "datagram"
+            case .sequenced: "seqpacket"
+            }
+        var info = SocketInfo(name: specification.name, kind: kind, address: "\(specification.plan.address)")
+        if let backlog {
+            info.waiting = Int64(backlog.waiting)
+            info.most = Int64(backlog.most)
+            if specification.plan.kind == .datagram { info.dropped = Int64(backlog.dropped) }
+        }
+        info.trouble = descriptor == nil ? trouble : nil
+        return info
+    }
+
+    /// Whether there is hardly any room for more.
+    var isNearlyFull: Bool {
+        guard let backlog, backlog.most > 0 else { return false }
+        return Double(backlog.waiting) >= Self.nearlyFull * Double(backlog.most)
+    }
+
+    /// Keeps new connections waiting, or lets them in (`user = true`); a sentence the first time that the kernel refuses.
+    func withhold(_ isHeld: Bool) -> String? {
+        let isHeld = isHeld && specification.user
+        guard specification.user || isWithheld ?? false, let descriptor, isWithheld != isHeld else { return nil }
+        isWithheld = isHeld
+        do throws(Errno) {
+            try Sockets.holdBack(descriptor.raw, isHeld)
+            return nil
+        } catch {
+            defer { isRefusedToWithhold = true }
+            if isRefusedToWithhold { return nil }
+            return "connections to \(label) cannot be held back while it is inactive (\(error)): they come in"
+        }
+    }
+}
+
+extension HeldName {
+    /// A socket that was bound for an app, by what cannot be changed of it.
+    package static func socket(_ app: String, _ identity: String) -> String {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a
+        for byte in identity.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+        return "socket/\(app)/\(String(hash, radix: 16))"
+    }
+}
+
+extension BindFailure {
+    /// ENODEV.
+    private static let noDevice: Int32 = 19
+
+    /// What to do about it, for people.
+    package func sentence(_ plan: SocketPlan) -> String {
+        switch stage {
+        case .folder(let folder): return "the folder \(folder) is missing and cannot be made (\(errno))"
+        case .occupied: return "something that is no socket is there: remove it"
+        case .owner: return "its owner and mode cannot be set (\(errno))"
+        case .option:
+            return errno.isRefusal
+                ? "torpord may not set what its socket needs (transparent, bind_to_device): run it as root, or with "
+                    + "CAP_NET_ADMIN"
+                : "what its socket needs cannot be set (\(errno))"
+        case .socket where errno == .addressFamilyNotSupported:
+            return "this kernel does not know such sockets (\(errno))"
+        case .socket, .listen: return "\(errno)"
+        case .bind: break
+        }
+        switch (errno, plan.address) {
+        case (.addressInUse, .path): return "another program listens there"
+        case (.addressInUse, _): return "the address is in use: ‘ss -lnp’ shows by whom"
+        case (.permissionDenied, .path(let path)): return "torpord may not write into the folder of \(path)"
+        case (.permissionDenied, _):
+            return "ports below 1024 are for root, and for programs with CAP_NET_BIND_SERVICE "
+                + "(net.ipv4.ip_unprivileged_port_start)"
+        case (.addressNotAvailable, _):
+            return "this machine does not have that address, at least not yet: free_bind = true listens there all the "
+                + "same"
+        case (Errno(rawValue: Self.noDevice), _): return "there is no such network interface"
+        default: return "\(errno)"
+        }
+    }
+}

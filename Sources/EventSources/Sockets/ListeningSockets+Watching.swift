@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// Sockets of apps that sleep are watched: what comes wakes them.
+extension ListeningSockets {
+    package func touched(_ app: AppRuntime) {
+        guard let set = sets[app.id] else { return }
+        // Mostly it is the very same array.
+        let isSame =
+            app.next == nil ? set.specifications == app.specification.sockets : set.specifications == wanted(app)
+        guard isSame else { return reconcile(app) }
+        look(set)
+    }
+
+    /// Watches what is to be watched now.
+    func look(_ set: SocketSet) {
+        let machine = coordinator.machine(set.app.id)
+        closeIfFailed(set, machine)
+        share(set)
+        let isInactive = machine.state == .inactive || machine.transition == .launching
+        for socket in set.sockets where socket.descriptor != nil {
+            if let warning = socket.withhold(isInactive) { warn(set.app, [warning]) }
+        }
+        guard isBegun, sleeps(set.app, machine) else {
+            for socket in set.sockets { stopWatching(socket) }
+            return
+        }
+        let mayWake = mayWake(set, machine)
+        for socket in set.sockets where socket.descriptor != nil {
+            watch(socket, of: set, toWake: mayWake && socket.specification.wake != .none)
+        }
+    }
+
+    /// Whether it takes no connection by itself, and nothing is under way that changes it.
+    private func sleeps(_ app: AppRuntime, _ machine: AppMachine) -> Bool {
+        guard !isEnding, !coordinator.isShuttingDown, !host.isKeeperLost,
+            !coordinator.isLeaving(app.id), app.pendingWake == nil
+        else { return false }
+        if !machine.isAlive { return !machine.isWaitingToLaunch }
+        return machine.transition == .suspending || (machine.state == .suspended && machine.transition == nil)
+    }
+
+    /// Whether it would be of use to try: it was not refused, or something has changed since.
+    private func mayWake(_ set: SocketSet, _ machine: AppMachine) -> Bool {
+        guard let refusal = set.refusal else { return true }
+        let now = now
+        let isOver = refusal.until.map { $0 <= now } ?? (refusal.at + SocketSet.patience <= now)
+        guard isOver || refusal.of != situation(machine) else { return false }
+        set.refusal = nil
+        return true
+    }
+
+    private func situation(_ machine: AppMachine) -> SocketSet.Situation {
+        SocketSet.Situation(machine, isBeforeFirstUnlock: host.isBeforeFirstUnlock)
+    }
+
+    private func watch(_ socket: ListeningSocket, of set: SocketSet, toWake: Bool) {
+        if socket.source != nil {
+            if socket.wakes == toWake { return }
+            stopWatching(socket)
+        }
+        guard !socket.isShutDown else { return renew(socket, of: set) }
+        guard let descriptor = socket.descriptor else { return }
+        socket.wakes = toWake
+        do throws(Errno) {
+            // One that wakes nobody is told of once for each connection, so that it is seen filling up.
+            let wanted: IOEvents = toWake ? [.readable, .peerClosed] : [.readable, .peerClosed, .edgeTriggered]
+            socket.source = try loop.watch(descriptor.raw, wanted) {
+                [weak self, weak set, weak socket] events in
+                guard let self, let set, let socket else { return }
+                guard events.isDisjoint(with: ListeningSocket.shutDown) else {
+                    self.stopWatching(socket)
+                    return self.renew(socket, of: set)
+                }
+                if toWake { self.arrived(at: socket, of: set) } else { self.waits(at: socket, of: set) }
+            }
+        } catch {
+            log.error("\(set.app.name): its socket \(socket.label) cannot be watched (\(error))")
+        }
+    }
+
+    /// The app has shut it down, as many programs do when they end: the next incarnation gets another one. While it lives
+    /// that is as it wants it.
+    private func renew(_ socket: ListeningSocket, of set: SocketSet) {
+        guard !coordinator.machine(set.app.id).isAlive else { return }
+        log.info("\(set.app.name): its socket \(socket.label) was shut down by it, and is bound anew")
+        close(socket)
+        if bind(socket, of: set.app) { look(set) } else { arrangeRetry() }
+    }
+
+    private func stopWatching(_ socket: ListeningSocket) {
+        guard socket.source != nil else { return }
+        socket.source?.cancel()
+        socket.source = nil
+        socket.isToldFull = false
+    }
+
+    private func arrived(at socket: ListeningSocket, of set: SocketSet) {
+        let app = set.app
+        let event = WakeEvent(
+            .socket,
+            socket.specification.name,
+            socket.arrival,
+            wake: socket.specification.wake.wake(),
+            at: now
+        )
+        // It has no mail that could be refused.
+        let outcome = try? wakes.happened(event, for: app)
+        if case .heldBack(_, let until) = outcome {
+            let machine = machine(app)
+            set.refusal = SocketSet.Refusal(at: now, until: until, of: situation(machine))
+        }
+        look(set)
+    }
+
+    /// Something waits that wakes nobody.
+    private func waits(at socket: ListeningSocket, of set: SocketSet) {
+        guard !socket.isToldFull, socket.isNearlyFull, let backlog = socket.backlog else { return }
+        socket.isToldFull = true
+        let isDatagram = socket.specification.plan.kind == .datagram
+        let what = isDatagram ? "\(backlog.waiting) of \(backlog.most) bytes" : "\(backlog.waiting) connections"
+        note(
+            set.app,
+            .backlogNearlyFull,
+            text: "is not awake, and \(what) wait at \(socket.label): there is hardly room for more"
+        )
+    }
+}

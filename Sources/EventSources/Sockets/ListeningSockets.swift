@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+package import Engine
+import EventLoop
+import Lifecycle
+package import Linux
+import Processes
+
+/// The sockets of apps (`sockets`): bound as long as the configuration has them, given to each incarnation, and watched
+/// while the app sleeps or is not running. A connection is only looked at: who accepts it is the app.
+package final class ListeningSockets: EventRoom, EventSource {
+    package unowned(unsafe) let wakes: Wakes
+    var sets: [AppID: SocketSet] = [:]
+    private var retryTimer: TimerSource?
+    private var isLookingUp = false
+    /// Whether it is known which apps run.
+    private var isRecovered = false
+    var isBegun = false
+
+    /// The first try after one in vain, and the longest pause between two.
+    private static let delays = (first: Duration.milliseconds(250), last: Duration.seconds(60))
+
+    package init(_ wakes: Wakes) { self.wakes = wakes }
+
+    // MARK: Binding
+
+    /// Takes what an earlier torpord had bound, before apps are recovered; the rest may be theirs.
+    package func takeOver() {
+        for app in apps { reconcile(app) }
+    }
+
+    /// Binds what is not bound yet, and closes what no app has any more.
+    package func configure() {
+        isRecovered = true
+        for app in apps { reconcile(app) }
+        retryAll()
+        guard isStarted else {
+            // Whether an app may be launched is only known then.
+            return engine.whenStarted { [weak self] in
+                self?.isBegun = true
+                self?.lookAtAll()
+                self?.tellTroubles()
+            }
+        }
+        for set in sets.values { set.refusal = nil }
+        lookAtAll()
+    }
+
+    /// What could not be bound before it was known which apps run.
+    private func tellTroubles() {
+        for set in sets.values { for socket in set.sockets { tellTrouble(socket, of: set.app) } }
+    }
+
+    private func tellTrouble(_ socket: ListeningSocket, of app: AppRuntime) {
+        guard isBegun, socket.descriptor == nil, let trouble = socket.trouble, socket.toldTrouble != trouble else {
+            return
+        }
+        socket.toldTrouble = trouble
+        note(
+            app,
+            .socketNotBound,
+            text:
+                "cannot listen at \(socket.label): \(trouble); it is tried again, and the app is not launched without it"
+        )
+    }
+
+    /// Why a socket of an app is not bound, in a sentence without its subject; nil where all are, or the app has failed.
+    package func trouble(of app: AppRuntime) -> String? {
+        guard isBegun, let set = sets[app.id], set.isTroubled else { return nil }
+        let socket = set.sockets.first { $0.descriptor == nil && $0.trouble != nil }
+        return socket.map { "cannot listen at \($0.label): \($0.trouble ?? "")" }
+    }
+
+    private func lookAtAll() { for set in Array(sets.values) { look(set) } }
+
+    /// What an app has, and gets with its next launch.
+    package func wanted(_ app: AppRuntime) -> [SocketSpecification] {
+        let next = app.next?.sockets ?? app.specification.sockets
+        let kept = app.specification.sockets.filter { old in !next.contains { $0.identity == old.identity } }
+        return next + kept
+    }
+
+    /// Brings the sockets of an app into line with its configuration.
+    func reconcile(_ app: AppRuntime) {
+        let wanted = wanted(app)
+        guard !wanted.isEmpty || sets[app.id] != nil else { return }
+        let set = sets[app.id] ?? SocketSet(app)
+        guard set.specifications != wanted else { return }
+        set.specifications = wanted
+        sets[app.id] = wanted.isEmpty ? nil : set
+        var leaving = set.sockets
+        set.sockets = []
+        for specification in wanted {
+            if let index = leaving.firstIndex(where: { $0.specification.identity == specification.identity }) {
+                let socket = leaving.remove(at: index)
+                warn(app, socket.change(to: specification, host.socketAccounts))
+                set.sockets.append(socket)
+            } else {
+                set.sockets.append(ListeningSocket(specification, app: app.name))
+            }
+        }
+        let isClosing = !leaving.isEmpty
+        for socket in leaving { close(socket) }
+        for socket in set.sockets where socket.descriptor == nil { bind(socket, of: app) }
+        if isClosing { retryAll() }
+        arrangeRetry()
+        look(set)
+    }
+
+    @discardableResult
+    func bind(_ socket: ListeningSocket, of app: AppRuntime, isForLaunch: Bool = false) -> Bool {
+        if machine(app).failed { return refuse(socket, of: app) }
+        if socket.isYielded, !isForLaunch { return false }
+        socket.isYielded = false
+        if let held = host.inheritance.take(socket.heldName).first {
+            socket.take(held)
+            return true
+        }
+        guard isRecovered || isForLaunch else { return false }
+        // After a loss of the keeper too, those that run still have what they were given.
+        if !isBegun, takeBack(socket, from: app) { return true }
+        if let missing = host.socketAccounts.missing(socket.specification) {
+            // Never with another owner in its place.
+            socket.trouble = missing
+            tellTrouble(socket, of: app)
+            return false
+        }
+        do throws(BindFailure) {
+            let warnings = try socket.bind(host.socketAccounts)
+            if let descriptor = socket.descriptor { host.hold(socket.heldName, descriptor.raw) }
+            warn(app, warnings)
+            if socket.toldTrouble != nil { note(app, .socketBound, text: "listens at \(socket.label) now") }
+            socket.toldTrouble = nil
+            return true
+        } catch {
+            socket.trouble = error.sentence(socket.specification.plan)
+            tellTrouble(socket, of: app)
+            return false
+        }
+    }
+
+    /// Nothing launches an app that has failed, so it is better for clients to be refused than to wait.
+    private func refuse(_ socket: ListeningSocket, of app: AppRuntime) -> Bool {
+        socket.trouble =
+            "\(app.name) has failed; ‘torpor start \(app.name)’ or ‘torpor reset \(app.name)’ opens it again"
+        socket.toldTrouble = socket.trouble
+        close(socket)
+        return false
+    }
+
+    /// Closes the sockets of an app that has failed, and binds them when it may be launched again.
+    func closeIfFailed(_ set: SocketSet, _ machine: AppMachine) {
+        guard set.isRefused != machine.failed else { return }
+        set.isRefused = machine.failed
+        if machine.failed {
+            for socket in set.sockets where socket.descriptor != nil {
+                _ = refuse(socket, of: set.app)
+                note(
+                    set.app,
+                    .socketClosed,
+                    text: "no longer listens at \(socket.label), since it has failed"
+                )
+            }
+            set.retryAt = nil
+            // Other apps may want the address.
+            return retryAll()
+        }
+        for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
+        arrangeRetry()
+    }
+
+    // MARK: Ports of several apps
+
+    /// What an app does about connections at a port that others have too (`reuse_port`).
+    enum PortStanding {
+        /// Nothing: a person keeps it down, it has failed, or it leaves.
+        case down
+        /// Nothing now, and something soon.
+        case coming
+        /// It takes them, or is woken for them.
+        case takes
+    }
+
+    private func standing(_ set: SocketSet, _ socket: ListeningSocket?) -> PortStanding {
+        let machine = coordinator.machine(set.app.id)
+        if isKeptDown(machine) || machine.failed || coordinator.isLeaving(set.app.id) { return .down }
+        let isComing =
+            machine.isWaitingToLaunch || machine.transition == .launching || machine.transition == .terminating
+        if isComing || socket.map({ $0.descriptor == nil }) ?? false { return .coming }
+        let sleeps = !machine.isAlive || machine.state == .suspended
+        return sleeps && socket?.specification.wake == WakeManner.none ? .coming : .takes
+    }
+
+    /// Whether a person keeps it down, so that no connection launches it.
+    private func isKeptDown(_ machine: AppMachine) -> Bool {
+        guard machine.goal == .notRunning, !machine.isWaitingToLaunch else { return false }
+        let reason = machine.isAlive ? machine.endingReason : machine.lastEnding
+        return reason == .stopped || reason == .forceQuit
+    }
+
+    /// The kernel shares out the connections of a port among all sockets there. That of an app that a person stopped is
+    /// closed while another app takes connections, and bound again when all are down: then they wait.
+    func share(_ set: SocketSet) {
+        guard isBegun, set.sockets.contains(where: { $0.specification.plan.reusePort }) else { return }
+        let standing = standing(set, nil)
+        guard set.portStanding != standing else { return }
+        set.portStanding = standing
+        // Apps that are started together are not judged one by one: a socket that is closed loses what waits in it.
+        loop.later { [weak self] in
+            for socket in set.sockets where socket.specification.plan.reusePort {
+                self?.share(socket.specification.plan)
+            }
+        }
+    }
+
+    package func share(_ plan: SocketPlan) {
+        let group = sets.values.flatMap { set in
+            set.sockets.filter {
+                $0.specification.plan.reusePort && $0.specification.plan.address == plan.address
+                    && $0.specification.plan.kind == plan.kind
+            }.map { (set: set, socket: $0) }
+        }
+        for (set, socket) in group {
+            let others = group.filter { $0.set !== set }.map { self.standing($0.set, $0.socket) }
+            let isDown = isKeptDown(coordinator.machine(set.app.id))
+            if isDown, socket.descriptor != nil, others.contains(.takes) {
+                close(socket)
+                socket.isYielded = true
+                socket.trouble = "\(set.app.name) was stopped, and others take the connections"
+                let text = "no longer listens at \(socket.label): it was stopped, and others listen there"
+                note(set.app, .socketClosed, text: text)
+            } else if socket.isYielded, !isDown || !others.contains(where: { $0 != .down }) {
+                socket.isYielded = false
+                bind(socket, of: set.app)
+                arrangeRetry()
+                if set.portStanding != nil { look(set) }
+            }
+        }
+    }
+
+    private func takeBack(_ socket: ListeningSocket, from app: AppRuntime) -> Bool {
+        guard let tree = app.run.tree, let pidfd = tree.pidfd,
+            let copy = Sockets.copy(socket.specification.plan, of: tree.main.pid, pidfd.raw)
+        else { return false }
+        socket.take(copy)
+        host.hold(socket.heldName, copy.raw)
+        return true
+    }
+
+    package func warn(_ app: AppRuntime, _ warnings: [String]) {
+        for warning in warnings { log.warning("\(app.name): \(warning)") }
+    }
+
+    func close(_ socket: ListeningSocket) {
+        if socket.descriptor != nil { host.release(socket.heldName) }
+        socket.close()
+    }
+
+    // MARK: Trying again
+
+    func arrangeRetry() {
+        let next = sets.values.compactMap(\.retryAt).min()
+        for set in sets.values where set.isTroubled && set.retryAt == nil {
+            set.retryDelay = Self.delays.first
+            set.retryAt = now + set.retryDelay
+        }
+        guard let at = sets.values.compactMap(\.retryAt).min(), at != next || retryTimer == nil else { return }
+        if retryTimer == nil { retryTimer = try? loop.timer { [weak self] in self?.retryDue() } }
+        retryTimer?.arm(at: at)
+    }
+
+    private func retryDue() {
+        let now = now
+        var lacking: [SocketSpecification] = []
+        for set in Array(sets.values) {
+            guard let at = set.retryAt, at <= now else { continue }
+            retry(set)
+            if set.isTroubled {
+                set.retryDelay = min(set.retryDelay * 2, Self.delays.last)
+                set.retryAt = now + set.retryDelay
+                lacking += set.specifications.filter { host.socketAccounts.missing($0) != nil }
+            }
+        }
+        retryTimer = nil
+        arrangeRetry()
+        if !lacking.isEmpty { lookUp(lacking) }
+    }
+
+    /// Looks owners and groups up once more that were not to be found, beside the loop.
+    private func lookUp(_ specifications: [SocketSpecification]) {
+        guard !isLookingUp else { return }
+        isLookingUp = true
+        let accounts = host.socketAccounts
+        host.lookups.ask {
+            accounts.lookingUp(specifications)
+        } _: { [weak self] found in
+            guard let self else { return }
+            self.isLookingUp = false
+            self.host.socketAccounts.add(found)
+            let accounts = self.host.socketAccounts
+            if specifications.contains(where: { accounts.missing($0) == nil }) { self.retryAll() }
+        }
+    }
+
+    private func retry(_ set: SocketSet) {
+        for socket in set.sockets where socket.descriptor == nil { bind(socket, of: set.app) }
+        if !set.isTroubled { set.retryAt = nil }
+        look(set)
+    }
+
+    /// An address is free again.
+    private func retryAll() { for set in Array(sets.values) where set.isTroubled { retry(set) } }
+
+    // MARK: Launches
+
+    /// What an incarnation is given, in order.
+    package func passed(to app: AppRuntime) throws(LaunchTrouble) -> [(name: String, descriptor: Int32)] {
+        guard !app.specification.sockets.isEmpty else { return [] }
+        reconcile(app)
+        guard let set = sets[app.id] else { return [] }
+        var passed: [(name: String, descriptor: Int32)] = []
+        for specification in app.specification.sockets {
+            guard let socket = set.sockets.first(where: { $0.specification.identity == specification.identity }) else {
+                continue
+            }
+            if socket.isShutDown, socket.isBoundAnewAtOnce { close(socket) }
+            if socket.descriptor == nil { bind(socket, of: app, isForLaunch: true) }
+            guard let descriptor = socket.descriptor else {
+                arrangeRetry()
+                throw LaunchTrouble("cannot listen at \(socket.label): \(socket.trouble ?? "it is closed")")
+            }
+            try? Descriptor.setNonBlocking(descriptor.raw, specification.nonBlocking)
+            passed.append((specification.name, descriptor.raw))
+        }
+        if !set.isTroubled { set.retryAt = nil }
+        return passed
+    }
+
+    // MARK: The end
+
+    package func forget(_ app: AppRuntime) {
+        guard let set = sets.removeValue(forKey: app.id) else { return }
+        for socket in set.sockets { close(socket) }
+        for socket in set.sockets where socket.specification.plan.reusePort { share(socket.specification.plan) }
+        retryAll()
+    }
+
+    /// The supervisor ends.
+    package func closeAll() { for set in sets.values { for socket in set.sockets { socket.close() } } }
+
+    /// What the keeper holds.
+    package var held: [(name: String, descriptors: [Int32])] {
+        sets.values.flatMap(\.sockets).compactMap { socket in
+            socket.descriptor.map { (socket.heldName, [$0.raw]) }
+        }
+    }
+
+    /// The sockets of an app.
+    package func sockets(of app: AppRuntime) -> [ListeningSocket] { sets[app.id]?.sockets ?? [] }
+
+    /// Where those listen that take connections, and how these wake the app.
+    func places(of app: AppRuntime) -> [UInt64: WakeManner] {
+        var places: [UInt64: WakeManner] = [:]
+        for socket in sockets(of: app) where socket.specification.plan.kind != .datagram {
+            guard let descriptor = socket.descriptor, let place = try? SocketFacts(descriptor.raw).place else {
+                continue
+            }
+            places[place] = socket.specification.wake
+        }
+        return places
+    }
+
+    /// The kernel's numbers of those that are bound.
+    package func numbers(of app: AppRuntime) -> Set<UInt32> {
+        Set(
+            sockets(of: app).compactMap { socket in
+                socket.descriptor.flatMap { try? File.status(descriptor: $0.raw).inode }.map(
+                    UInt32.init(truncatingIfNeeded:)
+                )
+            }
+        )
+    }
+}
+
+/// The sockets of one app.
+final class SocketSet {
+    let app: AppRuntime
+    /// What they are made by.
+    var specifications: [SocketSpecification] = []
+    var sockets: [ListeningSocket] = []
+    /// When what is not bound is tried again.
+    var retryAt: Duration?
+    var retryDelay: Duration = .zero
+    /// A connection was to wake the app, and may not.
+    var refusal: Refusal?
+    /// The app has failed, so that nothing of it is bound.
+    var isRefused = false
+    /// What it did about connections at ports that it shares, when it was last looked at.
+    var portStanding: ListeningSockets.PortStanding?
+
+    /// A refusal without an end is asked again after this time, when something happens to the app.
+    static let patience = Duration.seconds(1)
+
+    struct Refusal {
+        let at: Duration
+        let until: Duration?
+        let of: Situation
+    }
+
+    /// What a refusal depends on.
+    struct Situation: Equatable {
+        let state: AppState
+        let incarnation: UInt32
+        let generation: UInt32
+        let failed: Bool
+        let ending: TerminationReason?
+        let isBeforeFirstUnlock: Bool
+
+        init(_ machine: AppMachine, isBeforeFirstUnlock: Bool) {
+            self.isBeforeFirstUnlock = isBeforeFirstUnlock
+            state = machine.state
+            incarnation = machine.incarnation
+            generation = UInt32(truncatingIfNeeded: machine.goalGeneration)
+            failed = machine.failed
+            ending = machine.lastEnding
+        }
+    }
+
+    init(_ app: AppRuntime) { self.app = app }
+
+    /// Whether something is to be bound and is not.
+    var isTroubled: Bool { !isRefused && sockets.contains { $0.descriptor == nil && !$0.isYielded } }
+}

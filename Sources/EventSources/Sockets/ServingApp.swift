@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+import Processes
+
+/// An app that clients connect to, and that is to sleep again when the time is over that an event gave it. When it nearly is,
+/// it gets as much again if a client waits for an answer, something moves on a connection that came in, or it works while one
+/// is open: to be stopped in the middle of an answer would be no answer.
+final class ServingApp: EventRoom {
+    private let app: AppRuntime
+    private let tree: ProcessTree
+    private unowned let owner: ConnectionWatch
+    var wakes: Wakes { owner.wakes }
+    private var timer: TimerSource?
+    /// The end of its time for which the timer is armed.
+    private var end: Duration?
+    private var finder: SocketFinder?
+    private let since: Duration
+    private var lookedAt: Duration
+    private var processorTime: Duration?
+
+    /// It is not looked at more often.
+    private static let pause = Duration.milliseconds(50)
+    /// So long before the end it is looked at.
+    private static let margin = Duration.milliseconds(250)
+    /// An app that does nothing uses less than this part of a processor.
+    private static let share = 100
+
+    init(_ app: AppRuntime, _ tree: ProcessTree, _ owner: ConnectionWatch) {
+        self.app = app
+        self.tree = tree
+        self.owner = owner
+        since = owner.now
+        lookedAt = since
+        processorTime = tree.processorTime()
+    }
+
+    /// Whether this is still about what the app is doing.
+    var goesOn: Bool {
+        let machine = machine(app)
+        return app.run.tree === tree && machine.goal == .background && machine.sleepsAgain
+    }
+
+    /// The state of the app may have changed.
+    func look() {
+        let machine = machine(app)
+        let grant = machine.deadlines.first { $0.kind == .backgroundTime }?.at
+        guard machine.state == .background, machine.transition == nil, let grant, grant != end else { return }
+        end = grant
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.timeIsNearlyOver() } }
+        timer?.arm(at: max(now + Self.pause, grant - Self.margin))
+    }
+
+    private func timeIsNearlyOver() {
+        finder?.cancel()
+        finder = SocketFinder(tree, loop) { [weak self] in self?.found($0) }
+        finder?.find()
+    }
+
+    private func found(_ finder: SocketFinder) {
+        self.finder = nil
+        let given = sockets.places(of: app)
+        if finder.obstacle == nil {
+            let copies = finder.takeCopies()
+            let open = clients(of: copies.map(\.facts), given).map { copies[$0].traffic }
+            for copy in copies { copy.descriptor.close() }
+            return judge(open)
+        }
+        // Where not even their numbers can be had, the ports tell.
+        let ports = finder.numbers.isEmpty ? Set(given.keys) : []
+        owner.poll.ask(finder.numbers, at: ports) { [weak self] queues in
+            guard let self else { return }
+            let queues = Array(queues.values)
+            judge(clients(of: queues, given).map { queues[$0].traffic })
+        }
+    }
+
+    /// Which of them are connections of clients.
+    private func clients(of sockets: [some WatchableSocket], _ given: [UInt64: WakeManner]) -> [Int] {
+        let wish = ConnectionWish(app.specification)
+        let places = ListeningPlaces(own: Set(sockets.filter(\.listens).map(\.place)), given: given)
+        return sockets.indices.filter { wish.manner(ofClient: sockets[$0], places) != .none }
+    }
+
+    private func judge(_ open: [SocketTraffic]) {
+        guard goesOn else { return }
+        let isBusy = isBusy(open)
+        lookedAt = now
+        processorTime = tree.processorTime()
+        // Its time in the background begins anew.
+        if isBusy { try? request(.wake(Wake()), of: app.id) }
+    }
+
+    private func isBusy(_ open: [SocketTraffic]) -> Bool {
+        guard !open.isEmpty else { return false }
+        let span = now - lookedAt
+        if let before = processorTime, let now = tree.processorTime(), (now - before) * Self.share > span {
+            return true
+        }
+        return open.contains { isInUse($0, span) }
+    }
+
+    private func isInUse(_ traffic: SocketTraffic, _ span: Duration) -> Bool {
+        let most = app.specification.answerTime
+        // Of Unix sockets nobody can tell when something moved.
+        guard let quiet = traffic.quiet else { return most.map { now - since < $0 } ?? true }
+        if quiet < span { return true }
+        if traffic.unread > 0 || traffic.unsent > 0, most.map({ quiet < $0 }) ?? true { return true }
+        return traffic.owesAnswer(app.specification)
+    }
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+import Engine
+import Linux
+
+/// The users and groups that sockets are to belong to, as far as they were found: looked up when a configuration is read,
+/// which may wait for a directory on the network, and never in the loop.
+package struct SocketAccounts: Sendable {
+    private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
+    private var groups: [String: UInt32] = [:]
+
+    /// Nobody, until somebody is looked up.
+    package init() {}
+
+    /// Looks up those names of these sockets that were not found yet.
+    package mutating func lookUp(_ sockets: [SocketSpecification]) {
+        for socket in sockets {
+            if let name = socket.owner, owners[name] == nil {
+                let user = Users.lookup(name)
+                if let uid = user?.uid ?? UInt32(name) { owners[name] = (uid, user?.gid) }
+            }
+            if let name = socket.group, groups[name] == nil { groups[name] = Users.group(name) }
+        }
+    }
+
+    /// With those names of these sockets that were not found yet looked up once more.
+    package func lookingUp(_ sockets: [SocketSpecification]) -> SocketAccounts {
+        var accounts = self
+        accounts.lookUp(sockets)
+        return accounts
+    }
+
+    /// Takes over what another look has found.
+    package mutating func add(_ other: SocketAccounts) {
+        owners.merge(other.owners) { $1 }
+        groups.merge(other.groups) { $1 }
+    }
+
+    /// Whom a socket is to belong to and cannot, in a sentence; nil where everybody was found.
+    package func missing(_ specification: SocketSpecification) -> String? {
+        if let name = specification.owner, owners[name] == nil {
+            return "there is no user \(name), or it cannot be looked up now"
+        }
+        if let name = specification.group, groups[name] == nil {
+            return "there is no group \(name), or it cannot be looked up now"
+        }
+        return nil
+    }
+
+    /// What the node of a socket is to be: mode, owner and group.
+    func node(_ specification: SocketSpecification) -> SocketNode {
+        var node = SocketNode()
+        node.mode = specification.mode
+        node.folderMode = specification.directoryMode
+        let owner = specification.owner.flatMap { owners[$0] }
+        node.uid = owner?.uid
+        node.gid = specification.group.flatMap { groups[$0] } ?? owner?.gid
+        return node
+    }
+}

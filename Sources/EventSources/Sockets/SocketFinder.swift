@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import EventLoop
+import Linux
+import Processes
+
+/// Finds the sockets of an app's processes, a slice at a time: copies of them, or their numbers where copying is forbidden, or
+/// there are too many.
+final class SocketFinder {
+    private(set) var copies: [SocketCopy] = []
+    /// Filled where there are no copies.
+    private(set) var numbers: Set<UInt32> = []
+    /// Why there are no copies.
+    private(set) var obstacle: Errno?
+
+    private let tree: ProcessTree
+    private let loop: EventLoop
+    private let completion: (SocketFinder) -> Void
+    private var rest: ArraySlice<Int32>
+    private var reading: SocketCopyReading?
+    private var numberReading: SocketReading?
+    private var seen: Set<UInt32> = []
+    private var isOver = false
+
+    /// How long the loop is kept at it in one go.
+    private static let slice = Duration.milliseconds(1)
+    /// Copies take descriptors of torpord.
+    private static let mostCopies = 1_024
+
+    /// - Parameters:
+    ///   - obstacle: why no copies are to be made.
+    ///   - completion: told when all were found; at once, or later.
+    init(
+        _ tree: ProcessTree,
+        _ loop: EventLoop,
+        obstacle: Errno? = nil,
+        _ completion: @escaping (SocketFinder) -> Void
+    ) {
+        self.tree = tree
+        self.loop = loop
+        self.obstacle = obstacle
+        self.completion = completion
+        rest = tree.quickMembers()[...]
+    }
+
+    /// Nothing is found any more, and nothing kept.
+    func cancel() {
+        isOver = true
+        reading = nil
+        numberReading = nil
+        _ = takeCopies()
+    }
+
+    /// Hands over the copies that were made so far.
+    func takeCopies() -> [SocketCopy] {
+        defer { copies = [] }
+        return copies
+    }
+
+    /// Goes on for a slice.
+    func find() {
+        guard !isOver else { return }
+        let end = loop.now + Self.slice
+        if obstacle == nil {
+            do throws(Errno) {
+                guard try findCopies(until: end) else { return goOn() }
+                isOver = true
+                return completion(self)
+            } catch {
+                obstacle = error
+                copies = []
+                reading = nil
+                rest = tree.quickMembers()[...]
+            }
+        }
+        guard findNumbers(until: end) else { return goOn() }
+        isOver = true
+        completion(self)
+    }
+
+    private func goOn() { loop.later { [weak self] in self?.find() } }
+
+    /// Whether all were found.
+    private func findCopies(until end: Duration) throws(Errno) -> Bool {
+        while true {
+            if reading == nil {
+                guard let pid = rest.first else { return true }
+                reading = try begin(pid)
+            }
+            if let reading {
+                guard try reading.read(until: end) else { return false }
+                copies += reading.copies
+                seen = reading.seen
+            }
+            reading = nil
+            rest = rest.dropFirst()
+        }
+    }
+
+    private func begin(_ pid: Int32) throws(Errno) -> SocketCopyReading? {
+        do throws(Errno) {
+            let pidfd = try Identity(of: pid).open()
+            return try SocketCopyReading(pid, pidfd: pidfd, seen: seen, most: Self.mostCopies - copies.count)
+        } catch {
+            if error.isGone { return nil }
+            throw error
+        }
+    }
+
+    private func findNumbers(until end: Duration) -> Bool {
+        while true {
+            if numberReading == nil {
+                guard let pid = rest.popFirst() else { return true }
+                numberReading = try? SocketReading(pid)
+            }
+            guard let reading = numberReading else { continue }
+            guard reading.read(until: end) else { return false }
+            numbers.formUnion(reading.sockets)
+            numberReading = nil
+        }
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import EventLoop
+import Lifecycle
+import Linux
+
+/// Looks at the sockets of suspended apps that cannot be copied: the kernel's diagnostics are read twice a second, beside
+/// the loop, for all of them together, and only while there are such apps.
+final class SocketPoll {
+    typealias Queues = [UInt32: SocketQueue]
+    /// Told what waits, and what waited at the look before; nil at the first.
+    typealias Handler = (_ queues: Queues, _ before: Queues?) -> Void
+
+    private struct Polled {
+        let sockets: Set<UInt32>
+        let ports: Set<UInt64>
+        let handler: Handler
+        var before: Queues?
+    }
+
+    private let loop: EventLoop
+    private var polled: [AppID: Polled] = [:]
+    private let work: SideWork
+    private var timer: TimerSource?
+    /// Whose sockets are being looked at.
+    private var underWay: Set<AppID>?
+
+    private static let interval = Duration.milliseconds(500)
+    /// A look takes at most that part of the time.
+    private static let share = 20
+
+    private struct Answer: Sendable {
+        let queues: Queues
+        let cost: Duration
+    }
+
+    init(_ loop: EventLoop) {
+        self.loop = loop
+        work = SideWork(loop, named: "sockets")
+    }
+
+    func add(_ app: AppID, _ sockets: Set<UInt32>, at ports: Set<UInt64>, _ handler: @escaping Handler) {
+        guard !sockets.isEmpty || !ports.isEmpty else { return }
+        polled[app] = Polled(sockets: sockets, ports: ports, handler: handler)
+        if underWay == nil { arm(after: .zero) }
+    }
+
+    func remove(_ app: AppID) {
+        guard polled.removeValue(forKey: app) != nil else { return }
+        underWay?.remove(app)
+        if polled.isEmpty { timer?.disarm() }
+    }
+
+    /// Looks once.
+    func ask(_ sockets: Set<UInt32>, at ports: Set<UInt64>, _ completion: @escaping (Queues) -> Void) {
+        guard !sockets.isEmpty || !ports.isEmpty else { return completion([:]) }
+        work.ask({ (try? SocketQueues.read(sockets, at: ports)) ?? [:] }, completion)
+    }
+
+    private func arm(after time: Duration) {
+        if timer == nil { timer = try? loop.timer { [weak self] in self?.look() } }
+        timer?.arm(after: time)
+    }
+
+    private func look() {
+        guard underWay == nil, !polled.isEmpty else { return }
+        let sockets = polled.values.reduce(into: Set<UInt32>()) { $0.formUnion($1.sockets) }
+        let ports = polled.values.reduce(into: Set<UInt64>()) { $0.formUnion($1.ports) }
+        underWay = Set(polled.keys)
+        work.ask(
+            {
+                let start = Clock.monotonic()
+                let queues = (try? SocketQueues.read(sockets, at: ports)) ?? [:]
+                return Answer(queues: queues, cost: Clock.monotonic() - start)
+            },
+            { [weak self] (answer: Answer) in self?.answered(answer) }
+        )
+    }
+
+    private func answered(_ answer: Answer) {
+        let apps = underWay ?? []
+        underWay = nil
+        for id in apps {
+            guard let one = polled[id] else { continue }
+            let queues = answer.queues.filter { one.sockets.contains($0.key) || one.ports.contains($0.value.place) }
+            polled[id]?.before = queues
+            one.handler(queues, one.before)
+        }
+        if !polled.isEmpty { arm(after: max(Self.interval, answer.cost * Self.share)) }
+    }
+}

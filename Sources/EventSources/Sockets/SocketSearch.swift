@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import Linux
+package import Processes
+
+/// Reads the sockets of an app's processes, piece by piece.
+package final class SocketSearch {
+    /// Numbers of sockets, of all kinds, each once.
+    package private(set) var sockets: Set<UInt32> = []
+    /// Whether every process could be looked into, and is in this process's network namespace.
+    package private(set) var isWhole = true
+    /// How long it took so far.
+    package private(set) var cost: Duration = .zero
+
+    private var rest: ArraySlice<Identity>
+    private var reading: SocketReading?
+    private var count = 0
+
+    /// More than any program has, and half a second's work.
+    private static let mostDescriptors = 100_000
+    private static let namespace = try? ProcFS.networkNamespace(ThisProcess.pid)
+
+    package init(_ members: [Identity]) { rest = members[...] }
+
+    /// Reads on, at most until the time (CLOCK_MONOTONIC) is come; whether all was read.
+    package func read(until deadline: Duration?) -> Bool {
+        let start = Clock.monotonic()
+        defer { cost += Clock.monotonic() - start }
+        while isWhole {
+            if let reading {
+                guard reading.read(until: deadline) else { return false }
+                sockets.formUnion(reading.sockets)
+                count += reading.count
+                if count > Self.mostDescriptors { isWhole = false }
+                self.reading = nil
+            }
+            guard let member = rest.popFirst() else { return true }
+            begin(member)
+            if let deadline, Clock.monotonic() >= deadline { return false }
+        }
+        return true
+    }
+
+    private func begin(_ member: Identity) {
+        do throws(Errno) {
+            if let namespace = Self.namespace, try ProcFS.networkNamespace(member.pid) != namespace {
+                isWhole = false
+            } else {
+                reading = try SocketReading(member.pid)
+            }
+        } catch {
+            if !error.isGone { isWhole = false }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+package import Lifecycle
+import Linux
+
+/// The kernel's files about memory at one moment. Two of them make a ``MemoryReading``.
+struct MemorySample {
+    let at: Duration
+    let memory: MachineMemory
+    let pressure: Pressure?
+    let activity: MemoryActivity?
+
+    /// Reads them, of the machine or of a bound around all apps; nil where not even `/proc/meminfo` can be read. `root` is
+    /// what stands before /proc.
+    init?(root: String = "", bound: MemoryBound? = nil) {
+        guard let machine = MachineMemory(root: root) else { return nil }
+        at = Clock.monotonic()
+        guard let bound else {
+            memory = machine
+            pressure = Pressure(on: .memory, root: root)
+            activity = MemoryActivity(root: root)
+            return
+        }
+        guard let memory = bound.memory(of: machine) else { return nil }
+        self.memory = memory
+        pressure = bound.pressure ?? Pressure(on: .memory, root: root)
+        activity = bound.activity
+    }
+
+    /// What has happened since an earlier one; without one only what can be said of a moment.
+    func reading(since earlier: MemorySample?) -> MemoryReading {
+        var reading = MemoryReading(
+            total: memory.total,
+            available: memory.available,
+            swapTotal: memory.swapTotal,
+            swapFree: memory.swapFree
+        )
+        guard let earlier, at > earlier.at else { return reading }
+        let span = (at - earlier.at).inSeconds
+        func part(_ now: UInt64?, _ before: UInt64?) -> Double? {
+            guard let now, let before else { return nil }
+            return now > before ? min(1, Double(now - before) / 1_000_000 / span) : 0
+        }
+        reading.some = part(pressure?.someTotal, earlier.pressure?.someTotal)
+        reading.full = part(pressure?.fullTotal, earlier.pressure?.fullTotal)
+        if let activity, let before = earlier.activity {
+            let since = activity.since(before)
+            reading.scanned = since.scannedInBackground &+ since.scannedDirectly
+            reading.refaulted = since.refaultsOfFiles &+ since.refaultsOfSwap
+        }
+        return reading
+    }
+}
+
+extension MemoryReading {
+    /// What was measured, in half a sentence: `212 MiB of 4 GiB available (5.2 %), swap 3 % free, all tasks waited 31 %`.
+    package var text: String {
+        var parts = ["\(Self.size(available)) of \(Self.size(total)) available (\(Self.percent(availablePart)))"]
+        parts.append(swapTotal == 0 ? "no swap" : "swap \(Self.percent(swapPart)) free")
+        if let some, let full {
+            parts.append("some task waited \(Self.percent(some)) of the time, all \(Self.percent(full))")
+        }
+        return parts.joined(separator: ", ")
+    }
+
+    package static func percent(_ part: Double) -> String {
+        let tenths = Int((part * 1000).rounded())
+        return tenths >= 100 || tenths % 10 == 0 ? "\((tenths + 5) / 10) %" : "\(tenths / 10).\(tenths % 10) %"
+    }
+
+    /// `61 MiB`, `4.2 GiB`.
+    package static func size(_ bytes: UInt64) -> String {
+        if bytes < 10 << 10 { return "\(bytes) bytes" }
+        if bytes < 10 << 20 { return "\(bytes >> 10) KiB" }
+        if bytes < 10 << 30 { return "\(bytes >> 20) MiB" }
+        let tenths = bytes / (1 << 30) * 10 + bytes % (1 << 30) * 10 / (1 << 30)
+        return "\(tenths / 10).\(tenths % 10) GiB"
+    }
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import Linux
+import Notify
+import Processes
+
+/// What apps declared purgeable: folders in memory (`purgeable`), and descriptors that they gave into keeping under a name
+/// that begins with `purgeable`.
+extension MemoryWatch {
+    /// Drops it; how many bytes that was is known a little later.
+    func purge(_ app: AppRuntime, _ completion: @escaping (UInt64) -> Void) {
+        let entries = app.store.removePurgeable()
+        for entry in entries { host.letGo(of: entry, app) }
+        let user = app.run.tree.flatMap { try? File.status("/proc/\($0.main.pid)").uid }
+        worker.purge(entries.map(\.descriptor), app.specification.purgeable, ownedBy: user, completion)
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Configuration
+import Engine
+import Linux
+package import TorporAPI
+package import VarlinkServer
+
+/// Who may ask what: root and the supervisor's own user everything, `readers` may look, `operators` may also act; `posters`
+/// may post to apps, and nothing else.
+package struct Authority: Sendable {
+    private let readers: Set<UInt32>
+    private let operators: Set<UInt32>
+    private let posters: Set<UInt32>
+
+    /// Looks the groups up, which may wait for a directory on the network: once for each configuration.
+    package init(_ specification: SupervisorSpecification) {
+        readers = Set(specification.readers.compactMap { Users.group($0) })
+        operators = Set(specification.operators.compactMap { Users.group($0) })
+        posters = Set(specification.posters.compactMap { Users.group($0) })
+    }
+
+    /// Why the peer may not ask that, in a sentence; nil when it may.
+    package func refusal(of request: ManagerRequest, to peer: Peer) -> String? {
+        if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
+        let groups = Set(peer.groups + [peer.gid])
+        if !operators.isDisjoint(with: groups) { return nil }
+        if case .post = request, !posters.isDisjoint(with: groups) { return nil }
+        if request.onlyLooks {
+            if !readers.isDisjoint(with: groups) { return nil }
+            return "user \(peer.uid) may not look at this supervisor: it needs to be in one of the groups named by "
+                + "readers or operators under [supervisor]"
+        }
+        return "user \(peer.uid) may not change apps of this supervisor: it needs to be in one of the groups named by "
+            + "operators under [supervisor]"
+    }
+
+    /// Why the peer may ask nothing at all, so that what it sends is not even read; nil when there is something.
+    package func refusal(ofAllBy peer: Peer) -> String? {
+        if peer.uid == 0 || peer.uid == Users.effectiveUID { return nil }
+        let groups = Set(peer.groups + [peer.gid])
+        if !operators.union(readers).union(posters).isDisjoint(with: groups) { return nil }
+        return
+            "user \(peer.uid) may not look at this supervisor, nor change anything: it needs to be in one of the groups "
+            + "named by readers, operators or posters under [supervisor]"
+    }
+}
+
+extension ManagerRequest {
+    /// Whether it changes nothing.
+    var onlyLooks: Bool {
+        switch self {
+        case .list, .listOf, .status, .logs, .events, .reports, .snapshot, .icon, .doctor, .policies, .evictionOrder,
+            .memory,
+            .recordPolicies, .timers, .graph, .metrics,
+            .describe:
+            true
+        case .verb(let request): request.verb == .wait
+        case .mailbox(let request): !request.take && request.drop.isEmpty
+        case .signal, .post, .apply, .reloadPolicy, .upgrade: false
+        }
+    }
+}
