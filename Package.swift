@@ -123,7 +123,8 @@ let package = Package(
         .target(
             name: "EngineHarness",
             dependencies: [
-                "Configuration", "Engine", "EventLoop", "Lifecycle", "Output",
+                "Configuration", "Engine", "EventLoop", "Lifecycle", "Linux", "Output", "Processes", "Store",
+                "TorporAPI",
             ],
             path: "Tests/Support/EngineHarness"
         ),
@@ -337,7 +338,8 @@ let package = Package(
         .testTarget(
             name: "EventSourcesTests",
             dependencies: [
-                "CalendarTime", "EventSources",
+                "CalendarTime", "Configuration", "Engine", "EngineHarness", "EventSources", "Lifecycle", "Linux",
+                "Mailbox", "Schedules", "Store",
             ]
         ),
         .testTarget(

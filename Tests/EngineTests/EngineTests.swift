@@ -217,8 +217,9 @@ import TorporAPI
         let shell = try hurried()
         let observer = FakeObserver()
         shell.engine.add(observer)
-        observer.onEnd = { _ in shell.engine.loop.stop() }
-        try shell.engine.loop.run()
+        #expect(observer.endings.isEmpty)
+        try shell.pass(.milliseconds(1))
+        #expect(observer.endings == [0: 1])
         #expect(shell.hands.diary.contains("fact 0 deadline"))
         #expect(shell.engine.machine(0).lastEnding == .launchDeadline)
     }
@@ -226,9 +227,7 @@ import TorporAPI
     @Test("One that is not to be judged is not told") func unjudged() throws {
         let shell = try hurried()
         shell.hands.unjudged = [0]
-        let timer = try shell.engine.loop.timer { shell.engine.loop.stop() }
-        timer.arm(after: .milliseconds(20))
-        try shell.engine.loop.run()
+        try shell.pass(.seconds(20))
         #expect(!shell.hands.diary.contains("fact 0 deadline"))
         #expect(shell.engine.machine(0).transition == .launching)
     }

@@ -54,10 +54,10 @@ import Testing
         }
         for step in 0..<500 {
             let app = Int.random(in: names.indices, using: &random)
-            if Bool.random(using: &random) {
-                try? shell.engine.request(Self.requests.randomElement(using: &random) ?? .reset, of: app)
-            } else {
-                shell.engine.deliver(Self.facts.randomElement(using: &random) ?? .allGone, to: app)
+            switch Int.random(in: 0..<9, using: &random) {
+            case 0: try shell.pass(.milliseconds(Int.random(in: 1...20_000, using: &random)))
+            case 1...4: try? shell.engine.request(Self.requests.randomElement(using: &random) ?? .reset, of: app)
+            default: shell.engine.deliver(Self.facts.randomElement(using: &random) ?? .allGone, to: app)
             }
             try #require(shell.hands.owed == 0, "step \(step) leaves something that is written down and not done")
             for id in names.indices {

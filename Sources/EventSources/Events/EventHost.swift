@@ -42,8 +42,10 @@ package protocol EventHost: DescriptorKeeping {
     var gpsd: GPSAddress { get }
     /// Reads what may wait for a disk or a server.
     var lookups: SideWork { get }
-    /// What outlives the boot.
-    var store: Store { get }
+    /// What is known of a timer or of an app's fetches is kept for the next boot.
+    func keep(_ schedule: StoredSchedule)
+    /// The timer is gone for good.
+    func forget(_ schedule: StoredSchedule.Key)
     /// A folder that goes with the boot.
     var runtimeDirectory: String { get }
 }

@@ -70,7 +70,7 @@ package final class Timers: EventRoom, EventSource {
             if key.isFetch { fetchers.remove(key.app) }
             specifications[key] = nil
             heldBack[key.app]?[key.name] = nil
-            host.store.remove(Self.storedKey(apps[key.app], key))
+            host.forget(Self.storedKey(apps[key.app], key))
         }
         arm()
     }
@@ -164,7 +164,7 @@ package final class Timers: EventRoom, EventSource {
             row.learned = FetchMemory(state.learned).json.description
         case nil: return
         }
-        host.store.save(row)
+        host.keep(row)
     }
 
     // MARK: What comes

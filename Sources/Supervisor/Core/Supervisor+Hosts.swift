@@ -11,6 +11,7 @@ import MemoryPressure
 import Notify
 import Processes
 package import Schedules
+package import Store
 
 extension Supervisor: EventHost {
     package func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) {
@@ -31,6 +32,8 @@ extension Supervisor: EventHost {
     package var gpsdUser: UInt32? { inForce.accounts.gpsd }
     package var gpsd: GPSAddress { configuration.supervisor.gpsd }
     package var lookups: SideWork { launcher.reads }
+    package func keep(_ schedule: StoredSchedule) { store.save(schedule) }
+    package func forget(_ schedule: StoredSchedule.Key) { store.remove(schedule) }
     package var runtimeDirectory: String { runtime.path }
 }
 

@@ -5,6 +5,7 @@ package import Engine
 import EventLoop
 package import Lifecycle
 package import Output
+import Processes
 
 /// A machine without processes: what the core decides is done at once, or when a test says so.
 package final class FakeHands: ActionPerformer, OutputOwner {
@@ -21,6 +22,8 @@ package final class FakeHands: ActionPerformer, OutputOwner {
     package private(set) var timesSettled = 0
     /// Written down and not carried out yet.
     package private(set) var owed = 0
+    /// The process that stands for those of every app from its launch on: it is looked at, and never told anything.
+    package var process: Int32?
     package unowned let engine: Engine
 
     package init(_ engine: Engine) {
@@ -75,7 +78,13 @@ package final class FakeHands: ActionPerformer, OutputOwner {
     /// What a process would do, as facts.
     package func answer(_ action: Action, _ app: AppID) {
         switch action {
-        case .launch: engine.deliver(.launched, to: app)
+        case .launch:
+            if let process, let main = try? Identity(of: process) {
+                let runtime = engine.apps[app]
+                let tag = AppTag(app: runtime.name, incarnation: engine.machine(app).incarnation)
+                runtime.run.tree = ProcessTree(tag: tag, main: main, pidfd: try? main.open())
+            }
+            engine.deliver(.launched, to: app)
         case .stopProcesses: engine.deliver(.stopConfirmed, to: app)
         case .signalStop: engine.deliver(.mainExited(.exited(code: 0)), to: app)
         case .killProcesses:

@@ -32,11 +32,9 @@ package struct FakeShell {
         return try ConfigurationLoader.load(sources: sources, environment: [:], userID: 0).get()
     }
 
-    /// Apps of which nothing but the name is configured.
+    /// Apps of which nothing but the name is configured, in this order.
     package init(_ names: String...) throws {
-        try self.init(
-            toml: names.map { "[apps.\($0)]\nexec = [\"/bin/true\"]\nlaunch = \"on-demand\"\n" }.joined()
-        )
+        try self.init(names.map { AppDefinition(name: $0) })
     }
 
     /// Apps as the core has them, in this order.
