@@ -264,7 +264,7 @@ package final class ControlService: ShellRoom, ClientService {
         for (app, usage) in zip(living, ProcessTree.usage(of: trees)) {
             (app.run.usage, app.run.sampledAt) = (usage, loop.now)
         }
-        for app in living { supervisor.checkStillSuspended(app) }
+        for app in living { supervisor.processControl.checkStillSuspended(app) }
     }
 
     /// After a second; of one that was new then, in the moment of whose launch there is next to nothing, after as long as
@@ -357,7 +357,7 @@ package final class ControlService: ShellRoom, ClientService {
 
     private func status(_ app: AppRuntime) -> AppStatus {
         if let tree = app.run.tree { app.run.usage = tree.usage() }
-        supervisor.checkStillSuspended(app)
+        supervisor.processControl.checkStillSuspended(app)
         let machine = coordinator.machine(app.id)
         let specification = app.specification
         let now = loop.now

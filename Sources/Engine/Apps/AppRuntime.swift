@@ -15,7 +15,9 @@ package final class AppRuntime {
     package let id: AppID
     private unowned let owner: any OutputOwner
     /// What it goes by: of an incarnation that lives, what it was launched with and what can change under it.
-    package var specification: AppSpecification
+    package var specification: AppSpecification { didSet { specificationNumber &+= 1 } }
+    /// Grows with each change of the specification.
+    package private(set) var specificationNumber: UInt32 = 0
     /// Whether the configuration has it; ``AppTable`` says so.
     var isListed = false
     /// An earlier torpord launched it by an older configuration, of which nothing more is known.

@@ -42,6 +42,10 @@ package final class AudioMode: EventRoom, EventSource {
 
     package func configure() { for app in apps { touched(app) } }
 
+    package func concerns(_ app: AppRuntime) -> Bool {
+        hasMode(app) || followed[app.id] != nil || machine(app.id).modes.contains(.audio)
+    }
+
     package func touched(_ app: AppRuntime) {
         let id = app.id
         guard hasMode(app) else {

@@ -51,6 +51,8 @@ package final class BluetoothMode: EventRoom, EventSource {
     }
 
     // What happens elsewhere does not wait: nothing is looked at again.
+    package func concerns(_ app: AppRuntime) -> Bool { false }
+
     package func touched(_ app: AppRuntime) {}
 
     package func appsLeft() { configure() }

@@ -64,6 +64,8 @@ package final class LocationMode: EventRoom, EventSource {
         arrange()
     }
 
+    package func concerns(_ app: AppRuntime) -> Bool { followed[app.id] != nil }
+
     package func touched(_ app: AppRuntime) {
         guard followed[app.id] != nil else { return }
         arrange()

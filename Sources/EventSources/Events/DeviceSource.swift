@@ -264,6 +264,8 @@ final class DeviceSource: EventRoom, EventSource {
 
     // MARK: What becomes of apps
 
+    func concerns(_ app: AppRuntime) -> Bool { ofApp[app.id] != nil }
+
     func touched(_ app: AppRuntime) {
         guard let entries = ofApp[app.id] else { return }
         for entry in entries { waitForData(entry) }

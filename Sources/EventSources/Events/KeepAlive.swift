@@ -27,6 +27,8 @@ final class KeepAlive: EventRoom, EventSource {
         for app in apps { touched(app) }
     }
 
+    func concerns(_ app: AppRuntime) -> Bool { Self.period(of: app) != nil || due[app.id] != nil }
+
     func touched(_ app: AppRuntime) {
         let period = Self.period(of: app)
         if period == nil, due[app.id] == nil { return }

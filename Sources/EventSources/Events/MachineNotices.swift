@@ -33,6 +33,8 @@ final class MachineNotices: EventRoom, EventSource {
         work = SideWork(wakes.loop, named: "machine")
     }
 
+    func concerns(_ app: AppRuntime) -> Bool { false }
+
     func touched(_ app: AppRuntime) {}
     func appsLeft() { configure() }
 

@@ -329,6 +329,10 @@ package final class PathSource: EventRoom, EventSource {
 
     // MARK: What becomes of apps
 
+    package func concerns(_ app: AppRuntime) -> Bool {
+        triggered[app.id] != nil || app.specification.hasWatchedFiles || app.next?.hasWatchedFiles ?? false
+    }
+
     package func touched(_ app: AppRuntime) {
         guard let entry = triggered[app.id] else { return }
         let isAlive = isAlive(app)

@@ -246,6 +246,10 @@ package final class Timers: EventRoom, EventSource {
 
     // MARK: What changes
 
+    package func concerns(_ app: AppRuntime) -> Bool {
+        !app.specification.timers.isEmpty || fetchInterval(of: app) != nil || heldBack[app.id] != nil
+    }
+
     package func touched(_ app: AppRuntime) {
         if !heldBack.isEmpty, let held = heldBack[app.id],
             app.wakes?.heldUntil.map({ $0 <= now }) ?? true

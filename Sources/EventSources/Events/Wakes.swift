@@ -73,8 +73,12 @@ package enum WakeOutcome {
 package protocol EventSource: AnyObject {
     /// Another configuration is in force: the supervisor has these apps now. Called at the start too.
     func configure()
-    /// The state of an app may have changed, or it may be woken again after it was held back. Called often, and for all
-    /// apps: it must cost next to nothing for those of which the source has nothing.
+    /// Whether there may be something of this app's here, by what is configured for it and by what is had of it. Where there
+    /// is not, the source is not told when the app is touched. Asked when a configuration comes into force, and when the app
+    /// goes by another part of it.
+    func concerns(_ app: AppRuntime) -> Bool
+    /// The state of an app that it ``concerns(_:)`` may have changed, or it may be woken again after it was held back. Called
+    /// often.
     func touched(_ app: AppRuntime)
     /// The app is gone for good. It is among the supervisor's apps still.
     func forget(_ app: AppRuntime)
@@ -126,6 +130,8 @@ package final class Wakes: Room, LifecycleObserver {
     /// What events come from.
     package private(set) var sources: [any EventSource] = []
     private var retryTimers: [AppID: TimerSource] = [:]
+    /// Which sources have something of each app.
+    private var concerns: [Concern] = []
     /// Sources are about to be told that apps have left.
     private var isConfiguring = false
 
@@ -153,7 +159,34 @@ package final class Wakes: Room, LifecycleObserver {
     }
 
     /// Another configuration is in force.
-    package func configure() { for source in sources { source.configure() } }
+    package func configure() {
+        for source in sources { source.configure() }
+        concerns = []
+    }
+
+    /// Bits in the order of ``sources``, and of which specification they are.
+    private struct Concern {
+        var sources: UInt32 = 0
+        /// None that there is.
+        var specification = UInt32.max
+    }
+
+    /// Tells those sources that have something of the app that it was touched.
+    private func touchSources(of app: AppRuntime) {
+        while concerns.count <= app.id { concerns.append(Concern()) }
+        if concerns[app.id].specification != app.specificationNumber {
+            concerns[app.id].specification = app.specificationNumber
+            // What was had by an older one may be there still.
+            for (index, source) in sources.enumerated() where source.concerns(app) {
+                concerns[app.id].sources |= 1 << UInt32(index)
+            }
+        }
+        var rest = concerns[app.id].sources
+        while rest != 0 {
+            sources[rest.trailingZeroBitCount].touched(app)
+            rest &= rest - 1
+        }
+    }
 
     /// Something happened. What the app shall be told waits in its mailbox; then it is woken, if it may be.
     ///
@@ -291,7 +324,7 @@ package final class Wakes: Room, LifecycleObserver {
             retryTimers[id] = try? loop.timer { [weak self, weak app] in
                 guard let self, let app else { return }
                 self.retryTimers[id] = nil
-                for source in self.sources { source.touched(app) }
+                self.touchSources(of: app)
                 self.host.retryMail(of: app)
             }
         }
@@ -302,7 +335,7 @@ package final class Wakes: Room, LifecycleObserver {
     package func touched(_ apps: [AppRuntime]) {
         for app in apps {
             if app.pendingWake != nil { tellWoken(app) }
-            for source in sources { source.touched(app) }
+            touchSources(of: app)
         }
     }
 
@@ -343,13 +376,14 @@ package final class Wakes: Room, LifecycleObserver {
     /// What kept apps from being woken is over, or the supervisor has begun: what waits to wake one does.
     package func lookAgain() {
         for app in apps {
-            for source in sources { source.touched(app) }
+            touchSources(of: app)
             host.retryMail(of: app)
         }
     }
 
     /// The app is gone for good.
     package func forget(_ app: AppRuntime) {
+        if app.id < concerns.count { concerns[app.id] = Concern() }
         for source in sources { source.forget(app) }
         retryTimers[app.id] = nil
         // What nobody is left to hear of is watched no more; once for all that leave together.

@@ -51,6 +51,8 @@ final class WallClock: EventRoom, EventSource {
         armDay()
     }
 
+    func concerns(_ app: AppRuntime) -> Bool { app.specification.notifications.contains(.clock) }
+
     func touched(_ app: AppRuntime) {
         guard dayTimer?.deadline == nil, mayHear(app) else { return }
         follow()

@@ -9,6 +9,8 @@ import Processes
 
 /// Sockets of apps that sleep are watched: what comes wakes them.
 extension ListeningSockets {
+    package func concerns(_ app: AppRuntime) -> Bool { sets[app.id] != nil || !wanted(app).isEmpty }
+
     package func touched(_ app: AppRuntime) {
         guard let set = sets[app.id] else { return }
         // Mostly it is the very same array.

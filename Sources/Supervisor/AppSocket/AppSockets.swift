@@ -110,7 +110,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
                 return reply.fail(VarlinkErrorName.methodNotFound, ["method": .string(call.method)])
             }
             guard app.run.tree != nil else { return refuse(reply, "\(app.name) has ended") }
-            supervisor.checkStillSuspended(app)
+            supervisor.processControl.checkStillSuspended(app)
             switch request {
             case .attach(let request): attach(request, peer, reply, app)
             case .answer(let answer): take(answer, reply, app)

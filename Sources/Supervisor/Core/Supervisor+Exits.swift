@@ -42,9 +42,9 @@ extension Supervisor {
             guard let self, let app, let tree = app.run.tree, tree.tag.incarnation == record.incarnation else { return }
             guard tree.main.pid == record.pid else {
                 // MAINPID has moved on: the first process may go.
-                return self.sweepSoon(app)
+                return self.processControl.sweepSoon(app)
             }
-            self.mainExited(app, MainExit(record))
+            self.mainEnded(app, MainExit(record))
         }
     }
 
@@ -55,19 +55,26 @@ extension Supervisor {
                 return mainExited(app, MainExit(record))
             }
         }
-        if let name = record.app, let id = coordinator.id(of: name) { sweepSoon(apps[id]) }
+        if let name = record.app, let id = coordinator.id(of: name) { processControl.sweepSoon(apps[id]) }
     }
 
+    /// The main process has ended. What it said before it went counts before that it went.
     package func mainExited(_ app: AppRuntime, _ record: MainExit) {
+        guard app.run.exitRecord == nil else { return }
+        let tree = app.run.tree
+        notifySockets.afterHearing(app) { [weak self, weak app] in
+            guard let self, let app, app.run.tree === tree else { return }
+            self.mainEnded(app, record)
+        }
+    }
+
+    /// All was heard that it has said.
+    private func mainEnded(_ app: AppRuntime, _ record: MainExit) {
         guard app.run.exitRecord == nil else { return }
         app.run.exitRecord = record
         trace(app, .exited)
-        // What it said before it went counts before that it went.
-        notifySockets.afterHearing(app) { [weak self, weak app] in
-            guard let self, let app, app.run.exitRecord?.pid == record.pid else { return }
-            app.capture?.drain()
-            self.deliver(.mainExited(self.cause(record, app)), to: app.id)
-        }
+        app.capture?.drain()
+        deliver(.mainExited(cause(record, app)), to: app.id)
     }
 
     /// Watches a main process that the app named itself: as long as its own parent lives, the keeper does not reap it.

@@ -73,9 +73,3 @@ extension Supervisor: MailHost {
     func channel(of app: AppRuntime) -> AppChannel { appSockets.channel(of: app) }
     func pumpMessages(to app: AppRuntime) { appSockets.pump(app) }
 }
-
-extension Supervisor: LockHost {
-    func lookForSound(of app: AppRuntime, _ completion: @escaping () -> Void) {
-        wakes.audioMode.look(before: app, completion)
-    }
-}

@@ -69,6 +69,8 @@ package final class Supervisor: Room {
     package private(set) lazy var rest = Rest(self)
     /// Has the programs on disk take over.
     package private(set) lazy var upgrades = Upgrade(self)
+    /// Stops, continues and ends processes.
+    package private(set) lazy var processControl = ProcessControl(self)
     /// What is said of runs that failed.
     private(set) lazy var reports = Reports(self)
     /// What clients are answered.
@@ -87,7 +89,7 @@ package final class Supervisor: Room {
     /// Events that wake apps.
     package private(set) lazy var wakes = Wakes(engine, recorder, self)
     /// Looks for file locks of apps that are suspended.
-    private(set) lazy var lockWatch = LockWatch(engine, recorder, self)
+    private(set) lazy var lockWatch = LockWatch(engine, recorder)
     /// Nothing is carried out any more: all that is left is to end every process.
     package var isKeeperLost = false
     private var signals: [SignalSource] = []

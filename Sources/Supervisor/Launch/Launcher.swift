@@ -276,7 +276,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     /// What an app wrote is in its log now.
     package func outputArrived(_ app: AppRuntime) {
         // Output of a suspended app is either older than the stop or a sign that somebody continued it.
-        supervisor.checkStillSuspended(app)
+        supervisor.processControl.checkStillSuspended(app)
         for follower in app.outputFollowers { follower.step() }
     }
 

@@ -11,36 +11,6 @@ import TorporAPI
 
 /// File locks of apps that are suspended (docs/lifecycle.md, "Background time", Locks).
 extension LockWatch {
-    /// Stops an app's processes, unless it plays or records sound and may do so in the background (mode `audio`).
-    func stopUnlessSounding(_ app: AppRuntime) {
-        let (id, tree) = (app.id, app.run.tree)
-        guard coordinator.machine(id).transition == .suspending else { return stopUnlessLocked(app) }
-        host.lookForSound(of: app) { [weak self] in
-            guard let self, app.run.tree === tree, self.coordinator.machine(id).transition == .suspending else {
-                return
-            }
-            self.stopUnlessLocked(app)
-        }
-    }
-
-    /// Stops an app's processes, unless a lock that one of them has is in the way: then the core says what becomes of it.
-    func stopUnlessLocked(_ app: AppRuntime) {
-        app.run.lockLook = nil
-        let machine = coordinator.machine(app.id)
-        guard app.specification.rules.onLock != .ignore, !machine.isForced else { return host.beginStopping(app) }
-        look(at: app) { [weak self] finding in
-            guard let self else { return }
-            let machine = self.coordinator.machine(app.id)
-            guard machine.transition == .suspending || isStandingStill(machine) else { return }
-            switch finding {
-            case .free: self.host.beginStopping(app)
-            case .inTheWay(let locks):
-                app.run.stop = .none
-                self.isHeld(app, by: locks)
-            }
-        }
-    }
-
     /// Locks were found with which the app is not left suspended.
     package func isHeld(_ app: AppRuntime, by locks: [LockInTheWay]) {
         let isNews = app.run.locksInTheWay?.map(\.held) != locks.map(\.held)
@@ -56,6 +26,9 @@ extension LockWatch {
     func followLocks(_ app: AppRuntime) {
         if app.specification.rules.onLock != .ignore { follow(app) }
     }
+
+    /// It was stopped again, of which nothing is entered, and its look may have been given up for the stop.
+    func followOn(_ app: AppRuntime) { if isStillToBeLookedAt(app.id) { followLocks(app) } }
 
     func isStillToBeLookedAt(_ id: AppID) -> Bool {
         let machine = coordinator.machine(id)

@@ -23,8 +23,6 @@ enum LockFinding {
 final class LockWatch: Room, LifecycleObserver {
     let engine: Engine
     let recorder: Recorder
-    /// What it needs of the other rooms. It owns this one.
-    unowned(unsafe) let host: any LockHost
     private let reader: Aside<LockTable.Question, LockTable>
     private var timer: TimerSource?
     /// Suspended apps that are to be looked at again.
@@ -42,10 +40,9 @@ final class LockWatch: Room, LifecycleObserver {
     /// How long the loop is kept at it in one go.
     private static let slice = Duration.milliseconds(1)
 
-    init(_ engine: Engine, _ recorder: Recorder, _ host: any LockHost) {
+    init(_ engine: Engine, _ recorder: Recorder) {
         self.engine = engine
         self.recorder = recorder
-        self.host = host
         // The kernel may take 10 ms for it. A table that cannot be read has no locks.
         reader = Aside(engine.loop, named: "locks", joining: { $0.formUnion($1) }) { question in
             (try? LockTable.read(question)) ?? LockTable()

@@ -37,7 +37,7 @@ package final class NotifySockets: ShellRoom {
                 socket.drop(received)
                 continue
             }
-            supervisor.checkStillSuspended(app)
+            supervisor.processControl.checkStillSuspended(app)
             for warning in received.message.warnings { note(app, .unheard, text: warning) }
             if received.message.fdStore, received.hasDescriptors { return open(received, socket, app) }
             take(received, [], app)

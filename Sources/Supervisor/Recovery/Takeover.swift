@@ -369,7 +369,11 @@ final class Takeover: ShellRoom {
             supervisor.perform(action, of: app)
         }
         if app.run.exitRecord != nil, machine.transition == .terminating {
-            if undone.contains(.endRemains) { supervisor.perform(.endRemains, of: app) } else { supervisor.sweep(app) }
+            if undone.contains(.endRemains) {
+                supervisor.perform(.endRemains, of: app)
+            } else {
+                supervisor.processControl.sweep(app)
+            }
         }
         if machine.transition == .launching, machine.hasProcess { supervisor.launcher.startProbe(app) }
         supervisor.shares.checkProfile(app)
@@ -380,7 +384,7 @@ final class Takeover: ShellRoom {
             let id = app.id
             loop.later { [weak self] in
                 guard let self else { return }
-                self.supervisor.checkStillSuspended(self.apps[id])
+                self.supervisor.processControl.checkStillSuspended(self.apps[id])
             }
         }
         if let slot = app.slot { supervisor.recovery.setUndone(slot, app.undone.rawValue) }

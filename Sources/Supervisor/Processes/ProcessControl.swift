@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventLoop
+import EventSources
+import Lifecycle
+import Linux
+import MemoryPressure
+import Processes
+
+/// Signals, stops, continues and ends the processes of apps, as the core decides.
+///
+/// Nothing waits: what takes time is a pass that is repeated, until it has done what it is for or is needed no more.
+package final class ProcessControl: ShellRoom {
+    package unowned(unsafe) let supervisor: Supervisor
+
+    init(_ supervisor: Supervisor) { self.supervisor = supervisor }
+
+    /// Sends a signal to the main process, or to all of them.
+    func signal(_ app: AppRuntime, _ number: Int32, toAll: Bool) {
+        guard let tree = app.run.tree else { return }
+        do throws(Errno) {
+            let count = try tree.signal(number, toAll: toAll)
+            trace(app, .signalled(number))
+            note(app, .signalled, text: "sent \(Signal.name(number)) to \(count) process\(count == 1 ? "" : "es")")
+        } catch {
+            if !error.isGone { log.warning("\(app.name): could not send \(Signal.name(number)): \(error)") }
+        }
+    }
+
+    // MARK: Stopping
+
+    /// Stops the app's processes, unless there is something in the way: then the core hears what.
+    func stop(_ app: AppRuntime) {
+        app.run.stop = .decided
+        app.run.passDelay = .milliseconds(1)
+        guard let number = app.run.told, machine(app).transition == .suspending else { return ask(app) }
+        app.run.told = nil
+        let deadline = app.specification.rules.suspendDeadline
+        waitForHandling(of: number, app, HandledSignal(since: loop.now, before: deadline))
+    }
+
+    /// It has to handle first what a signal has just told it: a handler that saves holds locks meanwhile.
+    private func waitForHandling(of number: Int32, _ app: AppRuntime, _ seen: HandledSignal) {
+        guard isToBeStopped(app), let tree = app.run.tree else { return }
+        var seen = seen
+        guard !seen.isHandled(number, by: tree.main.pid, now: loop.now) else { return ask(app) }
+        again(app) { control, app in control.waitForHandling(of: number, app, seen) }
+    }
+
+    /// What may be in the way of a stop.
+    private enum Answer {
+        case nothing
+        case locks([LockInTheWay])
+    }
+
+    /// Asks once whether the app may be stopped now, and goes by the answer if it is to be stopped still.
+    private func ask(_ app: AppRuntime) {
+        let tree = app.run.tree
+        mayBeStopped(app) { [weak self] answer in
+            guard let self, app.run.tree === tree, self.isToBeStopped(app) else { return }
+            switch answer {
+            case .nothing: self.begin(app)
+            case .locks(let locks):
+                app.run.stop = .none
+                self.supervisor.lockWatch.isHeld(app, by: locks)
+            }
+        }
+    }
+
+    /// Whether it may: it plays no sound that it may play in the background, and has no lock that others wait for. Answers
+    /// at once where there is nothing to look for; never while it plays, of which the core is told.
+    private func mayBeStopped(_ app: AppRuntime, _ answer: @escaping (Answer) -> Void) {
+        app.run.lockLook = nil
+        let machine = machine(app)
+        guard !machine.isForced else { return answer(.nothing) }
+        let lookForLocks = { [supervisor] in
+            guard app.specification.rules.onLock != .ignore else { return answer(.nothing) }
+            supervisor.lockWatch.look(at: app) { finding in
+                switch finding {
+                case .free: answer(.nothing)
+                case .inTheWay(let locks): answer(.locks(locks))
+                }
+            }
+        }
+        // One that was found running is stopped again at once.
+        guard machine.transition == .suspending else { return lookForLocks() }
+        supervisor.wakes.audioMode.look(before: app, lookForLocks)
+    }
+
+    private func isToBeStopped(_ app: AppRuntime) -> Bool {
+        let machine = machine(app)
+        return app.run.stop == .decided
+            && (machine.transition == .suspending || machine.state == .suspended && machine.transition == nil)
+    }
+
+    /// Stops its processes, whatever they hold.
+    private func begin(_ app: AppRuntime) {
+        app.run.stop = .underWay
+        app.run.passDelay = .milliseconds(1)
+        app.run.freezes = false
+        if app.specification.suspendWith == .freezer, let tree = app.run.tree, tree.cgroupPath != nil {
+            do throws(Errno) {
+                try tree.freeze()
+                app.run.freezes = true
+            } catch {
+                log.warning("\(app.name) cannot be frozen (\(error)): it is stopped by SIGSTOP")
+            }
+        }
+        stopPass(app)
+    }
+
+    private func stopPass(_ app: AppRuntime) {
+        guard app.run.stop == .underWay, let tree = app.run.tree else { return }
+        let result: StopResult = app.run.freezes ? (tree.isFrozen ? .stopped : .again) : tree.stopPass()
+        switch result {
+        case .stopped:
+            app.run.stop = .none
+            // Heartbeats that were sent before the stop are read, and count for nothing after it.
+            supervisor.notifySockets.hear(app)
+            deliver(.stopConfirmed, to: app.id)
+            // Of one that somebody else had continued nothing is entered, and its look may have been given up for the stop.
+            supervisor.lockWatch.followOn(app)
+        case .gone: app.run.stop = .none  // Its exit is on the way.
+        case .again: again(app) { control, app in control.stopPass(app) }
+        }
+    }
+
+    // MARK: Continuing
+
+    /// Continues the app's processes, whoever has stopped them.
+    func `continue`(_ app: AppRuntime) {
+        app.run.stop = .none
+        app.run.told = nil
+        supervisor.memoryWatch.continues(app)
+        supervisor.appSockets.channelResumed(app)
+        app.run.lockLook = nil
+        guard let tree = app.run.tree else { return }
+        supervisor.mailboxes.deliverBeforeResume(to: app)
+        do throws(Errno) {
+            try tree.continue()
+        } catch {
+            if !error.isGone { log.warning("\(app.name): could not continue every process: \(error)") }
+        }
+    }
+
+    /// Looks whether somebody else continued a suspended app; called when it shows a sign of life, and by `list`.
+    package func checkStillSuspended(_ app: AppRuntime) {
+        let machine = machine(app)
+        guard machine.state == .suspended, machine.transition == nil, let tree = app.run.tree else { return }
+        // On a busy machine a process stops a while after its signal: what is being stopped again was counted.
+        guard app.run.stop == .none else { return }
+        // Frozen it is not stopped by a signal, whatever the configuration says by now.
+        let mayBeFrozen = app.specification.suspendWith == .freezer
+        let isStill =
+            (mayBeFrozen && tree.isFrozen) || tree.isStopped(thoroughly: false) || (!mayBeFrozen && tree.isFrozen)
+        if !isStill, !tree.isEmpty { deliver(.foundRunning, to: app.id) }
+    }
+
+    // MARK: Ending
+
+    /// Kills the app's processes, again and again until they are gone.
+    func kill(_ app: AppRuntime) {
+        app.run.passDelay = .milliseconds(1)
+        sweep(app)
+    }
+
+    /// The main process has ended: what is left of the app ends too.
+    func endRemains(_ app: AppRuntime) {
+        app.run.stop = .none
+        app.run.passDelay = .milliseconds(1)
+        guard let tree = app.run.tree, !tree.isEmpty else {
+            gone(app)
+            return
+        }
+        _ = try? tree.signal(app.specification.stopSignal, toAll: true)
+        try? tree.continue()
+        sweep(app)
+    }
+
+    /// Looks whether an ending app is gone, and kills on when it is past its grace.
+    func sweep(_ app: AppRuntime) {
+        let machine = machine(app)
+        guard machine.transition == .terminating, let tree = app.run.tree else { return }
+        let isPastGrace = machine.deadlines.contains { $0.kind == .kill }
+        let isGone = isPastGrace ? tree.killPass() == .gone : tree.mainHasEnded && tree.isEmpty
+        if isGone { gone(app) } else { again(app) { control, app in control.sweep(app) } }
+    }
+
+    /// Looks again at an app one of whose processes was reaped.
+    func sweepSoon(_ app: AppRuntime) {
+        guard machine(app).transition == .terminating, app.run.tree?.mainHasEnded ?? false else {
+            return
+        }
+        sweep(app)
+    }
+
+    private func gone(_ app: AppRuntime) {
+        // The keeper's word on how the main process ended may still be on its way: then that brings us here again.
+        guard app.run.exitRecord != nil else { return again(app) { control, app in control.sweep(app) } }
+        guard app.hooks == nil else { return }
+        app.run.passTimer?.disarm()
+        supervisor.launcher.runHooks(app, app.specification.afterStop, named: "after_stop") { [weak self] failure in
+            if let failure { self?.log.warning("\(app.name): \(failure)") }
+            self?.deliver(.allGone, to: app.id)
+        }
+    }
+
+    /// Repeats a pass after a delay that grows from 1 to 100 ms.
+    private func again(_ app: AppRuntime, _ pass: @escaping (ProcessControl, AppRuntime) -> Void) {
+        app.run.passTimer = try? loop.timer { [weak self, weak app] in
+            guard let self, let app else { return }
+            pass(self, app)
+        }
+        app.run.passTimer?.arm(after: app.run.passDelay)
+        app.run.passDelay = min(app.run.passDelay * 2, .milliseconds(100))
+    }
+}
