@@ -22,7 +22,7 @@ static bool is_alone(void)
     return kill(-1, 0) < 0 && errno == ESRCH;
 }
 
-void init_end_strays(void)
+static void end_strays(void)
 {
     if (getpid() != 1 || is_alone())
         return;
@@ -42,4 +42,10 @@ void init_end_strays(void)
         if (signo == SIGTERM || signo == SIGINT)
             break;
     }
+}
+
+_Noreturn void keeper_exit(int status)
+{
+    end_strays();
+    _exit(status);
 }

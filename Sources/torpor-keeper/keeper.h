@@ -7,6 +7,7 @@
 // One thread, one epoll. Nothing is allocated after start: all tables are static, so that it can always do its work.
 //
 //   main.c     start, the loop, signals
+//   base.c     what all the others use: the log, the clock, what the loop watches
 //   torpord.c  starts torpord, and again when it ends
 //   image.c    which program torpord is started from
 //   watch.c    the watch over torpord's loop
@@ -35,36 +36,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base.h"
 #include "torpor_keeper_protocol.h"
-
-enum keeper_event {
-    EVENT_SIGNAL,
-    EVENT_SOCKET,   // with the instance: an event of the last torpord's must not meet the next one's
-    EVENT_WATCH,    // torpord's loop missed its beat; with the instance
-    EVENT_DELAY,    // restart, the second signal to a stuck torpord, the end of a shutdown
-    EVENT_MANAGER,  // WATCHDOG=1 is due
-    EVENT_MANAGER_RETRY,
-    EVENT_EXEC,     // the pipe of a launch, with the slot's index
-    EVENT_ADOPTED,  // an adopted process has ended, or was reaped by its parent; with the slot's index
-    EVENT_ADOPT_PATIENCE,
-};
-
-// main.c
-extern int keeper_epoll;
-extern char **keeper_environment;
-// A format may begin with the priority of sd-daemon(3); without one it is a warning, "<4>".
-void keeper_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
-bool keeper_watch_descriptor(int fd, uint32_t events, enum keeper_event event, uint32_t index);
-void keeper_close_watched(int fd);
-uint64_t keeper_now_milliseconds(void);
-void keeper_take_milliseconds(const char *variable, uint32_t *value);
-void keeper_reset_signals(void);
-_Noreturn void keeper_exit(int status);
-// Tables that no child needs between fork and exec: copying them is most of what a fork costs.
-#define KEEPER_TABLE __attribute__((aligned(4096)))
-void keeper_keep_from_children(void *table, size_t size);
-extern uint64_t keeper_nofile_soft;
-extern uint64_t keeper_nofile_hard;
 
 // torpord.c
 extern pid_t torpord_pid;       // 0: none
@@ -120,7 +93,7 @@ uint64_t forward_pending(void);
 void forward_restore(uint64_t signals);
 
 // init.c
-void init_end_strays(void);  // as PID 1: nobody else tells the rest that it is over
+_Noreturn void keeper_exit(int status);  // as PID 1 it ends the rest first: nobody else tells them that it is over
 
 // resume.c
 void resume_remember_inherited(void);
