@@ -141,7 +141,8 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "CFuzzTargets", "CalendarTime", "Configuration", "EventSources", "Gateway", "Importing",
+                "CFuzzTargets", "CalendarTime", "Configuration", "EventSources", "Gateway", "GatewayConfiguration",
+                "Importing",
                 "KeeperProtocol", "Lifecycle",
                 "Linux", "Location", "Mailbox", "Notify", "Policies", "Recovery", "Schedules", "Store", "Supervisor",
                 "TorporAPI", "TorporPolicyABI", "Varlink", "Web", "WireText",
@@ -150,7 +151,13 @@ let package = Package(
         ),
         .target(
             name: "Gateway",
-            dependencies: ["Bearer", "Configuration", "Linux", "TorporAPI", "Varlink", "WireText"]
+            dependencies: [
+                "Bearer", "Configuration", "GatewayConfiguration", "Linux", "TorporAPI", "Varlink", "WireText",
+            ]
+        ),
+        .target(
+            name: "GatewayConfiguration",
+            dependencies: ["Configuration", "WireText"]
         ),
         .target(name: "HTTPServing", dependencies: ["CMicrohttpd", "Linux", "Varlink", "WireText"]),
         .target(name: "Importing", dependencies: ["CYAML", "CalendarTime", "Configuration", "Varlink", "WireText"]),
@@ -264,7 +271,8 @@ let package = Package(
         .executableTarget(
             name: "torpor-gateway",
             dependencies: [
-                "AppConnection", "CMosquitto", "CNATS", "Configuration", "Gateway", "HTTPServing", "Linux", "TorporAPI",
+                "AppConnection", "CMosquitto", "CNATS", "Configuration", "Gateway", "GatewayConfiguration",
+                "HTTPServing", "Linux", "TorporAPI",
                 "Varlink", "WireText",
             ],
             linkerSettings: sharedRuntime
@@ -313,7 +321,8 @@ let package = Package(
         .executableTarget(
             name: "torpor-web",
             dependencies: [
-                "AppConnection", "Bearer", "CWebAssets", "Configuration", "HTTPServing", "Linux", "Telemetry",
+                "AppConnection", "Bearer", "CWebAssets", "Configuration", "GatewayConfiguration",
+                "HTTPServing", "Linux", "Telemetry",
                 "TorporAPI", "Varlink", "Web", "WireText",
             ],
             linkerSettings: sharedRuntime
@@ -374,7 +383,7 @@ let package = Package(
         .testTarget(name: "FuzzTargetsTests", dependencies: ["FuzzTargets", "Linux"]),
         .testTarget(
             name: "GatewayTests",
-            dependencies: ["Configuration", "Gateway", "Linux", "ScriptedServer", "Varlink"]
+            dependencies: ["Configuration", "Gateway", "GatewayConfiguration", "Linux", "ScriptedServer", "Varlink"]
         ),
         .testTarget(name: "ImportingTests", dependencies: ["Configuration", "Importing", "Lifecycle", "Linux"]),
         .testTarget(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import Configuration
+import Configuration
+public import GatewayConfiguration
 import Varlink
 
 extension GatewaySubscription {

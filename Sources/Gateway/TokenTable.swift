@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Bearer
-public import Configuration
+import Configuration
+public import GatewayConfiguration
 
 /// The tokens by which clients of the HTTP endpoint are known.
 public struct TokenTable: Sendable {

@@ -2,6 +2,7 @@
 
 import Configuration
 import Gateway
+import GatewayConfiguration
 import HTTPServing
 import Linux
 

@@ -3,6 +3,7 @@
 import CNATS
 import Configuration
 import Gateway
+import GatewayConfiguration
 import HTTPServing
 import Linux
 import WireText

@@ -4,6 +4,7 @@ import AppConnection
 import CMosquitto
 import Configuration
 import Gateway
+import GatewayConfiguration
 import HTTPServing
 import Linux
 import TorporAPI

@@ -2,6 +2,7 @@
 
 import Bearer
 import Configuration
+import GatewayConfiguration
 import HTTPServing
 import Linux
 import TorporAPI

@@ -108,8 +108,8 @@ struct TOMLTests {
             Issue.record("no table")
             return
         }
-        #expect(inner[0].position == Position(line: 4, column: 3))
-        #expect(inner[0].node.position == Position(line: 4, column: 7))
+        #expect(inner[0].position == SourcePosition(line: 4, column: 3))
+        #expect(inner[0].node.position == SourcePosition(line: 4, column: 7))
     }
 }
 

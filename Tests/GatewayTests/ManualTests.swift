@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Foundation
 import Testing
 
-@testable import Configuration
+@testable import GatewayConfiguration
 
 /// torpor-gateway(8), whose source is `docs/gateway.md`: a key is a term of a definition.
 @Suite("The manual page torpor-gateway(8)") struct ManualTests {

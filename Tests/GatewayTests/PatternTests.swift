@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
 import Testing
 
-@testable import Configuration
+@testable import GatewayConfiguration
 
 @Suite("Subjects and topic filters with wildcards") struct PatternTests {
     @Test("match what NATS and MQTT say that they match, and find what the wildcards stand for")

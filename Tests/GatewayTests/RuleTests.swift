@@ -2,6 +2,7 @@
 
 import Configuration
 import Foundation
+import GatewayConfiguration
 import Linux
 import Testing
 import Varlink

@@ -45,7 +45,7 @@ struct ComparedKey<Target>: Sendable {
     let copy: @Sendable (inout Target, Target) -> Void
 
     /// A key with one value.
-    static func value<T: Equatable & Written & SendableMetatype>(
+    package static func value<T: Equatable & Written & SendableMetatype>(
         _ name: String,
         _ path: any WritableKeyPath<Target, T> & Sendable,
         _ effect: KeyEffect,
@@ -61,7 +61,7 @@ struct ComparedKey<Target>: Sendable {
     }
 
     /// A table whose members are shown one by one.
-    static func table<T: Equatable & SendableMetatype>(
+    package static func table<T: Equatable & SendableMetatype>(
         _ name: String,
         _ path: any WritableKeyPath<Target, T> & Sendable,
         _ effect: KeyEffect,

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Collects what is wrong.
-final class DiagnosticSink {
+package final class DiagnosticSink {
     private(set) var diagnostics: Set<Diagnostic> = []
+
+    /// Of one reading.
+    package init() {}
 
     /// More are not worth reading, and finding names for all of them would take long.
     static let limit = 1_000
 
     var isFull: Bool { diagnostics.count >= Self.limit }
-    var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
+    package var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
 
     /// Sorted by file, line and column.
-    var sorted: [Diagnostic] { diagnostics.sorted { $0.order < $1.order } }
+    package var sorted: [Diagnostic] { diagnostics.sorted { $0.order < $1.order } }
 
     func add(_ diagnostic: Diagnostic) {
         if !isFull { diagnostics.insert(diagnostic) }
@@ -19,16 +22,16 @@ final class DiagnosticSink {
 }
 
 /// Where the reader is: the file and the key.
-struct Context {
-    let sink: DiagnosticSink
+package struct Context {
+    package let sink: DiagnosticSink
     /// The file as diagnostics name it.
     let file: String
     /// The folder that relative paths in the file begin at; absolute.
-    let folder: String
+    package let folder: String
     /// The key, with its tables.
-    private(set) var path: String
+    package private(set) var path: String
 
-    init(sink: DiagnosticSink, file: String, folder: String) {
+    package init(sink: DiagnosticSink, file: String, folder: String) {
         self.sink = sink
         self.file = file
         self.folder = folder
@@ -36,7 +39,7 @@ struct Context {
     }
 
     /// The same place one key further in.
-    func at(_ key: String) -> Context {
+    package func at(_ key: String) -> Context {
         var inner = self
         let isBare = !key.isEmpty && key.utf8.allSatisfy { $0.isNameByte }
         let part = isBare ? key : quoted(key)
@@ -45,27 +48,27 @@ struct Context {
     }
 
     /// The same place at an element of an array, counted from 0.
-    func at(_ index: Int) -> Context {
+    package func at(_ index: Int) -> Context {
         var inner = self
         inner.path = path + "[\(index)]"
         return inner
     }
 
-    func error(_ message: String, at position: Position) {
+    package func error(_ message: String, at position: SourcePosition) {
         add(message, at: position, .error)
     }
 
-    func warning(_ message: String, at position: Position) {
+    func warning(_ message: String, at position: SourcePosition) {
         add(message, at: position, .warning)
     }
 
     /// `expected …, found …`; always nil, so that a reader can return it.
-    func expected<T>(_ what: String, _ node: Node) -> T? {
+    package func expected<T>(_ what: String, _ node: Node) -> T? {
         error("expected \(what), found \(node.kind)", at: node.position)
         return nil
     }
 
-    private func add(_ message: String, at position: Position, _ severity: Diagnostic.Severity) {
+    private func add(_ message: String, at position: SourcePosition, _ severity: Diagnostic.Severity) {
         sink.add(
             Diagnostic(
                 file: file,
@@ -80,11 +83,11 @@ struct Context {
 }
 
 /// A key's value as a later check needs it: where it was said.
-struct Origin {
+package struct Origin {
     var context: Context
-    var position: Position
+    package var position: SourcePosition
 
-    func error(_ message: String) {
+    package func error(_ message: String) {
         context.error(message, at: position)
     }
 
@@ -109,7 +112,7 @@ extension UInt8 {
 }
 
 /// The text in quotes, shortened and without what a terminal would obey.
-func quoted(_ text: String) -> String {
+package func quoted(_ text: String) -> String {
     var result = "\""
     for scalar in text.unicodeScalars.prefix(80) {
         switch scalar {

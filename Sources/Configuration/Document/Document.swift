@@ -4,16 +4,16 @@ import CTOML
 import WireText
 
 /// Where something stands in a file; from 1.
-struct Position: Sendable, Hashable {
+package struct SourcePosition: Sendable, Hashable {
     var line: Int
     var column: Int
 
-    static let unknown = Position(line: 0, column: 0)
+    package static let unknown = SourcePosition(line: 0, column: 0)
 }
 
 /// A TOML value and where it stands.
-struct Node: Sendable {
-    indirect enum Value: Sendable {
+package struct Node: Sendable {
+    package indirect enum Value: Sendable {
         case table([Member])
         case array([Node])
         case string(String)
@@ -24,15 +24,15 @@ struct Node: Sendable {
     }
 
     /// The four kinds of dates and times in TOML.
-    enum DateKind: Sendable {
+    package enum DateKind: Sendable {
         case date
         case time
         case dateTime
         case localDateTime
     }
 
-    var value: Value
-    var position: Position
+    package var value: Value
+    package var position: SourcePosition
 
     /// The kind of value, with its article, for `expected …, found …`.
     var kind: String {
@@ -63,22 +63,22 @@ struct Node: Sendable {
 }
 
 /// One key of a table and its value.
-struct Member: Sendable {
-    var key: String
-    var position: Position
-    var node: Node
+package struct Member: Sendable {
+    package var key: String
+    package var position: SourcePosition
+    package var node: Node
 }
 
 /// What is wrong with a file that is not TOML.
-struct DocumentError: Error, Hashable {
-    var message: String
-    var position: Position
+package struct DocumentError: Error, Hashable {
+    package var message: String
+    package var position: SourcePosition
 }
 
 /// A parsed TOML 1.0 file.
-enum Document {
+package enum Document {
     /// Parses a file's bytes; the root is a table.
-    static func parse(_ bytes: [UInt8]) throws(DocumentError) -> Node {
+    package static func parse(_ bytes: [UInt8]) throws(DocumentError) -> Node {
         let document = bytes.withUnsafeBytes { buffer in
             ctoml_parse(buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
         }
@@ -87,7 +87,7 @@ enum Document {
         guard document.pointee.valid != 0 else {
             throw DocumentError(
                 message: text(document.pointee.error, document.pointee.error_length),
-                position: Position(line: Int(document.pointee.error_line), column: Int(document.pointee.error_column))
+                position: SourcePosition(line: Int(document.pointee.error_line), column: Int(document.pointee.error_column))
             )
         }
         return node(document.pointee.root)
@@ -100,7 +100,7 @@ enum Document {
             case CTOML_TABLE:
                 .table(
                     children.map { child in
-                        let position = Position(line: Int(child.key_line), column: Int(child.key_column))
+                        let position = SourcePosition(line: Int(child.key_line), column: Int(child.key_column))
                         return Member(key: text(child.key, child.key_length), position: position, node: node(child))
                     }
                 )
@@ -114,7 +114,7 @@ enum Document {
             case CTOML_LOCAL_DATE_TIME: .date(.localDateTime, text(raw.text, raw.text_length))
             default: .string(text(raw.text, raw.text_length))
             }
-        return Node(value: value, position: Position(line: Int(raw.line), column: Int(raw.column)))
+        return Node(value: value, position: SourcePosition(line: Int(raw.line), column: Int(raw.column)))
     }
 
     private static func text(_ start: UnsafePointer<CChar>?, _ length: Int) -> String {

@@ -3,7 +3,7 @@
 /// Reads a file and what it includes into drafts.
 struct FileReader {
     let system: ConfigurationSystem
-    let sink: DiagnosticSink
+    package let sink: DiagnosticSink
     var supervisor: SupervisorSpecification
     private(set) var supervisorOrigins: [String: Origin] = [:]
     private(set) var drafts: [String: AppDraft] = [:]
@@ -107,7 +107,7 @@ struct FileReader {
 
     private mutating func include(
         _ context: Context,
-        _ position: Position,
+        _ position: SourcePosition,
         _ path: String,
         chain: [String],
         defaults: AppDraft

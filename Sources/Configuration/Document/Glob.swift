@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Patterns of `include`: `*`, `?` and `[a-z]` within one part of a path, as glob(7) has them.
-enum Glob {
+package enum Glob {
     static func isPattern(_ text: String) -> Bool {
         text.utf8.contains { $0 == UInt8(ascii: "*") || $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "[") }
     }
@@ -30,7 +30,7 @@ enum Glob {
     }
 
     /// Whether a name matches one part of a pattern.
-    static func matches(_ pattern: String, _ name: String) -> Bool {
+    package static func matches(_ pattern: String, _ name: String) -> Bool {
         let pattern = Array(pattern.unicodeScalars)
         let name = Array(name.unicodeScalars)
         var p = 0

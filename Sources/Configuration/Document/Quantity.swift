@@ -4,6 +4,8 @@
 public struct QuantityError: Error, Sendable, Hashable, CustomStringConvertible {
     /// A sentence that says what to write.
     public var description: String
+
+    package init(description: String) { self.description = description }
 }
 
 /// Durations and sizes as the configuration and the command line write them.

@@ -3,16 +3,16 @@
 import Linux
 
 /// A key of a table: its name, and how its value gets into what is being read.
-struct Key<Target>: Sendable {
-    let name: String
+package struct Key<Target>: Sendable {
+    package let name: String
     let read: @Sendable (Context, Node, inout Target) -> Void
 
-    init(_ name: String, _ read: @escaping @Sendable (Context, Node, inout Target) -> Void) {
+    package init(_ name: String, _ read: @escaping @Sendable (Context, Node, inout Target) -> Void) {
         self.name = name
         self.read = read
     }
 
-    static func value<T>(
+    package static func value<T>(
         _ name: String,
         _ path: any WritableKeyPath<Target, T> & Sendable,
         _ read: @escaping @Sendable (Context, Node) -> T?
@@ -22,7 +22,7 @@ struct Key<Target>: Sendable {
         }
     }
 
-    static func optional<T>(
+    package static func optional<T>(
         _ name: String,
         _ path: any WritableKeyPath<Target, T?> & Sendable,
         _ read: @escaping @Sendable (Context, Node) -> T?
@@ -34,7 +34,7 @@ struct Key<Target>: Sendable {
 }
 
 /// Readers of values: each returns nil after it has said what is wrong.
-enum Read {
+package enum Read {
     static func members(_ context: Context, _ node: Node) -> [Member]? {
         guard case .table(let members) = node.value else { return context.expected("a table", node) }
         return members
@@ -42,7 +42,7 @@ enum Read {
 
     /// Reads every key of a table that is known, and reports the others; returns where each known one stands.
     @discardableResult
-    static func table<Target>(
+    package static func table<Target>(
         _ context: Context,
         _ node: Node,
         _ keys: [Key<Target>],
@@ -61,7 +61,7 @@ enum Read {
         return origins
     }
 
-    static func unknown(_ context: Context, _ member: Member, among names: [String]) {
+    package static func unknown(_ context: Context, _ member: Member, among names: [String]) {
         guard !context.sink.isFull else { return }
         // The habit first: `env` is not far from what is not meant.
         let hint = ForeignKeys.hint(member.key, at: context.path).map { "; \($0)" }
@@ -78,7 +78,7 @@ enum Read {
     }
 
     /// A string with something in it.
-    static func text(_ context: Context, _ node: Node) -> String? {
+    package static func text(_ context: Context, _ node: Node) -> String? {
         guard let text = string(context, node) else { return nil }
         guard !text.isEmpty else {
             context.error("must not be empty", at: node.position)
@@ -87,7 +87,7 @@ enum Read {
         return text
     }
 
-    static func elements<T>(
+    package static func elements<T>(
         _ context: Context,
         _ node: Node,
         of kind: String,
@@ -98,7 +98,7 @@ enum Read {
         return values.contains { $0 == nil } ? nil : values.compactMap { $0 }
     }
 
-    static func texts(_ context: Context, _ node: Node) -> [String]? {
+    package static func texts(_ context: Context, _ node: Node) -> [String]? {
         elements(context, node, of: "strings", text)
     }
 
@@ -122,7 +122,7 @@ enum Read {
         return flag
     }
 
-    static func integer<T: FixedWidthInteger & Sendable & SendableMetatype>(
+    package static func integer<T: FixedWidthInteger & Sendable & SendableMetatype>(
         _ range: ClosedRange<T>
     ) -> @Sendable (Context, Node) -> T? {
         { context, node in
@@ -158,7 +158,7 @@ enum Read {
         }
     }
 
-    static func choice<T: RawRepresentable & CaseIterable>(
+    package static func choice<T: RawRepresentable & CaseIterable>(
         _ context: Context,
         _ node: Node
     ) -> T? where T.RawValue == String {
@@ -197,7 +197,7 @@ enum Read {
     }
 
     /// A path; a relative one begins at the file's folder.
-    static func path(_ context: Context, _ node: Node) -> String? {
+    package static func path(_ context: Context, _ node: Node) -> String? {
         text(context, node).map { Path.join(context.folder, $0) }
     }
 
@@ -205,7 +205,7 @@ enum Read {
         elements(context, node, of: "strings", path)
     }
 
-    static func duration(_ context: Context, _ node: Node) -> Duration? {
+    package static func duration(_ context: Context, _ node: Node) -> Duration? {
         guard let some = durationText(context, node) else { return nil }
         if some == "none" {
             context.error("\"none\" is not possible here: write a duration like \"5s\"", at: node.position)
@@ -288,7 +288,7 @@ enum Read {
     }
 
     /// A size in bytes or `"none"`, which is `.some(nil)`.
-    static func size(_ context: Context, _ node: Node) -> UInt64?? {
+    package static func size(_ context: Context, _ node: Node) -> UInt64?? {
         switch node.value {
         case .string("none"): return .some(nil)
         case .string(let text):
@@ -333,9 +333,9 @@ enum Read {
 }
 
 /// Paths as text.
-enum Path {
+package enum Path {
     /// The path, beginning at the folder unless it is absolute, without `.` and empty parts.
-    static func join(_ folder: String, _ path: String) -> String {
+    package static func join(_ folder: String, _ path: String) -> String {
         normal(path.hasPrefix("/") ? path : folder + "/" + path)
     }
 
@@ -355,7 +355,7 @@ enum Path {
     }
 
     /// Everything before the last part.
-    static func folder(_ path: String) -> String {
+    package static func folder(_ path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }

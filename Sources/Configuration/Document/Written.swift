@@ -132,7 +132,7 @@ extension ReadySpecification: Written {
 /// Values that are written otherwise than they are kept.
 enum Write {
     /// The shortest of B, KiB, MiB … that is exact.
-    static func size(_ bytes: UInt64) -> String {
+    package static func size(_ bytes: UInt64) -> String {
         for (unit, size) in [("TiB", UInt64(1) << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
         where bytes >= size && bytes % size == 0 {
             return "\(bytes / size)\(unit)"
@@ -156,7 +156,7 @@ enum Write {
         return limit.soft == limit.hard ? text(limit.soft) : text(limit.soft) + ":" + text(limit.hard)
     }
 
-    static func value(_ value: ConfigurationValue) -> String {
+    package static func value(_ value: ConfigurationValue) -> String {
         switch value {
         case .string(let text): quotedWhole(text)
         case .integer(let number): "\(number)"

@@ -146,7 +146,7 @@ private struct ByteReader {
         return rest.prefix(size).reversed().reduce(0) { $0 << 8 | Number($1) }
     }
 
-    mutating func text() -> ArraySlice<UInt8>? {
+    package mutating func text() -> ArraySlice<UInt8>? {
         guard let length = number(as: UInt32.self), rest.count >= Int(length) else { return nil }
         defer { rest = rest.dropFirst(Int(length)) }
         return rest.prefix(Int(length))

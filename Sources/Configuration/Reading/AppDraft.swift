@@ -52,7 +52,7 @@ struct AppDraft {
     }
 
     /// A complaint about a key's value, at the table where the key was not written.
-    func error(_ key: String, _ message: String) {
+    package func error(_ key: String, _ message: String) {
         (origins[key] ?? origin).error(message)
     }
 
@@ -252,11 +252,11 @@ extension String {
 }
 
 /// What apps can be called.
-enum AppName {
+package enum AppName {
     static let longest = 64
 
     /// What is wrong with a name, if anything.
-    static func problem(_ name: String) -> String? {
+    package static func problem(_ name: String) -> String? {
         if name.utf8.contains(UInt8(ascii: "@")) {
             return "the name must not contain @: it stands before an instance's number"
         }

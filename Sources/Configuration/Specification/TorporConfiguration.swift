@@ -61,6 +61,8 @@ public struct DiagnosticList: Error, Sendable, Hashable, CustomStringConvertible
     /// Errors and warnings.
     public var diagnostics: [Diagnostic]
 
+    package init(diagnostics: [Diagnostic]) { self.diagnostics = diagnostics }
+
     /// One line for each.
     public var description: String {
         diagnostics.map(\.description).joined(separator: "\n")

@@ -5,10 +5,10 @@ package import Engine
 import EventLoop
 import Lifecycle
 import Linux
-package import Location
+import Location
 import Mailbox
 package import TorporAPI
-package import Varlink
+import Varlink
 
 /// The background mode `location`: positions that gpsd knows, told to apps and waking them.
 ///
@@ -259,7 +259,7 @@ package final class LocationMode: EventRoom, EventSource {
 
 extension Position {
     /// What apps are told.
-    package var json: JSON {
+    var json: JSON {
         [
             "latitude": .double(latitude), "longitude": .double(longitude), "accuracy": .double(accuracy),
             "altitude": .optional(altitude), "speed": .optional(speed), "course": .optional(course),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
+import GatewayConfiguration
 
 /// gateway.toml.
 enum GatewayConfigurations: FuzzedParser {

@@ -2,6 +2,7 @@
 
 import Configuration
 import Gateway
+import GatewayConfiguration
 import WireText
 
 /// A subscription and what comes to it, with a newline between: pattern, app, topic, key, subject, payload. The first byte

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
+
 /// Readers of the values of torpor-gateway's keys.
 enum GatewayRead {
     static func payload(_ context: Context, _ node: Node) -> Int? {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Configuration
+
 /// Every key of `[gateway]` and its tables.
 enum GatewayKeys {
     static let all: [Key<GatewaySpecification>] = [
@@ -88,5 +90,5 @@ struct GatewaySubscriptionDraft: Sendable {
     var pattern: String?
     var app: String?
     var topic: String?
-    var key: String?
+    package var key: String?
 }

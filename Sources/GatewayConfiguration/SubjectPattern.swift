@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Configuration
 import WireText
 
 /// A subject of NATS, or a topic filter of MQTT, with wildcards.

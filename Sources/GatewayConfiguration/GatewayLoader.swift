@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Configuration
+
 /// Reads torpor-gateway's configuration.
 public enum GatewayLoader {
     /// Where it is unless somebody says so.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import Configuration
+
 /// Everything that torpor-gateway's configuration says, with every default filled in.
 public struct GatewaySpecification: Sendable, Hashable {
     /// The supervisor's control socket; absolute.
