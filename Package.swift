@@ -90,6 +90,7 @@ let package = Package(
         // The files of the dashboard, which the compiler reads (#embed): what assets.c includes is built anew when it changes.
         .target(name: "CWebAssets", exclude: ["assets"]),
         .target(name: "CalendarTime", dependencies: ["WireText"]),
+        .target(name: "CommandLinePages", dependencies: ["CalendarTime", "Linux", "TorporAPI", "WireText"]),
         .target(
             name: "Configuration",
             dependencies: ["CTOML", "CalendarTime", "Lifecycle", "Linux", "Mailbox", "WireText"]
@@ -198,6 +199,13 @@ let package = Package(
             dependencies: ["Linux"],
             path: "Tests/Support/PolicyLibraries"
         ),
+        .target(
+            name: "PolicyTools",
+            dependencies: [
+                "CommandLinePages", "Configuration", "Linux", "Policies", "TorporAPI", "TorporPolicyABI", "Varlink",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
         .target(name: "Processes", dependencies: ["EventLoop", "KeeperProtocol", "Lifecycle", "Linux", "WireText"]),
         .target(name: "Recovery", dependencies: ["Linux", "WireText"]),
         .target(
@@ -254,8 +262,8 @@ let package = Package(
         .executableTarget(
             name: "torpor",
             dependencies: [
-                "AppConnection", "CNCurses", "CalendarTime", "Configuration", "Importing", "Lifecycle", "Linux",
-                "Policies", "Telemetry", "TopView", "TorporAPI", "TorporPolicyABI", "Varlink", "WireText",
+                "AppConnection", "CNCurses", "CommandLinePages", "Configuration", "Importing", "Lifecycle", "Linux",
+                "Policies", "PolicyTools", "Telemetry", "TopView", "TorporAPI", "Varlink", "WireText",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: [

@@ -90,5 +90,5 @@ struct GatewaySubscriptionDraft: Sendable {
     var pattern: String?
     var app: String?
     var topic: String?
-    package var key: String?
+    var key: String?
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Configuration
 import Linux
 import TorporAPI
 
 /// The command line. One file a verb.
-struct Torpor: ParsableCommand {
+package struct Torpor: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "torpor",
         abstract: "Controls the apps of a Torpor supervisor.",
@@ -166,18 +167,7 @@ struct Torpor: ParsableCommand {
     }
 }
 
-/// Every way to end, and the exit status for it.
-enum Outcome: Int32 {
-    case done = 0
-    case failed = 1
-    case usage = 2
-    case notRunning = 3
-    case unknown = 4
-    /// The program that was to be run cannot be, as shells say it.
-    case notExecutable = 126
-    /// There is no such program, as shells say it.
-    case notFound = 127
-
+extension Outcome {
     /// Runs, says what went wrong, and gives the exit status.
     static func status(_ body: () throws -> Void) -> Int32 {
         do {
@@ -191,11 +181,4 @@ enum Outcome: Int32 {
             return failed.rawValue
         }
     }
-}
-
-/// The command did not do what was asked.
-struct Failure: Error {
-    var status: Outcome
-    /// A sentence that says what to do; nil when everything was said already.
-    var message: String?
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 
 let arguments = CommandLineArguments.parsable(Array(CommandLine.arguments.dropFirst()))

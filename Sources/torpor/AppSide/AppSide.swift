@@ -2,6 +2,7 @@
 
 import AppConnection
 import ArgumentParser
+import CommandLinePages
 import Configuration
 import Linux
 import TorporAPI
@@ -145,7 +146,7 @@ enum AppSide {
 
 /// A duration, or `none`.
 struct TimeLimitOrNone: ExpressibleByArgument {
-    let duration: Duration?
+    package let duration: Duration?
 
     init?(argument: String) {
         if argument == "none" {

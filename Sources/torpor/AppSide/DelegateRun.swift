@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import AppConnection
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -65,7 +66,7 @@ final class DelegateRun {
     }
 
     /// The exit status.
-    func run() throws -> Int32 {
+    package func run() throws -> Int32 {
         while true {
             wait()
             for event in link.work() { try handle(event) }

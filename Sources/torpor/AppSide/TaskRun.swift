@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import AppConnection
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -42,7 +43,7 @@ final class TaskRun {
     }
 
     /// The command's exit status.
-    func run() throws -> Int32 {
+    package func run() throws -> Int32 {
         let token = try begin()
         try Signal.count(Signal.terminate, with: signals)
         let child: ChildProcess

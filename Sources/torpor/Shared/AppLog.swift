@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -16,7 +17,7 @@ struct LogChoice: Sendable {
     var follow = false
 
     /// How many of the last ones are shown; nil: all.
-    var count: Int? { (lines ?? (since == nil ? 100 : nil)).map { Int(clamping: $0) } }
+    package var count: Int? { (lines ?? (since == nil ? 100 : nil)).map { Int(clamping: $0) } }
 }
 
 /// What one app wrote, wherever that is kept.

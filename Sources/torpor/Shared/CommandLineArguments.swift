@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 
 /// The command line as the parser takes it.
-enum CommandLineArguments {
-    /// Whether an option that concerns all output was given, whatever the verb: it counts before the parser has read the
-    /// rest, and where the rest cannot be read.
-    static func isGiven(_ option: String) -> Bool {
-        CommandLine.arguments.dropFirst().prefix { $0 != "--" }.contains(option)
-    }
-
+extension CommandLineArguments {
     /// Names that verbs had before. They go on working, and are shown nowhere.
     private static let earlier = [
         "policies": ["policy", "list"], "delegate": ["app", "delegate"], "task": ["app", "task"],

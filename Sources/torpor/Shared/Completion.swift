@@ -6,7 +6,7 @@ import Varlink
 /// What a shell offers for APP. Without a supervisor nothing, at once and without a word.
 enum Completion {
     /// The names of all apps.
-    static func apps(_ words: [String]) -> [String] { list(words).compactMap { $0["name"]?.stringValue } }
+    package static func apps(_ words: [String]) -> [String] { list(words).compactMap { $0["name"]?.stringValue } }
 
     /// The same, names that stand for all instances of an app, and tags.
     static func appsAndTags(_ words: [String]) -> [String] {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -59,7 +60,7 @@ struct JournalOutput {
     }
 
     /// An entry as a line of the app; nil when it is not the app's, or not wanted.
-    func line(_ entry: JSON) -> LogLine? {
+    package func line(_ entry: JSON) -> LogLine? {
         guard isOwn(entry) else { return nil }
         let line = LogLine(at: entry["__REALTIME_TIMESTAMP"]?.stringValue.flatMap { Int64($0) }, text: Self.text(entry))
         if let at = line.at, at < since ?? .min || at >= until ?? .max { return nil }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
 
 /// What several apps wrote, as one: what there is in the order of its time, then what comes in the order in which it comes.
 struct ManyLogs {
-    let apps: [String]
+    package let apps: [String]
     let options: GlobalOptions
     let choice: LogChoice
     /// Shows a line of an app.
@@ -28,7 +29,7 @@ struct ManyLogs {
         var failure: Failure?
     }
 
-    func run() throws {
+    package func run() throws {
         if choice.follow { try follow() } else { try showPast() }
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Configuration
 import Linux
 
@@ -10,7 +11,7 @@ struct GlobalOptions: ParsableArguments {
     var socket: String?
 
     @Flag(help: "One JSON document on standard output (an object a line for streams).")
-    var json = false
+    package var json = false
 
     @Flag(name: .shortAndLong, help: "Say on standard error what goes on with the supervisor, such as its replacement.")
     var verbose = false
@@ -19,7 +20,7 @@ struct GlobalOptions: ParsableArguments {
 /// Options of verbs that do not speak to the supervisor's control socket.
 struct OutputOptions: ParsableArguments {
     @Flag(help: "One JSON document on standard output.")
-    var json = false
+    package var json = false
 }
 
 /// Options of verbs that wait.
@@ -37,7 +38,7 @@ struct AppsArgument: ParsableArguments {
         help: ArgumentHelp("Names, globs or tag:NAME.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.appsAndTags(words) }
     )
-    var apps: [String]
+    package var apps: [String]
 }
 
 /// The apps of a verb that is about all of them if none is named.
@@ -46,7 +47,7 @@ struct AnyAppsArgument: ParsableArguments {
         help: ArgumentHelp("Names, globs or tag:NAME; all apps, if none is named.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.appsAndTags(words) }
     )
-    var apps: [String] = []
+    package var apps: [String] = []
 }
 
 /// The apps of a verb that takes one name for them, and is about all of them if none is named.

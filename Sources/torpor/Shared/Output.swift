@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 import Varlink
 import WireText
@@ -28,7 +29,7 @@ enum Output {
     static func document(_ json: JSON) { write(String(wire: json.serialisedPretty()) + "\n") }
 
     /// One object of a stream, on one line.
-    static func line(_ json: JSON) { write(json.description + "\n") }
+    package static func line(_ json: JSON) { write(json.description + "\n") }
 
     /// Ends this process as soon as nobody reads standard output: for verbs that follow what may not come for long.
     static func endWithReader() {

@@ -3,7 +3,7 @@
 /// The options that every verb has, as values.
 struct PlainOptions {
     var socket: String?
-    var json = false
+    package var json = false
     var verbose = false
 }
 
@@ -49,7 +49,7 @@ enum PlainArguments {
         }
     }
 
-    func run() throws {
+    package func run() throws {
         switch self {
         case .list(let list): try list.run()
         case .status(let status): try status.run()

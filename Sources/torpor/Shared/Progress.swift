@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 
 /// A line on a terminal's standard error that says how far something is, and is overwritten by what comes next.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -9,7 +10,7 @@ import WireText
 enum VerbRunner {
     /// The results are those of apps that did it.
     @discardableResult
-    static func run(
+    package static func run(
         _ request: VerbRequest,
         _ options: GlobalOptions,
         wait: WaitOptions? = nil
@@ -65,7 +66,7 @@ enum VerbRunner {
     }
 
     /// One step of what an app goes through; it may be named in it already.
-    static func line(_ step: VerbProgress) -> String {
+    package static func line(_ step: VerbProgress) -> String {
         step.text.hasPrefix(step.app + " ") ? step.text : "\(step.app): \(step.text)"
     }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
+
 /// What is said of a configuration that a verb has written.
-enum WrittenFile {
+package enum WrittenFile {
     /// That it is there, and what to do next. `origin`: what it was made of, if that is to be said.
-    static func text(_ file: String, origin: String? = nil) -> String {
+    package static func text(_ file: String, origin: String? = nil) -> String {
         // What the service reads counts when it is told to read it again; beside it no other torpord may run.
         let isOfService = ["/etc/torpor/torpor.toml", "/etc/torpor/conf.d"].contains {
             let path = ImportFiles.absolute(file)

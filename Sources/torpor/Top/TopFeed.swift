@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 import TopView
 import TorporAPI
@@ -132,7 +133,7 @@ final class TopFeed: Sendable {
     }
 
     /// A reply that a daemon of another version wrote.
-    static func apps(_ reply: JSON) throws(VarlinkClientError) -> [AppSummary] {
+    package static func apps(_ reply: JSON) throws(VarlinkClientError) -> [AppSummary] {
         do throws(FieldError) {
             return try Fields(reply).list("apps") { json throws(FieldError) in try AppSummary(json: json) }
         } catch {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CNCurses
+import CommandLinePages
 import Linux
 import TopView
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 import TopView
 import TorporAPI
@@ -92,7 +93,7 @@ final class TopSession {
     /// The descriptors that are waited for.
     private enum Source: UInt64 { case keys, signals, news }
 
-    func run() throws {
+    package func run() throws {
         guard ThisProcess.isTerminal(1), ThisProcess.isTerminal(0) else {
             let which = ThisProcess.isTerminal(1) ? "standard input" : "standard output"
             throw Failure(

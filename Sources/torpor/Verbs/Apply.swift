@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -29,7 +30,7 @@ struct Apply: ParsableCommand {
         help: ArgumentHelp("Names, globs or tag:NAME, with --restart or --diff.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.appsAndTags(words) }
     )
-    var apps: [String] = []
+    package var apps: [String] = []
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
@@ -39,7 +40,7 @@ struct Apply: ParsableCommand {
         }
     }
 
-    func run() throws {
+    package func run() throws {
         var request = ApplyRequest()
         request.diff = diff
         request.restart = restart
@@ -128,7 +129,7 @@ struct Apply: ParsableCommand {
     }
 
     /// As `torpor check` writes it.
-    static func text(_ diagnostic: DiagnosticInfo) -> String {
+    package static func text(_ diagnostic: DiagnosticInfo) -> String {
         var text = diagnostic.file
         if diagnostic.line > 0 { text += ":\(diagnostic.line):\(diagnostic.column)" }
         text += ": "

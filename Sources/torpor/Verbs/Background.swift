@@ -11,11 +11,11 @@ struct Background: ParsableCommand {
     .examples(
         "torpor background web"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let request = VerbRequest(verb: .background, apps: apps.apps)
         try VerbRunner.run(request, options, wait: wait)
     }

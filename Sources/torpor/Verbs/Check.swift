@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Configuration
 import Linux
+import PolicyTools
 import Varlink
 
 struct Check: ParsableCommand {
@@ -28,7 +30,7 @@ struct Check: ParsableCommand {
     var strict = false
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let environment = ThisProcess.variables
         var system = ConfigurationSystem.live
         system.inspection = ConfigurationSystem.Inspection(searchPath: environment["PATH"]) { policy, folder in

@@ -2,6 +2,7 @@
 
 import AppConnection
 import ArgumentParser
+import CommandLinePages
 import Configuration
 import Lifecycle
 import Linux
@@ -38,7 +39,7 @@ struct DelegateVerb: ParsableCommand {
     @Flag(help: "Read the answers from standard input.")
     var answers = false
     @Flag(help: "One JSON object a line for each message.")
-    var json = false
+    package var json = false
     @Argument(parsing: .postTerminator, help: ArgumentHelp("A program to run, after --.", valueName: "command"))
     var words: [String] = []
 
@@ -61,7 +62,7 @@ struct DelegateVerb: ParsableCommand {
         }
     }
 
-    func run() throws {
+    package func run() throws {
         guard let socket = AppSide.environment.socket else {
             guard !words.isEmpty else {
                 _ = try AppSide.socket()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Configuration
 import Linux
 import TorporAPI
@@ -17,7 +18,7 @@ struct Doctor: ParsableCommand {
     )
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let checks: [DoctorCheck]
         do throws(Failure) {
             let reply = try Manager(options).call(.doctor)

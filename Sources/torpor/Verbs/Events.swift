@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import Telemetry
 import TorporAPI
@@ -74,7 +75,7 @@ struct Events: ParsableCommand {
         guard record != "-" || !options.json else { throw ValidationError("--json says more than a recording on -") }
     }
 
-    func run() throws {
+    package func run() throws {
         if let record {
             let recording = TraceRecording(path: record, every: every, limit: time, isQuiet: options.json)
             return try recording.run(options)

@@ -16,11 +16,11 @@ struct ForceQuit: ParsableCommand {
     .examples(
         "torpor force-quit web"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let request = VerbRequest(verb: .kill, apps: apps.apps)
         try VerbRunner.run(request, options, wait: wait)
     }

@@ -12,13 +12,13 @@ struct Foreground: ParsableCommand {
         "torpor foreground web",
         "torpor foreground notes --url notes:today"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @Option(help: ArgumentHelp("What the app shall open there; for apps with a delegate.", valueName: "url"))
     var url: String?
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         var request = VerbRequest(verb: .foreground, apps: apps.apps)
         request.url = url
         try VerbRunner.run(request, options, wait: wait)

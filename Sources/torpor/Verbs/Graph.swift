@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -20,17 +21,17 @@ struct GraphVerb: ParsableCommand {
         "torpor graph --dot | dot -Tsvg >apps.svg"
     )
 
-    @OptionGroup var apps: AnyAppsArgument
+    @OptionGroup package var apps: AnyAppsArgument
 
     @Flag(help: "For graphviz.")
-    var dot = false
+    package var dot = false
     @OptionGroup var options: GlobalOptions
 
     func validate() throws {
         guard !dot || !options.json else { throw ValidationError("--dot and --json say the same: choose one") }
     }
 
-    func run() throws {
+    package func run() throws {
         let manager = try Manager(options)
         let reply = try manager.call(.graph)
         let nodes = try Manager.read { () throws(FieldError) in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -29,7 +30,7 @@ struct Health: ParsableCommand {
         help: ArgumentHelp("Names, globs or tag:NAME.", valueName: "app"),
         completion: .custom { words, _, _ in Completion.appsAndTags(words) }
     )
-    var apps: [String] = []
+    package var apps: [String] = []
 
     @Option(
         help: ArgumentHelp(
@@ -54,7 +55,7 @@ struct Health: ParsableCommand {
         guard !apps.isEmpty else { throw ValidationError("--state is about apps: name them") }
     }
 
-    func run() throws {
+    package func run() throws {
         var health = PlainHealth(apps: apps, options: PlainOptions(options))
         health.state = state
         if let timeout { health.timeout = .milliseconds(min(timeout.milliseconds, 1 << 40)) }
@@ -64,7 +65,7 @@ struct Health: ParsableCommand {
 
 /// `health` without the argument parser.
 struct PlainHealth {
-    var apps: [String]
+    package var apps: [String]
     var options: PlainOptions
     var state: String?
     var timeout = Duration.seconds(5)
@@ -77,7 +78,7 @@ struct PlainHealth {
         var json: JSON { ["app": .optional(app), "message": .string(sentence)] }
     }
 
-    func run() throws {
+    package func run() throws {
         let deadline = Clock.monotonic() + timeout
         let manager = try Manager(options, patience: timeout)
         let description = try manager.call(.describe, deadline: deadline)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -38,7 +39,7 @@ struct History: ParsableCommand {
         }
     }
 
-    func run() throws {
+    package func run() throws {
         var request = EventsRequest()
         request.app = app.app
         request.since = since?.microseconds

@@ -17,11 +17,11 @@ struct HoldApps: ParsableCommand {
         "torpor hold web --for 10m --reason 'looking at it'",
         "torpor hold web --end"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @Option(name: .customLong("for"), help: ArgumentHelp("How long, such as 10m.", valueName: "duration"))
     var time: TimeLimit?
     @Option(help: ArgumentHelp("Why; it is shown with the app.", valueName: "text"))
-    var reason: String?
+    package var reason: String?
     @Flag(help: "End all holds of the apps.") var end = false
     @OptionGroup var options: GlobalOptions
 
@@ -32,7 +32,7 @@ struct HoldApps: ParsableCommand {
         }
     }
 
-    func run() throws {
+    package func run() throws {
         var request = VerbRequest(verb: .hold, apps: apps.apps)
         request.end = end
         request.reason = reason

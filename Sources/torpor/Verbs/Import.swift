@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Configuration
 import Importing
 import Linux
@@ -23,7 +24,7 @@ struct Import: ParsableCommand {
     )
 
     @Argument(help: "The file or folder.", completion: .file())
-    var path: String
+    package var path: String
     @Option(
         help: ArgumentHelp(
             "What it is: \(SourceKind.allCases.map(\.rawValue).joined(separator: ", ")).",
@@ -43,9 +44,9 @@ struct Import: ParsableCommand {
     @Flag(help: "Write over a file that is there.")
     var force = false
     @Flag(help: "One JSON document on standard output.")
-    var json = false
+    package var json = false
 
-    func run() throws {
+    package func run() throws {
         let kind = try from.map(Self.kind)
         var tree = ImportFiles.live
         tree.environmentName = env

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Configuration
 import Importing
 import Linux
@@ -25,9 +26,9 @@ struct Init: ParsableCommand {
     @Flag(help: "Write over a torpor.toml that is there.")
     var force = false
     @Flag(help: "One JSON document on standard output.")
-    var json = false
+    package var json = false
 
-    func run() throws {
+    package func run() throws {
         let folder = ImportFiles.absolute(directory ?? ".")
         guard (try? File.status(folder).kind) == .directory else {
             throw Failure(status: .usage, message: "\(folder) is no directory: make it first, or name another one")

@@ -12,12 +12,12 @@ struct Interrupt: ParsableCommand {
         "torpor interrupt web",
         "torpor interrupt web --end"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @Flag(help: "End an interruption.") var end = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         var request = VerbRequest(verb: .interrupt, apps: apps.apps)
         request.end = end
         try VerbRunner.run(request, options, wait: wait)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -16,18 +17,18 @@ struct List: ParsableCommand {
         "torpor list web 'tag:shop'",
         "torpor list --json | jq -r '.[] | select(.state == \"suspended\") | .name'"
     )
-    @OptionGroup var apps: AnyAppsArgument
+    @OptionGroup package var apps: AnyAppsArgument
     @OptionGroup var options: GlobalOptions
 
-    func run() throws { try PlainList(apps: apps.apps, options: PlainOptions(options)).run() }
+    package func run() throws { try PlainList(apps: apps.apps, options: PlainOptions(options)).run() }
 }
 
 /// `list` without the argument parser.
 struct PlainList {
-    var apps: [String]
+    package var apps: [String]
     var options: PlainOptions
 
-    func run() throws {
+    package func run() throws {
         let reply = try Manager(options).call(.list(of: apps))
         guard !options.json else {
             return Output.document(reply["apps"] ?? [])

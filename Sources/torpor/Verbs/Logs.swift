@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -21,7 +22,7 @@ struct Logs: ParsableCommand {
         "torpor logs -f tag:shop --grep ERROR",
         "torpor logs web --since '2 hours ago' -t"
     )
-    @OptionGroup var apps: AnyAppsArgument
+    @OptionGroup package var apps: AnyAppsArgument
 
     @Flag(name: .shortAndLong, help: "Go on with what comes from now on.")
     var follow = false
@@ -44,7 +45,7 @@ struct Logs: ParsableCommand {
         if let lines, lines < 0 { throw ValidationError("-n wants a number from 0") }
     }
 
-    func run() throws {
+    package func run() throws {
         let choice = LogChoice(lines: lines, since: since?.microseconds, grep: grep, follow: follow)
         let manager = try Manager(options)
         if follow { Output.endWithReader() }

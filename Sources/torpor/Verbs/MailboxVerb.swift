@@ -2,6 +2,7 @@
 
 import AppConnection
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -39,7 +40,7 @@ struct MailboxVerb: ParsableCommand {
         if take, !drop.isEmpty { throw ValidationError("--take takes all, --drop only some: choose one") }
     }
 
-    func run() throws {
+    package func run() throws {
         guard let app else { return try showOwn() }
         let manager = try Manager(options)
         var request = MailboxRequest(app: app)
@@ -133,7 +134,7 @@ struct Subscribe: ParsableCommand {
     var end = false
     @OptionGroup var output: OutputOptions
 
-    func run() throws {
+    package func run() throws {
         var request = SubscribeRequest(topic: topic)
         request.coalesce = coalesce
         request.urgent = urgent ? true : nil

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -22,7 +23,7 @@ struct MemoryVerb: ParsableCommand {
     )
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let memory = try Self.ask(options)
         guard !options.json else { return Output.document(memory.json) }
         Output.page(MemoryPage(memory).text)
@@ -45,7 +46,7 @@ struct MemoryRehearse: ParsableCommand {
     )
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let memory = try MemoryVerb.ask(options)
         guard !options.json else { return Output.document(.array(memory.steps.map(\.json))) }
         Output.page(MemoryPage(memory).rehearsal)

@@ -21,7 +21,7 @@ struct MetricsVerb: ParsableCommand {
     var format = Format.openmetrics
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let manager = try Manager(options)
         var replies: [JSON] = []
         for request in MetricSnapshot.requests { replies.append(try manager.call(request)) }
@@ -35,7 +35,7 @@ struct MetricsVerb: ParsableCommand {
 enum Format: String, ExpressibleByArgument, CaseIterable {
     case openmetrics, prometheus
 
-    var text: MetricText {
+    package var text: MetricText {
         switch self {
         case .openmetrics: .openMetrics
         case .prometheus: .prometheus

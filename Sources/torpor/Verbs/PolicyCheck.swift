@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import Policies
+import PolicyTools
 import Varlink
 
 struct PolicyCheck: ParsableCommand {
@@ -24,11 +26,11 @@ struct PolicyCheck: ParsableCommand {
     var library: String
 
     @Option(help: ArgumentHelp("How many questions the check of its memory asks.", valueName: "number"))
-    var questions = 1_000_000
+    package var questions = 1_000_000
 
     @Option(help: ArgumentHelp("The deadline that the policy is to have.", valueName: "duration"))
     var deadline = TimeLimit(argument: "50ms")!
-    @OptionGroup var tool: PolicyToolOptions
+    @OptionGroup package var tool: PolicyToolOptions
 
     func validate() throws {
         guard (100...1_000_000_000).contains(questions) else {
@@ -37,7 +39,7 @@ struct PolicyCheck: ParsableCommand {
         guard deadline.milliseconds > 0 else { throw ValidationError("--deadline wants a duration such as 50ms") }
     }
 
-    func run() throws {
+    package func run() throws {
         let conformance = Conformance(
             try PolicyTool(library: library, tool),
             questions: questions,

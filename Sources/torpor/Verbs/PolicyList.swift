@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -29,7 +30,7 @@ struct PolicyList: ParsableCommand {
     .examples("torpor policy list")
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let reply = try Manager(options).call(.policies)
         let policies = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("policies") { json throws(FieldError) in try PolicyStatus(json: json) }
@@ -65,7 +66,7 @@ struct PolicyList: ParsableCommand {
         Output.page(text)
     }
 
-    static func colour(_ state: String) -> Terminal.Colour? {
+    package static func colour(_ state: String) -> Terminal.Colour? {
         switch state {
         case "ready": .green
         case "loading", "waiting": .yellow

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
+import PolicyTools
 import Varlink
 
 struct PolicyNew: ParsableCommand {
@@ -16,7 +18,7 @@ struct PolicyNew: ParsableCommand {
     )
 
     @Argument(help: "Its name: lower case, as in night-shift.")
-    var name: String
+    package var name: String
     @Argument(help: "The folder to make; one of that name if none is given.", completion: .directory)
     var directory: String?
     @Flag(name: .customLong("c"), help: "In C.")
@@ -24,9 +26,9 @@ struct PolicyNew: ParsableCommand {
     @Option(help: ArgumentHelp("Torpor's policy kit.", valueName: "path"), completion: .directory)
     var kit: String?
     @Flag(help: "One JSON document on standard output.")
-    var json = false
+    package var json = false
 
-    func run() throws {
+    package func run() throws {
         let names = try PolicyNames(name)
         let kit = try PolicyKitFolder.find(kit)
         let folder = Self.absolute(directory ?? name)
@@ -85,7 +87,7 @@ struct PolicyNew: ParsableCommand {
 
 /// A policy's name, and what follows from it.
 struct PolicyNames {
-    let name: String
+    package let name: String
     /// Of its type and its module: `NightShiftPolicy`.
     let type: String
     var library: String { "lib\(type).so" }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -16,7 +17,7 @@ struct PolicyOrder: ParsableCommand {
     )
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let reply = try Manager(options).call(.evictionOrder)
         let apps = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("apps") { json throws(FieldError) in try EvictionCandidate(json: json) }

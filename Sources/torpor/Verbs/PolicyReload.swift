@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -19,10 +20,10 @@ struct PolicyReload: ParsableCommand {
     )
 
     @Argument(help: "Its name in the configuration.")
-    var name: String
+    package var name: String
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let reply = try Manager(options).call(.reloadPolicy(name: name))
         let policy = try Manager.read { () throws(FieldError) in
             try PolicyStatus(json: Fields(reply)["policy"] ?? .null)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import Policies
+import PolicyTools
 import TorporAPI
 import Varlink
 
@@ -26,9 +28,9 @@ struct PolicySimulate: ParsableCommand {
     @Option(help: ArgumentHelp("The library.", valueName: "lib"), completion: .file(extensions: ["so"]))
     var policy: String
     @OptionGroup var times: TimeOptions
-    @OptionGroup var tool: PolicyToolOptions
+    @OptionGroup package var tool: PolicyToolOptions
 
-    func run() throws {
+    package func run() throws {
         let reader = try TraceReader(path: trace)
         let simulation = try Simulation(try PolicyTool(library: policy, tool), reader)
         try simulation.run()

@@ -2,6 +2,7 @@
 
 import AppConnection
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -48,7 +49,7 @@ struct Post: ParsableCommand {
         if urgent, noWake { throw ValidationError("--urgent and --no-wake say the opposite: choose one") }
     }
 
-    func run() throws {
+    package func run() throws {
         var request = PostRequest(app: app.app, topic: topic)
         request.payload = try Self.read(payload)
         request.coalesce = coalesce

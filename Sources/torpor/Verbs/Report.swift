@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -26,7 +27,7 @@ struct Reports: ParsableCommand {
         if let lines, lines < 0 { throw ValidationError("-n wants a number from 0") }
     }
 
-    func run() throws {
+    package func run() throws {
         let reply = try Manager(options).call(.reports(app: app.app))
         var reports = try Manager.read { () throws(FieldError) in
             try Fields(reply).list("reports") { json throws(FieldError) in try Report(json: json) }

@@ -11,10 +11,10 @@ struct Reset: ParsableCommand {
     .examples(
         "torpor reset web"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         try VerbRunner.run(VerbRequest(verb: .reset, apps: apps.apps), options)
     }
 }

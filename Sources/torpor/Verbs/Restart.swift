@@ -12,11 +12,11 @@ struct Restart: ParsableCommand {
         "torpor restart web",
         "torpor restart 'web@*' --timeout 30s"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let request = VerbRequest(verb: .restart, apps: apps.apps)
         try VerbRunner.run(request, options, wait: wait)
     }

@@ -11,11 +11,11 @@ struct Resume: ParsableCommand {
     .examples(
         "torpor resume web"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let request = VerbRequest(verb: .resume, apps: apps.apps)
         try VerbRunner.run(request, options, wait: wait)
     }

@@ -39,7 +39,7 @@ struct SendSignal: ParsableCommand {
         }
     }
 
-    func run() throws {
+    package func run() throws {
         let token = RequestToken.random()
         let reply = try Manager(options).call(.signal(app: app, signal: signal, token: token))
         if options.json { Output.document(["app": .string(app), "ok": true]) }

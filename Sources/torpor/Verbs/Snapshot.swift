@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -45,7 +46,7 @@ struct SnapshotVerb: ParsableCommand {
         if options.json, output != nil { throw ValidationError("--json tells of it, --output writes it: choose one") }
     }
 
-    func run() throws {
+    package func run() throws {
         if let save { return try give(save) }
         guard let app else { return }
         let manager = try Manager(options)

@@ -12,13 +12,13 @@ struct Start: ParsableCommand {
         "torpor start web",
         "torpor start --background tag:shop"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @Flag(help: "Launch into the background.") var background = false
     @Flag(help: "Although a policy is against it.") var force = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         var request = VerbRequest(verb: .start, apps: apps.apps)
         request.background = background
         request.force = force

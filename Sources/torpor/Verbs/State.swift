@@ -2,6 +2,7 @@
 
 import AppConnection
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -35,7 +36,7 @@ struct StateSave: ParsableCommand {
     var file: String
     @OptionGroup var output: OutputOptions
 
-    func run() throws {
+    package func run() throws {
         let reply = try AppSide.save(try AppSide.bytes(of: file), as: "state") { .saveState(data: $0, file: $1) }
         if output.json { Output.document(reply) }
     }
@@ -56,7 +57,7 @@ struct StateRestore: ParsableCommand {
         if output.json, file == "-" { throw ValidationError("--json says where the state was written: name a file") }
     }
 
-    func run() throws {
+    package func run() throws {
         let path = AppSide.environment.options["restored_state"]?.stringValue
         guard let path, !path.isEmpty else {
             throw Failure(status: .notRunning, message: "there is no state to restore at this launch")
@@ -80,7 +81,7 @@ struct StateDiscard: ParsableCommand {
 
     @OptionGroup var output: OutputOptions
 
-    func run() throws {
+    package func run() throws {
         _ = try AppSide.call(.discardState)
         if output.json { Output.document(["ok": true]) }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -19,19 +20,19 @@ struct Status: ParsableCommand {
         "torpor status web",
         "torpor status web db --utc"
     )
-    @OptionGroup var apps: AnyAppsArgument
+    @OptionGroup package var apps: AnyAppsArgument
     @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws { try PlainStatus(apps: apps.apps, options: PlainOptions(options)).run() }
+    package func run() throws { try PlainStatus(apps: apps.apps, options: PlainOptions(options)).run() }
 }
 
 /// `status` without the argument parser.
 struct PlainStatus {
-    var apps: [String]
+    package var apps: [String]
     var options: PlainOptions
 
-    func run() throws {
+    package func run() throws {
         let manager = try Manager(options)
         // What may be several is an array, however many it is.
         let (names, isOne) = try manager.names(of: apps)

@@ -12,11 +12,11 @@ struct Stop: ParsableCommand {
         "torpor stop web",
         "torpor stop tag:shop --no-wait"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let request = VerbRequest(verb: .stop, apps: apps.apps)
         try VerbRunner.run(request, options, wait: wait)
     }

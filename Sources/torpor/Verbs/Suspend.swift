@@ -14,12 +14,12 @@ struct Suspend: ParsableCommand {
         "torpor suspend web",
         "torpor suspend web --force"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
     @Flag(help: "Suspend even if something holds the app, or an app in use requires it.") var force = false
     @OptionGroup var wait: WaitOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         var request = VerbRequest(verb: .suspend, apps: apps.apps)
         request.force = force
         let results = try VerbRunner.run(request, options, wait: wait)

@@ -2,6 +2,7 @@
 
 import AppConnection
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -42,7 +43,7 @@ struct TaskRunVerb: ParsableCommand {
     )
 
     @Option(help: "What the task is called; the command's name if none is given.")
-    var name: String?
+    package var name: String?
     @Option(
         name: .customLong("stop-before"),
         help: ArgumentHelp("How long before the time is used up the command gets SIGTERM; none: never.")
@@ -60,7 +61,7 @@ struct TaskRunVerb: ParsableCommand {
         }
     }
 
-    func run() throws {
+    package func run() throws {
         let name = name ?? words[0].split(separator: "/").last.map(String.init) ?? words[0]
         guard let socket = AppSide.environment.socket else {
             guard !output.json else {
@@ -99,10 +100,10 @@ struct TaskBegin: ParsableCommand {
     .examples("torpor app task begin index && make-index; torpor app task end index")
 
     @Argument(help: "What the task is called.")
-    var name: String
+    package var name: String
     @OptionGroup var output: OutputOptions
 
-    func run() throws {
+    package func run() throws {
         try TaskNotice.say("X_TORPOR_TASK_BEGIN", name)
         if output.json { Output.document(["name": .string(name), "ok": true]) }
     }
@@ -116,10 +117,10 @@ struct TaskEnd: ParsableCommand {
     .examples("torpor app task end index")
 
     @Argument(help: "What the task is called.")
-    var name: String
+    package var name: String
     @OptionGroup var output: OutputOptions
 
-    func run() throws {
+    package func run() throws {
         try requireTask()
         try TaskNotice.say("X_TORPOR_TASK_END", name)
         if output.json { Output.document(["name": .string(name), "ok": true]) }
@@ -165,7 +166,7 @@ struct TaskList: ParsableCommand {
 
     @OptionGroup var output: OutputOptions
 
-    func run() throws {
+    package func run() throws {
         let reply = try AppSide.call(.state)
         if output.json { return Output.document(reply["tasks"] ?? .array([])) }
         var table = Table(["TASK", "NAME"], rightAligned: [0])
@@ -188,7 +189,7 @@ struct TaskTime: ParsableCommand {
 
     @OptionGroup var output: OutputOptions
 
-    func run() throws {
+    package func run() throws {
         let reply = try AppSide.call(.backgroundTime)
         if output.json { return Output.document(reply) }
         guard let left = reply["remaining_ms"]?.intValue else {

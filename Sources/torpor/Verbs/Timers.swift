@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -19,11 +20,11 @@ struct TimersVerb: ParsableCommand {
         "torpor timers web"
     )
 
-    @OptionGroup var apps: AnyAppsArgument
+    @OptionGroup package var apps: AnyAppsArgument
     @OptionGroup var times: TimeOptions
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let reply = try Manager(options).call(.timers(apps: apps.apps))
         guard !options.json else { return Output.document(reply["timers"] ?? []) }
         let timers = try Manager.read { () throws(FieldError) in

@@ -19,7 +19,7 @@ struct Top: ParsableCommand {
     var once = false
 
     @Flag(help: "With --once: one JSON document on standard output.")
-    var json = false
+    package var json = false
 
     @Flag(help: "Draw with ASCII only, which is the default where the locale is not one of UTF-8.")
     var ascii = false
@@ -37,7 +37,7 @@ struct Top: ParsableCommand {
         if json, !once { throw ValidationError("--json is for one picture: write --once too") }
     }
 
-    func run() throws {
+    package func run() throws {
         let session = try TopSession(
             path: socket ?? Manager.defaultSocket,
             delay: .milliseconds(delay?.milliseconds ?? 1000),

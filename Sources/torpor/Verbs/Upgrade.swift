@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import ArgumentParser
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -18,7 +19,7 @@ struct Upgrade: ParsableCommand {
     var timeout: TimeLimit?
     @OptionGroup var options: GlobalOptions
 
-    func run() throws {
+    package func run() throws {
         let limit = Duration.milliseconds(min(timeout?.milliseconds ?? 30_000, 1 << 40))
         let deadline = Clock.monotonic() + limit
         let manager = try Manager(options)

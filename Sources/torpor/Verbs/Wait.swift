@@ -11,7 +11,7 @@ struct WaitFor: ParsableCommand {
     .examples(
         "torpor wait web --for active --timeout 30s"
     )
-    @OptionGroup var apps: AppsArgument
+    @OptionGroup package var apps: AppsArgument
 
     @Option(
         name: .customLong("for"),
@@ -35,7 +35,7 @@ struct WaitFor: ParsableCommand {
         }
     }
 
-    func run() throws {
+    package func run() throws {
         var request = VerbRequest(verb: .wait, apps: apps.apps)
         request.state = state
         request.timeoutMilliseconds = timeout?.milliseconds

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 import Policies
 import TorporAPI
 import TorporPolicyABI
 
 /// What advice asks for, of an app by its name: two are the same if they would change the same.
-struct SimulatedChange: Hashable {
+package struct SimulatedChange: Hashable {
     /// A word of ``PolicyWords/advice``.
-    let kind: String
+    package let kind: String
     /// The app; of an order of eviction all of them, the first one first.
-    let apps: [String]
+    package let apps: [String]
     /// The state, of a goal or a profile.
     var state: UInt32 = 0
     /// Microseconds.
-    var time: Int64 = 0
+    package var time: Int64 = 0
 
-    init(kind: String, app: String, value: UInt32, time: Int64) {
+    package init(kind: String, app: String, value: UInt32, time: Int64) {
         self.kind = kind
         apps = [app]
         switch kind {
@@ -26,7 +27,7 @@ struct SimulatedChange: Hashable {
         }
     }
 
-    init(order: [String]) {
+    package init(order: [String]) {
         kind = "order"
         apps = order
     }
@@ -43,7 +44,7 @@ struct SimulatedChange: Hashable {
     }
 
     /// In words.
-    var text: String {
+    package var text: String {
         let app = apps.first ?? "nobody"
         switch kind {
         case "goal": return "\(app) → \(PolicyWords.state(state))"
@@ -66,8 +67,8 @@ struct SimulatedChange: Hashable {
 }
 
 /// A decision of the policy under simulation, or of those of the recording that it does not take.
-struct SimulatedDecision {
-    enum Difference: String {
+package struct SimulatedDecision {
+    package enum Difference: String {
         /// It was taken then too.
         case same
         /// It was not.
@@ -79,17 +80,17 @@ struct SimulatedDecision {
     }
 
     /// Microseconds of the recording's monotonic clock, and since 1970.
-    let at: Int64
-    let realtime: Int64
+    package let at: Int64
+    package let realtime: Int64
     /// The line of the recording that was read last.
-    let line: Int
-    let change: SimulatedChange
-    let reason: String
-    var difference: Difference
+    package let line: Int
+    package let change: SimulatedChange
+    package let reason: String
+    package var difference: Difference
     /// What else there is to say of the difference.
-    var note: String?
+    package var note: String?
     /// Who advised the same, or (of one that is missing) this, in the recording.
-    var then: String?
+    package var then: String?
 }
 
 /// A piece of advice of the recording.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
-import TorporAPI
+package import TorporAPI
 
 /// The memory of the machine and of apps as people read it, and what would be done if it were short.
-struct MemoryPage {
+package struct MemoryPage {
     private let memory: MemoryStatus
 
-    init(_ memory: MemoryStatus) { self.memory = memory }
+    package init(_ memory: MemoryStatus) { self.memory = memory }
 
     // MARK: Who has how much
 
     /// The machine, then who has how much and who would go next.
-    var text: String {
+    package var text: String {
         guard !memory.apps.isEmpty else { return head + "\nno app runs\n" }
         let places = places
         var table = Table(["APP", "STATE", "OWN", "SWAP", "LIMIT", "PRIORITY", "NEXT"], rightAligned: [2, 3, 4, 5])
@@ -48,7 +48,7 @@ struct MemoryPage {
     // MARK: Step by step
 
     /// Every step that would be taken.
-    var rehearsal: String {
+    package var rehearsal: String {
         guard !memory.steps.isEmpty else {
             return head + "\nnothing would be done: no app that runs can be told, paged out or ended\n"
         }

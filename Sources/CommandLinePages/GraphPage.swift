@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import TorporAPI
+package import TorporAPI
 
 /// Which apps need which, as a tree for people and as DOT for graphviz.
-struct GraphPage {
+package struct GraphPage {
     private let nodes: [String: GraphNode]
     private let names: [String]
 
     /// - Parameter chosen: only these, and whatever needs them or is needed by them; empty: all.
-    init(_ all: [GraphNode], chosen: Set<String> = []) {
+    package init(_ all: [GraphNode], chosen: Set<String> = []) {
         let nodes = Dictionary(all.map { ($0.app, $0) }) { first, _ in first }
         guard !chosen.isEmpty else {
             self.nodes = nodes
@@ -33,7 +33,7 @@ struct GraphPage {
     }
 
     /// Those that are shown.
-    var shown: [GraphNode] { names.compactMap { nodes[$0] } }
+    package var shown: [GraphNode] { names.compactMap { nodes[$0] } }
 
     /// What an app needs, those that it requires first.
     private static func needs(_ node: GraphNode?) -> [(name: String, isRequired: Bool)] {
@@ -48,7 +48,7 @@ struct GraphPage {
     }
 
     /// A tree below each app that nothing needs. What an app needs is shown once; where it comes again there is a sign.
-    var text: String {
+    package var text: String {
         var isNeeded: Set<String> = []
         for name in names { isNeeded.formUnion(needs(of: name).map(\.name)) }
         var shown: Set<String> = []
@@ -82,7 +82,7 @@ struct GraphPage {
     }
 
     /// For `dot -Tsvg`: a full edge for what is required, a broken one for order alone.
-    var dot: String {
+    package var dot: String {
         var text =
             "digraph torpor {\n  rankdir=LR\n  node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"]\n"
         for name in names {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// Columns as wide as needed, two spaces between them.
-struct Table {
-    struct Cell {
-        var text: String
-        var colour: Terminal.Colour?
+package struct Table {
+    package struct Cell {
+        package var text: String
+        package var colour: Terminal.Colour?
 
-        init(_ text: String, _ colour: Terminal.Colour? = nil) {
+        package init(_ text: String, _ colour: Terminal.Colour? = nil) {
             self.text = Terminal.harmless(text)
             self.colour = colour
         }
@@ -20,16 +20,16 @@ struct Table {
 
     /// - Parameter whole: columns that say nothing any more when they are cut, besides those with numbers, which are
     ///   aligned to the right.
-    init(_ heads: [String], rightAligned: Set<Int> = [], whole: Set<Int> = []) {
+    package init(_ heads: [String], rightAligned: Set<Int> = [], whole: Set<Int> = []) {
         self.heads = heads
         self.rightAligned = rightAligned
         self.whole = whole.union(rightAligned)
     }
 
-    mutating func append(_ row: [Cell]) { rows.append(row) }
+    package mutating func append(_ row: [Cell]) { rows.append(row) }
 
     /// Whether the longest row stays on one line of the terminal; where there is none, all do.
-    var fits: Bool {
+    package var fits: Bool {
         guard let columns else { return true }
         return (0..<heads.count).reduce(0) { width, column in
             width + 2 + rows.reduce(heads[column].count) { max($0, Terminal.width(of: $1[column].text)) }
@@ -37,7 +37,7 @@ struct Table {
     }
 
     /// No line of it is wider than the terminal, as long as numbers and times leave room for the rest.
-    var text: String {
+    package var text: String {
         // Sentences stand in the last column.
         let hasSentences = !rightAligned.contains(heads.count - 1)
         var head = Self.row(heads.map { Cell($0, .bold) })

@@ -1,59 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CommandLinePages
 import Linux
-import Policies
+package import Policies
 import TorporPolicyABI
 
 /// A check of a policy, and how it went.
-struct ConformanceResult {
-    enum Outcome: String {
+package struct ConformanceResult {
+    package enum Outcome: String {
         case ok
         case warning
         case failed
     }
 
-    let name: String
-    let outcome: Outcome
+    package let name: String
+    package let outcome: Outcome
     /// A sentence.
-    let message: String
+    package let message: String
 }
 
 /// What a policy has to be able to do before a supervisor can rely on it, tried one after the other, each in a process
 /// that is started for it.
-final class Conformance {
-    let tool: PolicyTool
+package final class Conformance {
+    package let tool: PolicyTool
     /// Questions of the check for memory.
-    let questions: Int
+    package let questions: Int
     /// What torpord waits for an answer.
-    let deadline: Duration
-    private(set) var results: [ConformanceResult] = []
+    package let deadline: Duration
+    package private(set) var results: [ConformanceResult] = []
     /// What the policy says about itself; nil if it cannot be started.
-    private(set) var description: PolicyDescription?
+    package private(set) var description: PolicyDescription?
     /// Told of each result.
-    var onResult: (ConformanceResult) -> Void = { _ in }
+    package var onResult: (ConformanceResult) -> Void = { _ in }
     /// Told how far it is, in words for a line that is overwritten.
-    var onProgress: (String) -> Void = { _ in }
+    package var onProgress: (String) -> Void = { _ in }
 
-    var library: TrustedLibrary!
+    package var library: TrustedLibrary!
     var judge = AdviceJudge(wants: 0)
     /// What was measured, for programs.
-    var measured: [(name: String, value: Double)] = []
+    package var measured: [(name: String, value: Double)] = []
 
     /// How long an answer is waited for: beyond the deadline, since it is another question whether it comes. Of one that
     /// does not come, nobody waits for the next.
     var patience: Duration { isSilent ? deadline : max(deadline * 20, .seconds(2)) }
     private var isSilent = false
 
-    init(_ tool: PolicyTool, questions: Int, deadline: Duration) {
+    package init(_ tool: PolicyTool, questions: Int, deadline: Duration) {
         self.tool = tool
         self.questions = questions
         self.deadline = deadline
     }
 
     /// Whether nothing failed.
-    var isPassed: Bool { !results.contains { $0.outcome == .failed } }
+    package var isPassed: Bool { !results.contains { $0.outcome == .failed } }
 
-    func run() throws(Failure) {
+    package func run() throws(Failure) {
         guard openLibrary(), let description = load() else { return }
         self.description = description
         judge = AdviceJudge(wants: description.events)

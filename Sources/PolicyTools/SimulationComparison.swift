@@ -6,16 +6,16 @@ import Policies
 ///
 /// Decisions are the same when they would change the same and are less than a second apart: a policy is asked again by a
 /// clock, which is not as exact in a recording as in a simulation.
-struct SimulationComparison {
+package struct SimulationComparison {
     /// All there is to show, in order.
-    private(set) var decisions: [SimulatedDecision]
+    package private(set) var decisions: [SimulatedDecision]
     private var recorded: [RecordedDecision]
     /// Those of the recording that would change the same, in order.
     private var byChange: [SimulatedChange: [Int]] = [:]
 
     private static let window: Int64 = 1_000_000
 
-    init(_ simulation: Simulation) {
+    package init(_ simulation: Simulation) {
         decisions = simulation.decisions
         recorded = simulation.recorded
         for (index, decision) in recorded.enumerated() { byChange[decision.change, default: []].append(index) }
@@ -102,7 +102,7 @@ struct SimulationComparison {
         decisions = order.map(\.element)
     }
 
-    func count(_ difference: SimulatedDecision.Difference) -> Int {
+    package func count(_ difference: SimulatedDecision.Difference) -> Int {
         decisions.count { $0.difference == difference }
     }
 }

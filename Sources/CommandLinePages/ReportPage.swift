@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
-import TorporAPI
+package import TorporAPI
 
 /// A termination report as people read it: why, what was due, what it used, what it went through, where it stood.
-struct ReportPage {
+package struct ReportPage {
     private let report: Report
 
-    init(_ report: Report) { self.report = report }
+    package init(_ report: Report) { self.report = report }
 
-    var text: String {
+    package var text: String {
         var text = Terminal.coloured("\(report.app), run \(report.incarnation)", .bold)
         text += ": " + Terminal.coloured(report.reason, .red)
         if let code = report.code { text += " (0x\(String(code, radix: 16)))" }
@@ -88,7 +88,7 @@ struct ReportPage {
     }
 
     /// `exec after 1.1ms, first sign after 33.0ms, ready after 41.2ms`; nil where nothing is known.
-    static func launch(_ times: LaunchTimes, isOver: Bool = true) -> String? {
+    package static func launch(_ times: LaunchTimes, isOver: Bool = true) -> String? {
         // One that was told something only later was launched without that.
         let message = times.message.flatMap { $0 <= times.ready ?? $0 ? $0 : nil }
         let parts = [

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CalendarTime
+package import CalendarTime
 import Linux
 
 /// Times and amounts, as people read them.
-enum Times {
+package enum Times {
     /// Microseconds since 1970.
-    static var now: Int64 { Clock.realtimeMicroseconds() }
+    package static var now: Int64 { Clock.realtimeMicroseconds() }
 
     /// The zone in which times are shown and read.
-    static let zone: CalendarTime.TimeZone =
+    package static let zone: CalendarTime.TimeZone =
         CommandLineArguments.isGiven("--utc") ? .utc : SystemTimeZones().local
 
     /// `2026-01-31T12:34:56`, in ``zone``, or with `Z` or an offset such as `+01:00` behind it; the seconds are optional,
     /// a space for the T allowed.
-    static func parse(_ text: String) -> Int64? {
+    package static func parse(_ text: String) -> Int64? {
         if text.hasSuffix("Z") { return universal(text.dropLast()) }
         if let sign = text.dropFirst(11).lastIndex(where: { $0 == "+" || $0 == "-" }) {
             let parts = text[sign...].dropFirst().split(separator: ":", omittingEmptySubsequences: false)
@@ -53,14 +53,14 @@ enum Times {
     }
 
     /// The first moment of today, or of yesterday.
-    static func midnight(isYesterdays: Bool) -> Int64? {
+    package static func midnight(isYesterdays: Bool) -> Int64? {
         guard let today = parse(date(now)), isYesterdays else { return parse(date(now)) }
         // Days have from 23 to 25 hours.
         return parse(date(today - 12 * 3_600_000_000))
     }
 
     /// Its date, as `2026-01-31`.
-    static func date(_ microseconds: Int64) -> String { String(local(microseconds).text.prefix { $0 != "T" }) }
+    package static func date(_ microseconds: Int64) -> String { String(local(microseconds).text.prefix { $0 != "T" }) }
 
     /// Days since 1970-01-01 (the algorithm of Howard Hinnant's days_from_civil).
     private static func days(_ year: Int64, _ month: Int64, _ day: Int64) -> Int64 {
@@ -72,7 +72,7 @@ enum Times {
     }
 
     /// `850ms`, `3.2s`, `3m12s`, `5h07m`, `12d4h`.
-    static func duration(seconds: Double) -> String {
+    package static func duration(seconds: Double) -> String {
         if seconds < 0 || !seconds.isFinite || seconds > 1e12 { return "-" }
         if seconds < 1 { return "\(Int(seconds * 1000))ms" }
         if seconds < 10 { return "\(tenths(seconds))s" }
@@ -85,10 +85,10 @@ enum Times {
     }
 
     /// The same for milliseconds.
-    static func duration(milliseconds: Int64) -> String { duration(seconds: Double(milliseconds) / 1000) }
+    package static func duration(milliseconds: Int64) -> String { duration(seconds: Double(milliseconds) / 1000) }
 
     /// `512 B`, `12.3 MiB`.
-    static func memory(bytes: Int64) -> String {
+    package static func memory(bytes: Int64) -> String {
         var value = Double(bytes)
         if value < 1024 { return "\(bytes) B" }
         for unit in ["KiB", "MiB", "GiB", "TiB"] {
@@ -104,7 +104,7 @@ enum Times {
     }
 
     /// `2026-01-31T12:34:56.789+01:00`, or with `Z` where the clocks are those of UTC.
-    static func timestamp(_ microseconds: Int64) -> String {
+    package static func timestamp(_ microseconds: Int64) -> String {
         let (local, ahead) = local(microseconds)
         guard ahead != 0 else { return local + "Z" }
         func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
@@ -113,7 +113,7 @@ enum Times {
     }
 
     /// In a column of a table, to the second: on a terminal `2026-01-31 12:34:56`, elsewhere as all others.
-    static func brief(_ microseconds: Int64) -> String {
+    package static func brief(_ microseconds: Int64) -> String {
         guard Terminal.columns != nil else {
             let text = timestamp(microseconds)
             return String(text.prefix { $0 != "." } + text.drop { $0 != "." }.dropFirst(4))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CommandLinePages
 import Linux
 import TorporAPI
 import Varlink
@@ -28,7 +29,7 @@ final class TraceRecording {
         progress = Progress(isShown: !isQuiet)
     }
 
-    func run(_ options: GlobalOptions) throws(Failure) {
+    package func run(_ options: GlobalOptions) throws(Failure) {
         let manager = try Manager(options)
         if path == "-" { Output.endWithReader() }
         // A supervisor that is replaced meanwhile is asked again by the next one's time.

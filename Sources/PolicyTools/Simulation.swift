@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CommandLinePages
 import Linux
-import Policies
-import TorporAPI
+package import Policies
+package import TorporAPI
 import TorporPolicyABI
 import Varlink
 
 /// Replays a recording to a policy under a virtual clock, which goes from line to line: it is shown what the policies
 /// were shown then, asked what they were asked, and asked again when it wants to be. Its advice changes nothing: what
 /// happens is what happened.
-final class Simulation {
+package final class Simulation {
     private let tool: PolicyTool
     private let library: TrustedLibrary
     private let reader: TraceReader
@@ -20,26 +21,26 @@ final class Simulation {
     private var rules = AdviceRules()
 
     /// What the policy says about itself.
-    private(set) var description: PolicyDescription
+    package private(set) var description: PolicyDescription
     /// What it decided, in order.
-    private(set) var decisions: [SimulatedDecision] = []
+    package private(set) var decisions: [SimulatedDecision] = []
     /// What it advised that was so already.
     private(set) var idle: [SimulatedDecision] = []
     /// What the policies of the recording advised, in order.
     private(set) var recorded: [RecordedDecision] = []
-    private(set) var totals = Totals()
+    package private(set) var totals = Totals()
 
-    struct Totals {
-        var questions = 0
-        var events = 0
-        var rounds = 0
-        var asksAgain = 0
-        var repeated = 0
-        var interruptions = 0
-        var firstTime: Int64?
-        var lastTime: Int64 = 0
-        var policies: [PolicyTraceHeader.Policy] = []
-        var apps: Set<String> = []
+    package struct Totals {
+        package var questions = 0
+        package var events = 0
+        package var rounds = 0
+        package var asksAgain = 0
+        package var repeated = 0
+        package var interruptions = 0
+        package var firstTime: Int64?
+        package var lastTime: Int64 = 0
+        package var policies: [PolicyTraceHeader.Policy] = []
+        package var apps: Set<String> = []
     }
 
     /// An answer is waited for that long: it is another question whether it comes in time.
@@ -48,7 +49,7 @@ final class Simulation {
     private static let shortestWait: Int64 = 100_000
     private static let longestWait: Int64 = 366 * 86_400_000_000
 
-    init(_ tool: PolicyTool, _ reader: TraceReader) throws(Failure) {
+    package init(_ tool: PolicyTool, _ reader: TraceReader) throws(Failure) {
         self.tool = tool
         self.reader = reader
         do throws(PolicyFailure) {
@@ -61,7 +62,7 @@ final class Simulation {
         }
     }
 
-    func run() throws(Failure) {
+    package func run() throws(Failure) {
         defer { host?.close() }
         reader.beforeRound = { [unowned self] time throws(Failure) in try self.passTime(until: time) }
         var instance: Int64?
@@ -270,9 +271,9 @@ final class Simulation {
 
 extension TraceReader {
     /// The app in a place, in words where there is none.
-    func name(_ place: UInt32) -> String { name(place == UInt32.max ? nil : Int64(place)) }
+    package func name(_ place: UInt32) -> String { name(place == UInt32.max ? nil : Int64(place)) }
 
-    func name(_ place: Int64?) -> String {
+    package func name(_ place: Int64?) -> String {
         guard let place else { return "no app" }
         let index = Int(place)
         return view.isPresent(index) ? view.name(index) : "place \(place)"

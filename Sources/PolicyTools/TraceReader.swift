@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import CommandLinePages
 import Linux
 import Policies
-import TorporAPI
+package import TorporAPI
 import TorporPolicyABI
 import Varlink
 
 /// Reads a recording line by line, and shows in a view what policies were shown.
-final class TraceReader {
-    let path: String
+package final class TraceReader {
+    package let path: String
     /// The number of the line that was read last, from 1.
-    private(set) var line = 0
+    package private(set) var line = 0
     /// The number of the line that the view shows; 0 while it shows nothing.
     private(set) var shownLine = 0
     /// Called with the time of a round before the view shows it.
@@ -18,9 +19,9 @@ final class TraceReader {
     /// What the policies were shown by then.
     let view: PolicyView
     /// The header that counts.
-    private(set) var header: PolicyTraceHeader?
+    package private(set) var header: PolicyTraceHeader?
     /// Fields that this version does not know.
-    private(set) var unknownFields: Set<String> = []
+    package private(set) var unknownFields: Set<String> = []
 
     private let file: Descriptor
     private var buffer: [UInt8] = []
@@ -31,7 +32,7 @@ final class TraceReader {
     /// No line is longer: one of a supervisor with as many apps as there may be has some 20 MB.
     private static let longest = 128 << 20
 
-    init(path: String) throws(Failure) {
+    package init(path: String) throws(Failure) {
         self.path = path
         do throws(Errno) {
             file = try File.open(path, [.read])
@@ -42,7 +43,9 @@ final class TraceReader {
     }
 
     /// What is wrong at the present line.
-    func failure(_ problem: String) -> Failure { Failure(status: .failed, message: "\(path):\(line): \(problem)") }
+    package func failure(_ problem: String) -> Failure {
+        Failure(status: .failed, message: "\(path):\(line): \(problem)")
+    }
 
     /// The next line, nil at the end. Of a round the view shows all, of a header that all is told anew.
     func next() throws(Failure) -> PolicyTraceLine? {

@@ -3,10 +3,10 @@
 import Linux
 
 /// The languages that the person at the terminal wants to read, the best one first, as gettext finds them.
-enum Languages {
-    static let wanted: [String] = wanted { ThisProcess.environment($0) }
+package enum Languages {
+    package static let wanted: [String] = wanted { ThisProcess.environment($0) }
 
-    static func wanted(_ variable: (String) -> String?) -> [String] {
+    package static func wanted(_ variable: (String) -> String?) -> [String] {
         let locale = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap(variable).first { !$0.isEmpty } ?? ""
         guard !["", "C", "POSIX"].contains(code(locale)) else { return [] }
         let list = (variable("LANGUAGE") ?? "").split(separator: ":").map { tag(String($0)) }

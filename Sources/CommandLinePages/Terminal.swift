@@ -4,8 +4,8 @@ import Linux
 import WireText
 
 /// Colours, only on a terminal and never with NO_COLOR (https://no-color.org).
-enum Terminal {
-    enum Colour: String, Sendable {
+package enum Terminal {
+    package enum Colour: String, Sendable {
         case red = "31"
         case green = "32"
         case yellow = "33"
@@ -16,27 +16,27 @@ enum Terminal {
         case bold = "1"
     }
 
-    static let hasColour: Bool =
+    package static let hasColour: Bool =
         ThisProcess.isTerminal(1) && (ThisProcess.environment("NO_COLOR") ?? "").isEmpty
         && ThisProcess.environment("TERM") != "dumb"
 
-    static func coloured(_ text: String, _ colour: Colour?) -> String {
+    package static func coloured(_ text: String, _ colour: Colour?) -> String {
         guard let colour, hasColour, !text.isEmpty else { return text }
         return "\u{1b}[\(colour.rawValue)m\(text)\u{1b}[0m"
     }
 
     /// How wide standard output is; nil where it is no terminal, and lines are best left whole.
-    static var columns: Int? { columns(of: 1) }
+    package static var columns: Int? { columns(of: 1) }
 
     /// The same of another descriptor.
-    static func columns(of descriptor: Int32) -> Int? {
+    package static func columns(of descriptor: Int32) -> Int? {
         // Some terminals do not know, and say 0.
         ThisProcess.isTerminal(descriptor)
             ? TerminalDevice.size(descriptor).flatMap { $0.columns > 0 ? $0.columns : nil } : nil
     }
 
     /// The text without what would move the cursor, change the terminal, or show it in another order than it has.
-    static func harmless(_ text: String) -> String {
+    package static func harmless(_ text: String) -> String {
         // All that is harmful is one of these bytes, or begins with one.
         guard text.utf8.contains(where: { $0 < 0x20 || [0x7f, 0xc2, 0xd8, 0xe2].contains($0) }) else { return text }
         var result = String.UnicodeScalarView()
@@ -48,7 +48,9 @@ enum Terminal {
 
     /// A line that an app wrote, as it is shown: on a terminal without what is harmful there. Colours stay, and end with
     /// the line.
-    static func line(_ text: String) -> String { ThisProcess.isTerminal(1) ? visible(text, coloured: hasColour) : text }
+    package static func line(_ text: String) -> String {
+        ThisProcess.isTerminal(1) ? visible(text, coloured: hasColour) : text
+    }
 
     /// What a terminal may be given of a line.
     static func visible(_ text: String, coloured: Bool) -> String {
@@ -85,7 +87,7 @@ enum Terminal {
     }
 
     /// The colour of a state.
-    static func colour(ofState state: String, failed: Bool = false) -> Colour? {
+    package static func colour(ofState state: String, failed: Bool = false) -> Colour? {
         if failed { return .red }
         return switch state {
         case "active": .green

@@ -5,14 +5,14 @@ import Linux
 /// Lines that are not wider than a terminal. Where there is none (`columns` is nil) they stay whole.
 extension Terminal {
     /// The text in lines of so many columns; those after the first begin at the column behind which the first one does.
-    static func wrapped(_ text: String, behind indent: Int, in columns: Int? = Self.columns) -> String {
+    package static func wrapped(_ text: String, behind indent: Int, in columns: Int? = Self.columns) -> String {
         guard let columns, indent + width(of: text) > columns, columns - indent >= narrowest else { return text }
         let lines = broken(text, first: columns - indent, others: columns - indent)
         return lines.joined(separator: "\n" + String(repeating: " ", count: indent))
     }
 
     /// A page whose lines fit; what does not fit on a line goes on in the next one, `indent` columns further in.
-    static func fitted(_ page: String, in columns: Int? = Self.columns, indent: Int = 4) -> String {
+    package static func fitted(_ page: String, in columns: Int? = Self.columns, indent: Int = 4) -> String {
         guard let columns else { return page }
         return page.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             let line = String(line)
@@ -34,7 +34,7 @@ extension Terminal {
     private static let narrowest = 8
 
     /// In columns. Colours have none. Looking each scalar up is slow, and most text is ASCII.
-    static func width(of text: some StringProtocol) -> Int {
+    package static func width(of text: some StringProtocol) -> Int {
         if text.utf8.allSatisfy({ $0 < 0x80 && $0 != 0x1b }) { return text.utf8.count }
         var width = 0
         var isColour = false
@@ -51,7 +51,7 @@ extension Terminal {
     }
 
     /// The text cut to so many columns, with a sign that there is more.
-    static func cut(_ text: String, to columns: Int) -> String {
+    package static func cut(_ text: String, to columns: Int) -> String {
         guard width(of: text) > columns else { return text }
         return pieces(of: text[...], first: max(0, columns - 1), others: .max)[0] + "…"
     }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
-import TorporAPI
+package import TorporAPI
 
 /// Everything about one app, as people read it.
-struct StatusPage {
+package struct StatusPage {
     /// What happened last, the newest last.
-    var events: [EventRecord] = []
+    package var events: [EventRecord] = []
     /// Gives text a colour.
-    var paint: (String, Terminal.Colour?) -> String = { Terminal.coloured($0, $1) }
+    package var paint: (String, Terminal.Colour?) -> String = { Terminal.coloured($0, $1) }
     /// Where lines are broken; nil for nowhere.
-    var columns = Terminal.columns
+    package var columns = Terminal.columns
 
     private let status: AppStatus
 
-    init(_ status: AppStatus) { self.status = status }
+    package init(_ status: AppStatus) { self.status = status }
 
-    var text: String {
+    package var text: String {
         let app = status.summary
         var text = paint(app.name, .bold) + ": "
         text += paint(app.state, Terminal.colour(ofState: app.state, failed: app.failed))

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import ArgumentParser
-import Configuration
+package import ArgumentParser
+package import CommandLinePages
+package import Configuration
 import Linux
-import Policies
+package import Policies
 
 /// What tools that run a policy themselves are told.
-struct PolicyToolOptions: ParsableArguments {
+package struct PolicyToolOptions: ParsableArguments {
     @Option(
         name: .customLong("option"),
         help: ArgumentHelp(
@@ -14,15 +15,18 @@ struct PolicyToolOptions: ParsableArguments {
             valueName: "key=value"
         )
     )
-    var options: [String] = []
+    package var options: [String] = []
 
     @Option(help: ArgumentHelp("The program torpor-policy-host.", valueName: "path"), completion: .file())
     var host: String?
 
     @Flag(help: "One JSON document on standard output.")
-    var json = false
+    package var json = false
 
-    func validate() throws {
+    /// As they are where nothing was said.
+    package init() {}
+
+    package func validate() throws {
         for option in options where option.split(separator: "=", maxSplits: 1).count != 2 || option.hasPrefix("=") {
             throw ValidationError("“\(option)” is no option of a policy: write key=value, as in max_active=2")
         }
@@ -30,19 +34,19 @@ struct PolicyToolOptions: ParsableArguments {
 }
 
 /// A policy that is run by this program, in a process of its own.
-struct PolicyTool {
-    let path: String
-    let options: [PolicyOption]
+package struct PolicyTool {
+    package let path: String
+    package let options: [PolicyOption]
     let settings: HostProcess.Settings
 
     /// A policy as a configuration has it.
-    init(_ policy: PolicySpecification, in folder: String) throws(Failure) {
+    package init(_ policy: PolicySpecification, in folder: String) throws(Failure) {
         path = policy.path.hasPrefix("/") ? policy.path : folder + "/" + policy.path
         options = policy.options.sorted { $0.key < $1.key }.flatMap { Self.flat($0.value, $0.key) }
         settings = try Self.settings(host: nil)
     }
 
-    init(library: String, _ tool: PolicyToolOptions) throws(Failure) {
+    package init(library: String, _ tool: PolicyToolOptions) throws(Failure) {
         path = Self.find(library)
         options = Self.read(tool.options)
         settings = try Self.settings(host: tool.host)
@@ -125,7 +129,7 @@ struct PolicyTool {
 
     /// Why a supervisor would not use it as it is configured: its library, or what it says of its options. Nil also
     /// where that cannot be tried out.
-    var refusal: String? {
+    package var refusal: String? {
         guard let view = try? PolicyView() else { return nil }
         do throws(PolicyFailure) {
             try start(LibraryTrust.open(path), view).close()

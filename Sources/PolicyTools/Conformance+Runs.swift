@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Linux
-import Policies
+import CommandLinePages
+package import Linux
+package import Policies
 import TorporPolicyABI
 
 /// The checks that ask much.
@@ -13,7 +14,7 @@ extension Conformance {
     // MARK: The same answers to the same questions
 
     /// What a new process answers to questions that are the same each time.
-    func answers(_ description: PolicyDescription) throws(Errno) -> Result<[PolicyAnswer], PolicyFailure> {
+    package func answers(_ description: PolicyDescription) throws(Errno) -> Result<[PolicyAnswer], PolicyFailure> {
         var world = try PolicyWorld(apps: Self.determinismApps, seed: Self.seed, wants: description.events)
         var sizes = SeededNumbers(seed: Self.seed + 1)
         var answers: [PolicyAnswer] = []
@@ -94,7 +95,7 @@ extension Conformance {
     // MARK: Time
 
     /// An answer that mostly takes a tenth of the deadline leaves no room for a busy machine.
-    func time(_ description: PolicyDescription) throws(Errno) {
+    package func time(_ description: PolicyDescription) throws(Errno) {
         let apps = 1000
         let count = min(5000, max(100, questions))
         var world = try PolicyWorld(apps: apps, seed: Self.seed + 2, wants: description.events)
@@ -133,7 +134,7 @@ extension Conformance {
         }
     }
 
-    static func text(_ time: Duration) -> String {
+    package static func text(_ time: Duration) -> String {
         let microseconds = time.microseconds
         if microseconds >= 1_000_000 { return "\(Double(microseconds / 100_000) / 10) s" }
         if microseconds >= 1000 { return "\(Double(microseconds / 100) / 10) ms" }
@@ -143,7 +144,7 @@ extension Conformance {
     // MARK: Memory
 
     /// A policy may remember what it was told of apps; after half of the questions it has to have room for that.
-    func memory(_ description: PolicyDescription) throws(Errno) {
+    package func memory(_ description: PolicyDescription) throws(Errno) {
         let apps = 16
         let batch = HostMessages.mostEvents
         var world = try PolicyWorld(apps: apps, seed: Self.seed + 3, wants: description.events)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Linux
-import TorporAPI
+package import TorporAPI
 
 /// What a machine offers, as people read it: first what is missing and what that costs, each cause once, then the rest.
-struct DoctorPage {
+package struct DoctorPage {
     private let checks: [DoctorCheck]
 
-    init(_ checks: [DoctorCheck]) { self.checks = checks }
+    package init(_ checks: [DoctorCheck]) { self.checks = checks }
 
-    var text: String {
+    package var text: String {
         let missing = findings
         var text = ""
         for finding in missing {
