@@ -1,22 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Glibc
 
 /// A launch as torpord and its keeper really do it: torpord below callgrind, and then the keeper by single steps
 /// (`steps.c`), since valgrind does not know pidfd_open(2), which the keeper needs.
 enum WholeLaunch {
-    static let names: Set<String> = ["launch-torpord", "launch-keeper"]
+    static let names: Set<String> = [
+        "launch-torpord", "launch-keeper", "ready-torpord", "suspend-torpord", "connection-torpord", "restart-torpord",
+    ]
 
-    static func measure(root: String, into report: MicroReport) {
-        report.add("launch-torpord", "torpord launches an app, from the client's request to the word that it runs") {
+    /// - Parameter names: only these; empty for all.
+    static func measure(root: String, _ names: [String], into report: MicroReport) {
+        func add(_ name: String, _ what: String, _ measure: () throws -> Double) {
+            if names.isEmpty || names.contains(name) { report.add(name, what, measure) }
+        }
+        add("launch-torpord", "torpord launches an app, from the client's request to the word that it runs") {
             let supervisor = try CountedSupervisor(root: root, apps: 170, belowCallgrind: true)
             defer { supervisor.end() }
-            _ = try supervisor.torpordInstructions(launching: 20)
-            let few = try supervisor.torpordInstructions(launching: 30)
-            let many = try supervisor.torpordInstructions(launching: 120)
-            return Double(many - few) / 90
+            _ = try supervisor.torpordInstructions { try supervisor.start(20) }
+            return try supervisor.perOne { try supervisor.start($0) }
         }
-        report.add("launch-keeper", "torpor-keeper's part of the same launch, from the message to the word") {
+        add("ready-torpord", "the same launch of an app that is waited for until it says READY=1") {
+            let supervisor = try CountedSupervisor(root: root, apps: 170, belowCallgrind: true, .ready)
+            defer { supervisor.end() }
+            _ = try supervisor.torpordInstructions { try supervisor.start(20) }
+            return try supervisor.perOne { try supervisor.start($0) }
+        }
+        add("suspend-torpord", "torpord suspends a running app, from the client's request to the word that it sleeps") {
+            let supervisor = try CountedSupervisor(root: root, apps: 170, belowCallgrind: true)
+            defer { supervisor.end() }
+            try supervisor.start(170)
+            _ = try supervisor.torpordInstructions { try supervisor.suspend(20) }
+            return try supervisor.perOne { try supervisor.suspend($0) }
+        }
+        add("connection-torpord", "a connection to the socket of a suspended app resumes it") {
+            let supervisor = try CountedSupervisor(root: root, apps: 170, belowCallgrind: true, .socket)
+            defer { supervisor.end() }
+            try supervisor.start(170)
+            try supervisor.suspend(170)
+            _ = try supervisor.torpordInstructions { try supervisor.connect(20) }
+            return try supervisor.perOne { try supervisor.connect($0) }
+        }
+        add("restart-torpord", "a running app dies, and is launched again") {
+            let supervisor = try CountedSupervisor(root: root, apps: 170, belowCallgrind: true)
+            defer { supervisor.end() }
+            try supervisor.start(170)
+            _ = try supervisor.torpordInstructions { try supervisor.kill(20) }
+            return try supervisor.perOne { try supervisor.kill($0) }
+        }
+        add("launch-keeper", "torpor-keeper's part of the same launch, from the message to the word") {
             let supervisor = try CountedSupervisor(root: root, apps: 20, belowCallgrind: false)
             defer { supervisor.end() }
             // Few, since each takes two tenths of a second so.
@@ -31,19 +64,31 @@ enum WholeLaunch {
 private final class CountedSupervisor {
     private let process = Process()
     private let home: String
-    private let socket: String
+    private let managerSocket: String
     private let root: String
     private var next = 1
+    private var nextSuspended = 1
+    private var nextConnected = 1
+    private var connections: [Int32] = []
+
+    /// What apps there are.
+    enum Sort {
+        case plain
+        /// They say READY=1.
+        case ready
+        /// Each has a socket on which connections wake it.
+        case socket
+    }
     private var dumps = 0
     private var keeper: pid_t { process.processIdentifier }
     private var torpord: pid_t = 0
 
-    init(root: String, apps: Int, belowCallgrind: Bool) throws {
+    init(root: String, apps: Int, belowCallgrind: Bool, _ sort: Sort = .plain) throws {
         self.root = URL(fileURLWithPath: root).path
         home = Scratch.path("torpor")
         try? FileManager.default.removeItem(atPath: home)
         try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true)
-        socket = home + "/run/io.torpor"
+        managerSocket = home + "/run/io.torpor"
         let programs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("Programs").path
         for name in ["steps", "worker"] {
@@ -56,12 +101,15 @@ private final class CountedSupervisor {
             log_directory = "\(home)/log"
 
             [apps.worker]
-            exec = ["\(home)/worker", "0", "wait"]
+            exec = ["\(home)/worker", "0", "\(sort == .ready ? "ready" : "wait")"]
+            ready = "\(sort == .ready ? "notify" : "exec")"
+            restart = "always"
+            restart_backoff = { initial = "0s", limit = 100 }
             launch = "on-demand"
             # Single steps take their time.
             launch_deadline = "2min"
             instances = \(apps)
-            """
+            """ + (sort == .socket ? "\n[[apps.worker.sockets]]\nname = \"s\"\nstream = \"\(home)/s%i\"\n" : "")
         try configuration.write(toFile: home + "/torpor.toml", atomically: true, encoding: .utf8)
         process.executableURL = URL(fileURLWithPath: self.root + "/torpor-keeper")
         let torpord = belowCallgrind ? try wrapper() : self.root + "/torpord"
@@ -106,7 +154,7 @@ private final class CountedSupervisor {
         return path
     }
 
-    private func start(_ count: Int) throws {
+    func start(_ count: Int) throws {
         let apps = (next..<next + count).map { "worker@\($0)" }
         next += count
         _ = try control(["start", "--timeout", "60s"] + apps)
@@ -114,9 +162,74 @@ private final class CountedSupervisor {
         usleep(300_000)
     }
 
-    /// The instructions that torpord executes while so many apps are launched.
-    func torpordInstructions(launching count: Int) throws -> Int {
-        try start(count)
+    func suspend(_ count: Int) throws {
+        let apps = (nextSuspended..<nextSuspended + count).map { "worker@\($0)" }
+        nextSuspended += count
+        _ = try control(["suspend", "--timeout", "60s"] + apps)
+        usleep(300_000)
+    }
+
+    /// Connects to the sockets of so many suspended apps, one after the other, and waits until their processes run.
+    func connect(_ count: Int) throws {
+        for number in nextConnected..<nextConnected + count {
+            let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+            connections.append(descriptor)
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array("\(home)/s\(number)".utf8)) }
+            let result = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+            guard result == 0 else { throw WentWrong("cannot connect to the socket of worker@\(number)") }
+        }
+        nextConnected += count
+        let connected = nextConnected - 1
+        try wait("the apps run") { self.workers().filter { self.state($0) != "T" }.count >= connected }
+        usleep(300_000)
+    }
+
+    /// Kills so many apps, and waits until as many others run in their place.
+    func kill(_ count: Int) throws {
+        let before = workers()
+        for pid in before.prefix(count) { Glibc.kill(pid, SIGKILL) }
+        try wait("the apps were launched again") {
+            let now = self.workers()
+            return now.count == before.count && Set(now).subtracting(before).count == count
+        }
+        usleep(1_000_000)
+    }
+
+    private func wait(_ what: String, until isSo: () -> Bool) throws {
+        for _ in 0..<1200 {
+            if isSo() { return }
+            usleep(50_000)
+        }
+        throw WentWrong("in a minute it did not come to be that \(what)")
+    }
+
+    private func workers() -> [pid_t] {
+        children(of: keeper).filter { pid in
+            (try? String(contentsOfFile: "/proc/\(pid)/comm", encoding: .utf8)) == "worker\n"
+        }
+    }
+
+    private func state(_ pid: pid_t) -> String {
+        let text = (try? String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)) ?? ""
+        return text.components(separatedBy: ") ").last.map { String($0.prefix(1)) } ?? ""
+    }
+
+    /// The instructions that torpord executes for one app: what it executes for many, less what it does for a few.
+    func perOne(_ work: (Int) throws -> Void) throws -> Double {
+        let few = try torpordInstructions { try work(30) }
+        let many = try torpordInstructions { try work(120) }
+        return Double(many - few) / 90
+    }
+
+    /// The instructions that torpord executes while something is done.
+    func torpordInstructions(_ work: () throws -> Void) throws -> Int {
+        try work()
         _ = try Tool.run(["callgrind_control", "--dump", "\(torpord)"])
         dumps += 1
         // Each dump begins the counting anew.
@@ -153,20 +266,21 @@ private final class CountedSupervisor {
 
     /// Ends the supervisor, and with it the apps.
     func end() {
+        for descriptor in connections { close(descriptor) }
         guard process.isRunning else { return }
-        kill(keeper, SIGTERM)
+        Glibc.kill(keeper, SIGTERM)
         for _ in 0..<200 where process.isRunning { usleep(50_000) }
         if process.isRunning {
             // Both, else each would start the other again.
-            kill(keeper, SIGSTOP)
-            for pid in children(of: keeper) { kill(pid, SIGKILL) }
-            kill(keeper, SIGKILL)
+            Glibc.kill(keeper, SIGSTOP)
+            for pid in children(of: keeper) { Glibc.kill(pid, SIGKILL) }
+            Glibc.kill(keeper, SIGKILL)
         }
         process.waitUntilExit()
     }
 
     private func control(_ command: [String]) throws -> String {
-        try Tool.run([root + "/torpor"] + command + ["--socket", socket])
+        try Tool.run([root + "/torpor"] + command + ["--socket", managerSocket])
     }
 
     private func children(of pid: pid_t) -> [pid_t] {

@@ -43,7 +43,7 @@ let report = MicroReport(baseline: baselineFile.map(Baseline.init(file:)))
 for part in Part.all where names.isEmpty || names.contains(part.name) {
     report.add(part.name, part.what) { try Callgrind.instructions(of: part) }
 }
-if names.isEmpty || !WholeLaunch.names.isDisjoint(with: names) { WholeLaunch.measure(root: root, into: report) }
+if names.isEmpty || !WholeLaunch.names.isDisjoint(with: names) { WholeLaunch.measure(root: root, names, into: report) }
 Scratch.remove()
 report.finish()
 if isWriting, let baselineFile { Baseline.write(report.results, to: baselineFile) }
