@@ -343,7 +343,8 @@ let package = Package(
         .testTarget(
             name: "ArchivesTests",
             dependencies: [
-                "Archives", "EventLoop", "Linux", "Varlink",
+                "Archives", "Configuration", "Engine", "EngineHarness", "EventLoop", "Lifecycle", "Linux", "Processes",
+                "TorporAPI", "Varlink", "VarlinkServer", "WireText",
             ]
         ),
         .testTarget(
@@ -355,14 +356,16 @@ let package = Package(
         .testTarget(
             name: "EventSourcesTests",
             dependencies: [
-                "CalendarTime", "Configuration", "Engine", "EngineHarness", "EventSources", "Lifecycle", "Linux",
-                "Mailbox", "Schedules", "Store",
+                "Bluetooth", "CalendarTime", "Configuration", "Engine", "EngineHarness", "EventLoop", "EventSources",
+                "KernelFiles", "Lifecycle", "Linux", "Location", "Mailbox", "Processes", "Schedules", "Store",
+                "TestAddresses", "TorporAPI", "Varlink",
             ]
         ),
         .testTarget(
             name: "MemoryPressureTests",
             dependencies: [
-                "EventLoop", "KernelFiles", "Linux", "MeasuredProgram", "MemoryPressure", "Processes",
+                "Configuration", "Engine", "EngineHarness", "EventLoop", "KernelFiles", "Lifecycle", "Linux",
+                "MeasuredProgram", "MemoryPressure", "Notify", "Processes", "TorporAPI",
             ]
         ),
         .testTarget(name: "CalendarTimeTests", dependencies: ["CalendarTime", "Linux"]),
@@ -460,9 +463,9 @@ let package = Package(
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "Configuration", "ControlService", "Engine", "EventSources", "KernelFiles", "Lifecycle", "Linux",
-                "MeasuredProgram", "Policies", "Processes", "Supervisor", "TestAddresses", "TorporAPI",
-                "TorporPolicyABI", "VarlinkServer",
+                "Configuration", "ControlService", "Engine", "EngineHarness", "EventLoop", "EventSources", "KernelFiles",
+                "Lifecycle", "Linux", "Mailbox", "MeasuredProgram", "Policies", "Processes", "Store", "Supervisor",
+                "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
             ]
         ),
         .testTarget(name: "SystemdTests", dependencies: ["TestMachine"]),

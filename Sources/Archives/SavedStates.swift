@@ -54,6 +54,11 @@ package final class SavedStates: Room, LifecycleObserver {
         ArchiveFolder(path: host.stateFolder + "/archives/" + app.name)
     }
 
+    /// Calls back when all that was asked for in the app's folder by now is done.
+    func whenDone(_ app: AppRuntime, _ completion: @escaping () -> Void) {
+        folders.whenDone(archives(of: app), completion)
+    }
+
     // MARK: What apps ask
 
     /// Keeps an archive; `completion` is called when it is durable, with its bytes.

@@ -57,6 +57,8 @@ extension ArchiveFolder {
         // Another one may come, and take the place of the one that was found.
         for _ in 0..<4 {
             guard let found = snapshot else { break }
+            // Behind its end the kernel may refuse to look.
+            guard offset < UInt64(clamping: found.info.bytes) else { return SnapshotPart(found.info) }
             guard let file = try? File.open(found.path, [.read, .noFollow]),
                 let data = try? File.read(file.raw, at: offset, maximum: SnapshotPart.mostBytes)
             else { continue }

@@ -47,6 +47,11 @@ package final class Snapshots: Room, LifecycleObserver {
         ArchiveFolder(path: host.stateFolder + "/snapshots/" + app.name)
     }
 
+    /// Calls back when all that was asked for in the app's folder by now is done.
+    func whenDone(_ app: AppRuntime, _ completion: @escaping () -> Void) {
+        folders.whenDone(snapshots(of: app), completion)
+    }
+
     /// What there is of an app; nil for none.
     package func found(of app: AppRuntime) -> SnapshotInfo? {
         let folder = snapshots(of: app)
@@ -73,7 +78,8 @@ package final class Snapshots: Room, LifecycleObserver {
             case .success(.file(let name, let directory, let owners)):
                 // It is read where disks are waited for; until then it is to be as it was in the background.
                 return self.keepSnapshot(.file(name: name, directory: directory, owners: owners), of: app) { _ in
-                    self.snapshotIsOver(app)
+                    // Else another one was wanted meanwhile, and the app waits for that.
+                    if app.snapshotRun == nil { self.snapshotIsOver(app) }
                 }
             case .success(let content): self.keepSnapshot(content, of: app)
             case .failure(let trouble): self.noteNoSnapshot(app, trouble.description)

@@ -113,6 +113,17 @@ final class StateArchives {
         pending.values.contains { $0.path == folder.path && $0.takesAway }
     }
 
+    /// Calls back when all that was asked for there by now is done.
+    func whenDone(_ folder: ArchiveFolder, _ completion: @escaping () -> Void) {
+        guard let last = pending.filter({ $0.value.path == folder.path }).keys.max(), let entry = pending[last] else {
+            return loop.later(completion)
+        }
+        pending[last] = Pending(path: entry.path, takesAway: entry.takesAway, bytes: entry.bytes) { outcome in
+            entry.completion(outcome)
+            completion()
+        }
+    }
+
     /// Has it done; `completion` is called by the loop, with the bytes of an archive that was saved.
     func ask(_ work: Work, in folder: ArchiveFolder, _ completion: @escaping (Outcome) -> Void) {
         var size = 0

@@ -133,6 +133,12 @@ public struct MemoryLadder: Sendable {
         shortSince = nil
     }
 
+    /// The app is gone: its number can be another's.
+    public mutating func forget(_ app: AppID) {
+        told[app] = nil
+        purged.remove(app)
+    }
+
     /// Memory has not been short for a moment: what must last begins anew.
     public mutating func pause() { shortSince = nil }
 

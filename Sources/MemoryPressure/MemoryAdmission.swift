@@ -21,16 +21,20 @@ package struct MemoryAdmission {
     var ladder = MemoryLadder()
 
     package var isEmpty: Bool { waiting.isEmpty }
-
-    mutating func admitAll(_ watch: MemoryWatch) {
-        let apps = waiting
-        waiting = []
-        timer = nil
-        for app in apps { watch.admit(app) }
-    }
 }
 
 extension MemoryWatch {
+    /// Nobody looks any more: the launches of all that wait go on. What comes of that may ask who waits.
+    func admitAll() {
+        let waiting = admission.waiting
+        admission.waiting = []
+        admission.timer = nil
+        for app in waiting {
+            apps[app].heldBack = nil
+            admit(app)
+        }
+    }
+
     /// There is memory for an app, or nobody looks: its launch goes on.
     package func admit(_ app: AppID) {
         uninterrupted { [self] in perform(coordinator.admitMemory(app, now: now)) }
@@ -80,7 +84,10 @@ extension MemoryWatch {
 
     private func nextToAdmit() -> AppRuntime? {
         let coordinator = coordinator
-        let first = admission.waiting.first { coordinator.launchesIntoForeground($0) } ?? admission.waiting.first
+        // Who does not wait is not to wait for others either.
+        let first =
+            admission.waiting.first { apps[$0].skipsAdmission == true }
+            ?? admission.waiting.first { coordinator.launchesIntoForeground($0) } ?? admission.waiting.first
         return first.map { apps[$0] }
     }
 
@@ -105,8 +112,13 @@ extension MemoryWatch {
 
     /// What nobody needs: of what is available, without what was promised and what keeps the machine from being short.
     private func free(_ memory: MachineMemory) -> UInt64 {
-        let taken = admission.promised.values.reduce(kept(of: memory)) { $0 &+ $1.bytes }
+        let taken = taken(of: memory)
         return memory.available > taken ? memory.available - taken : 0
+    }
+
+    /// What was promised and what keeps the machine from being short; it may be more than there is.
+    private func taken(of memory: MachineMemory) -> UInt64 {
+        admission.promised.values.reduce(kept(of: memory)) { $0 &+ $1.bytes }
     }
 
     /// `8414 MiB are free: of 21.0 GiB that are available 1204 MiB are kept free (critical_available) and 12.0 GiB were
@@ -170,14 +182,13 @@ extension MemoryWatch {
     private func makeRoom(for app: AppRuntime, _ needed: UInt64) {
         guard underWay == nil, coordinator.waitsForMemory(app.id) else { return }
         guard let memory = memory() else { return }
-        let free = free(memory)
-        if needed <= free { return admitNext() }
+        if needed <= free(memory) { return admitNext() }
         let foreground = coordinator.launchesIntoForeground(app.id)
         let demand = MemoryLadder.Demand.launch(foreground: foreground, priority: app.specification.priority)
         let candidates = candidates()
         admission.ladder.worth = MemoryRules.worth(missing: needed)
         // Where it would not be enough anyway, nobody goes for it.
-        guard free &+ MemoryLadder.obtainable(demand, candidates) >= needed,
+        guard memory.available &+ MemoryLadder.obtainable(demand, candidates) >= taken(of: memory) &+ needed,
             let step = admission.ladder.next(demand, candidates, now: now)
         else { return }
         carryOut(step, .launch(app.id), "\(app.name) is to be launched and needs \(MemoryReading.size(needed))")

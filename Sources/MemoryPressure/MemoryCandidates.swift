@@ -112,7 +112,9 @@ extension MemoryWatch {
         afterMeasuring.append(then)
         worker.footprints(of: trees) { [weak self] found in
             guard let self else { return }
-            for (index, app) in due.enumerated() where found.indices.contains(index) {
+            // A run that has ended meanwhile is not measured for the next one, or for another app in its place.
+            for (index, app) in due.enumerated()
+            where found.indices.contains(index) && app.run.tree === trees[index] {
                 self.footprints[app.id] = KnownFootprint(
                     footprint: found[index],
                     incarnation: incarnations[index],
@@ -162,6 +164,9 @@ extension MemoryWatch {
             askPolicies()
         }
     }
+
+    /// Whether what policies say may still change who can be ended.
+    var mayBeNamed: Bool { order.askedAt.map { now - $0 <= Self.longestPolicyTime } ?? false }
 
     /// Whether what policies say is still to come, and worth waiting for.
     var waitsForPolicies: Bool {

@@ -12,10 +12,10 @@ struct MemorySample {
     let activity: MemoryActivity?
 
     /// Reads them, of the machine or of a bound around all apps; nil where not even `/proc/meminfo` can be read. `root` is
-    /// what stands before /proc.
-    init?(root: String = "", bound: MemoryBound? = nil) {
+    /// what stands before /proc; `now` is asked when the first file is read, which may take a while.
+    init?(at now: @autoclosure () -> Duration, root: String, bound: MemoryBound? = nil) {
         guard let machine = MachineMemory(root: root) else { return nil }
-        at = Clock.monotonic()
+        at = now()
         guard let bound else {
             memory = machine
             pressure = Pressure(on: .memory, root: root)

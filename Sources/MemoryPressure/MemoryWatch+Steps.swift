@@ -63,7 +63,7 @@ extension MemoryWatch {
             isAtAnEnd = false
             return carryOut(step, .pressure, "memory is short (\(level.rawValue))")
         }
-        guard level == .critical, !isAtAnEnd else { return }
+        guard level == .critical, !isAtAnEnd, !mayBeNamed else { return }
         isAtAnEnd = true
         note(
             .memoryShort,
@@ -190,7 +190,12 @@ extension MemoryWatch {
         underWay?.step.apps.first == app.id && underWay?.step.rung.endsApp == true || outlasted[app.id] != nil
     }
 
-    package func forget(_ app: AppRuntime) {}
+    package func forget(_ app: AppRuntime) {
+        footprints[app.id] = nil
+        refused[app.id] = nil
+        order.places[app.id] = nil
+        ladder.forget(app.id)
+    }
 
     package func ended(_ app: AppRuntime, _ ending: Ending) {
         footprints[app.id] = nil

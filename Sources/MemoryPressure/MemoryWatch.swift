@@ -74,12 +74,18 @@ package final class MemoryWatch: Room, LifecycleObserver {
     /// Two looks that are closer say nothing.
     private static let shortestSpan = Duration.milliseconds(20)
 
-    package init(_ engine: Engine, _ recorder: Recorder, _ host: any MemoryHost) {
+    /// - Parameter root: what stands before `/proc`.
+    package init(
+        _ engine: Engine,
+        _ recorder: Recorder,
+        _ host: any MemoryHost,
+        root: String = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+    ) {
         self.engine = engine
         self.recorder = recorder
         self.host = host
         worker = MemoryWorker(engine.loop)
-        root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+        self.root = root
     }
 
     var isEnabled: Bool { host.memoryRules.enabled }
@@ -98,7 +104,7 @@ package final class MemoryWatch: Room, LifecycleObserver {
             timer = nil
             if level > .none { change(to: .none) }
             if isInEpisode { end() }
-            return admission.admitAll(self)
+            return admitAll()
         }
         ladder.reserve(apps.count)
         bound = MemoryBound(around: host.cgroup, root: root)
@@ -195,6 +201,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
         isAtAnEnd = false
         worker.staysReady = true
         reserve.open()
+        // From this moment on it may be anybody whom a policy protects.
+        if let policy = host.evictionPolicy { order = PolicyOrder(policy: policy, askedAt: now) }
         loop.later { [weak self] in self?.askPolicies() }
     }
 
@@ -212,7 +220,8 @@ package final class MemoryWatch: Room, LifecycleObserver {
     // MARK: A look
 
     private func takeSamples() -> [MemorySample] {
-        [MemorySample(root: root), bound.flatMap { MemorySample(root: root, bound: $0) }].compactMap { $0 }
+        [MemorySample(at: now, root: root), bound.flatMap { MemorySample(at: now, root: root, bound: $0) }]
+            .compactMap { $0 }
     }
 
     /// The reading that is worse: of the machine, or of the bound.

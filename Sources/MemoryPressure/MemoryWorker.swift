@@ -60,11 +60,25 @@ package final class MemoryWorker {
     private var nextTicket = 0
     private var leftAt: Duration?
 
-    package init(_ loop: EventLoop) { self.loop = loop }
+    private let name: String
+
+    /// - Parameter name: of the thread; at most 15 bytes.
+    package init(_ loop: EventLoop, named name: String = "memory") { (self.loop, self.name) = (loop, name) }
+
+    // Nobody else would tell the thread to go.
+    deinit { if staysReady { letGo() } }
+
+    private func letGo() {
+        queue.withLock { $0.staysReady = false }
+        queue.wake()
+    }
+
+    /// Whether something that was asked for is still to be answered.
+    var isAtWork: Bool { !pending.isEmpty }
 
     /// Whether no thread of it is in the program.
     package var isIdle: Bool {
-        pending.isEmpty && !staysReady && leftAt.map { loop.now - $0 > Self.leaving } ?? true
+        !isAtWork && !staysReady && leftAt.map { loop.now - $0 > Self.leaving } ?? true
     }
 
     /// Whether the thread stays when it has nothing to do: a thread that is there needs no memory when memory is short.
@@ -186,7 +200,7 @@ package final class MemoryWorker {
         if isThere { return queue.wake() }
         do throws(Errno) {
             let (queue, doorbell) = (queue, try bell())
-            try WorkerThread.start(named: "memory") { Self.work(queue, doorbell) }
+            try WorkerThread.start(named: name) { Self.work(queue, doorbell) }
         } catch {
             queue.withLock { $0.isRunning = false }
             // No room for a thread: what takes moments the loop does itself this once; the rest is answered as not done.

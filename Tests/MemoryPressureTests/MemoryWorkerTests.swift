@@ -16,7 +16,7 @@ import Testing
 
     init() throws {
         loop = try EventLoop()
-        worker = MemoryWorker(loop)
+        worker = MemoryWorker(loop, named: "memory-tested")
     }
 
     /// Runs the loop until it is so, at most 20 s.
@@ -41,7 +41,7 @@ import Testing
     private var threads: Int { ((try? ProcFS.tasks(ThisProcess.pid)) ?? []).filter(isWorker).count }
 
     private func isWorker(_ task: Int32) -> Bool {
-        (try? File.readString("/proc/self/task/\(task)/comm")) == "memory\n"
+        (try? File.readString("/proc/self/task/\(task)/comm")) == "memory-tested\n"
     }
 
     @Test("what apps have comes later, in their order, and the thread goes")

@@ -14,8 +14,11 @@ package final class Inheritance {
     package init() {}
 
     /// All that the keeper holds.
-    package init(from keeper: Keeper) throws(Errno) {
-        for (name, descriptors) in try keeper.takeAllHeld() {
+    package convenience init(from keeper: Keeper) throws(Errno) { self.init(try keeper.takeAllHeld()) }
+
+    /// What is held, each under its name.
+    package init(_ all: [(name: String, descriptors: [Descriptor])]) {
+        for (name, descriptors) in all {
             held[name] = descriptors
             if let app = HeldName.appOfStore(name) { stores[app, default: []].append(name) }
         }

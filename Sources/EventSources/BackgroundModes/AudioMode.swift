@@ -32,7 +32,7 @@ package final class AudioMode: EventRoom, EventSource {
 
     package init(_ wakes: Wakes) {
         self.wakes = wakes
-        let root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+        let root = wakes.kernelFiles
         reader = Aside(wakes.loop, named: "sound") { SoundStream.running(root: root) }
     }
 

@@ -67,7 +67,7 @@ package final class BluetoothMode: EventRoom, EventSource {
 
     // MARK: Devices
 
-    private func changed(_ before: BlueZ.Device?, _ now: BlueZ.Device?, _ isNews: Bool) {
+    func changed(_ before: BlueZ.Device?, _ now: BlueZ.Device?, _ isNews: Bool) {
         // Who was connected before anybody looked does not connect now.
         guard isNews, let device = now ?? before else { return }
         for id in centrals.sorted() {
@@ -117,7 +117,7 @@ package final class BluetoothMode: EventRoom, EventSource {
         centrals.contains { triggers($0).contains { fits($0, characteristic, device) } }
     }
 
-    private func said(_ characteristic: BlueZ.Characteristic, _ device: BlueZ.Device?, _ value: [UInt8]) {
+    func said(_ characteristic: BlueZ.Characteristic, _ device: BlueZ.Device?, _ value: [UInt8]) {
         for id in centrals.sorted() {
             for trigger in triggers(id) where fits(trigger, characteristic, device) {
                 let payload: JSON = [
@@ -153,7 +153,7 @@ package final class BluetoothMode: EventRoom, EventSource {
     // MARK: What they ask
 
     /// BlueZ waits for a program's answer, and a device for BlueZ: for 30 s at most (ATT transaction timeout).
-    private func asked(_ method: String, by process: Int32) {
+    func asked(_ method: String, by process: Int32) {
         for id in peripherals.sorted() {
             guard let tree = apps[id].run.tree, tree.contains(process) else { continue }
             return wake(id, "peripheral", "a Bluetooth device that asks it to \(Self.words(method))")

@@ -112,14 +112,14 @@ package final class LocationMode: EventRoom, EventSource {
     // MARK: Positions
 
     /// No receiver knows where the machine is: nobody is held for it.
-    private func isSilent() { for id in followed.keys.sorted() { end(id) } }
+    func isSilent() { for id in followed.keys.sorted() { end(id) } }
 
     private func end(_ id: AppID) {
         guard machine(id).modes.contains(.location) else { return }
         try? request(.mode(.location, isTrue: false), of: id)
     }
 
-    private func found(_ position: Position) {
+    func found(_ position: Position) {
         for id in followed.keys.sorted() {
             guard let one = followed[id] else { continue }
             let app = apps[id]

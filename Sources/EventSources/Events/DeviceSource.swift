@@ -26,6 +26,8 @@ final class DeviceSource: EventRoom, EventSource {
         var nodes: [String: NodeWatch] = [:]
         /// Data came, and its app may not be woken: nothing is waited for before the app has run.
         var isRefused = false
+        /// Nodes whose data was told in this sleep, and wakes nobody.
+        var told: Set<String> = []
 
         init(_ app: AppID, _ trigger: DeviceTrigger) {
             self.app = app
@@ -91,7 +93,8 @@ final class DeviceSource: EventRoom, EventSource {
             }
         }
         follow()
-        for entry in before.values where entries.values.allSatisfy({ $0 !== entry }) {
+        for (key, entry) in before where entries[key] !== entry {
+            if let next = entries[key], next.trigger.hearsDataLike(entry.trigger) { handOver(entry) }
             for node in entry.nodes.keys { letGo(node, by: entry) }
         }
         let fresh = entries.filter { before[$0.key] !== $0.value }
@@ -212,6 +215,7 @@ final class DeviceSource: EventRoom, EventSource {
         let wake = entry.trigger.wake.wake(for: what == .data ? Self.dataTime : nil)
         var event = WakeEvent(.device, entry.trigger.name, text, wake: wake, mail: mail, at: now)
         let outcome = wakes.tell(event, for: app)
+        if what == .data, wake == nil { entry.told.insert(key) }
         guard case .heldBack = outcome else { return }
         let isTriedAgain = wakes.isTriedAgain(outcome, app)
         if what == .data {
@@ -229,7 +233,10 @@ final class DeviceSource: EventRoom, EventSource {
     private func waitForData(_ entry: Entry) {
         guard entry.trigger.on.contains(.data) else { return }
         let sleeps = sleeps(apps[entry.app])
-        if !sleeps { entry.isRefused = false }
+        if !sleeps {
+            entry.isRefused = false
+            entry.told = []
+        }
         for node in entry.dataNodes {
             if entry.nodes[node] == nil, !sleeps { continue }
             let watch =
@@ -247,7 +254,16 @@ final class DeviceSource: EventRoom, EventSource {
                     }
                 }
             entry.nodes[node] = watch
-            if sleeps, !entry.isRefused { watch.wait() } else { watch.rest() }
+            if sleeps, !entry.isRefused, !entry.told.contains(node) { watch.wait() } else { watch.rest() }
+        }
+    }
+
+    /// Another entry takes its place, of the same nodes: what has come to them is there for that one.
+    private func handOver(_ entry: Entry) {
+        for (node, watch) in entry.nodes {
+            guard let descriptor = watch.handOver() else { continue }
+            inherited[node] = descriptor
+            entry.nodes[node] = nil
         }
     }
 
@@ -320,6 +336,12 @@ extension Device {
 }
 
 extension DeviceTrigger {
+    /// Whether both wait for data, of the same devices.
+    fileprivate func hearsDataLike(_ other: DeviceTrigger) -> Bool {
+        on.contains(.data) && other.on.contains(.data) && subsystem == other.subsystem && type == other.type
+            && node == other.node && properties == other.properties
+    }
+
     /// Whether the device is one of those that are meant.
     fileprivate func fits(_ device: Device) -> Bool {
         if let subsystem, subsystem != device.subsystem { return false }

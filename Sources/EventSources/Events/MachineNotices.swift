@@ -96,7 +96,9 @@ final class MachineNotices: EventRoom, EventSource {
         work.ask({ Power() }, { [weak self] (now: Power) in self?.found(now) })
     }
 
-    private func found(_ now: Power) {
+    func found(_ now: Power) {
+        // A look that was under way when nobody wanted to know any more says nothing of later.
+        guard topics.contains(.power) || topics.contains(.battery) else { return }
         let before = power
         power = now
         guard let before else { return }
@@ -129,7 +131,8 @@ final class MachineNotices: EventRoom, EventSource {
         work.ask({ Screens.connected() }, { [weak self] (now: Set<String>) in self?.found(now) })
     }
 
-    private func found(_ now: Set<String>) {
+    func found(_ now: Set<String>) {
+        guard topics.contains(.screens) else { return }
         let before = screens ?? now
         screens = now
         for name in now.symmetricDifference(before).sorted() { tellScreen(name, isThere: now.contains(name)) }

@@ -59,6 +59,13 @@ final class NodeWatch {
         if let descriptor, !Self.isShared(descriptor) { self.descriptor = nil }
     }
 
+    /// Waits no more, and hands over what is not to be lost.
+    func handOver() -> Descriptor? {
+        rest()
+        defer { descriptor = nil }
+        return descriptor
+    }
+
     private struct Opened: Sendable {
         let raw: Int32
         let failure: Errno?

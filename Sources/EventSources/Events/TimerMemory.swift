@@ -17,13 +17,17 @@ package struct TimerMemory {
     /// What was kept; nothing of it is trusted to be there.
     package init(_ row: StoredSchedule, now: ClockPair) {
         history = TimerHistory(now: now)
-        history.lastWall = row.lastFired
+        history.lastWall = row.lastFired.map { max(0, $0) }
         let json = row.learned.flatMap { try? JSON.parse($0) } ?? .emptyObject
         isOfThisBoot = !ThisProcess.bootID.isEmpty && json["boot"]?.stringValue == ThisProcess.bootID
-        if let since = json["since"]?.intValue { history.sinceWall = since }
+        if let since = json["since"]?.intValue { history.sinceWall = max(0, since) }
         guard isOfThisBoot else { return }
-        if let since = json["since_boot_us"]?.intValue { history.since = .microseconds(since) }
-        history.anchor = json["anchor_us"]?.intValue.map { .microseconds($0) }
+        if let since = json["since_boot_us"]?.intValue {
+            history.since = min(max(.zero, .microseconds(since)), now.running)
+        }
+        // What it counts from is past, and not before 1970.
+        let oldest = now.running - .microseconds(max(0, now.wall))
+        history.anchor = json["anchor_us"]?.intValue.map { min(max(oldest, .microseconds($0)), now.running) }
         history.cameAfterBoot = json["came_after_boot"]?.boolValue ?? false
         history.cameAfterStart = json["came_after_start"]?.boolValue ?? false
     }
@@ -49,9 +53,11 @@ package struct FetchMemory {
             let interval = json["interval_ms"]?.intValue, interval > 0
         else { return nil }
         learned = FetchState.Learned(interval: .milliseconds(interval))
-        learned.failures = Int(clamping: max(0, json["failures"]?.intValue ?? 0))
+        learned.failures = Int(min(max(0, json["failures"]?.intValue ?? 0), 1 << 16))
         for result in FetchResult.allCases {
-            if let count = json["counts"]?[result.rawValue]?.intValue, count > 0 { learned.counts[result] = count }
+            if let count = json["counts"]?[result.rawValue]?.intValue, count > 0 {
+                learned.counts[result] = min(count, .max / 2)
+            }
         }
     }
 

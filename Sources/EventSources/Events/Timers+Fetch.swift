@@ -25,7 +25,8 @@ extension Timers {
         } else {
             let row = stored(key, of: app)
             let learned = row.flatMap { FetchMemory($0)?.learned }
-            table[key] = .fetch(FetchState(minimum: interval, learned, lastWall: row?.lastFired, now: now))
+            let last = row?.lastFired.map { max(0, $0) }
+            table[key] = .fetch(FetchState(minimum: interval, learned, lastWall: last, now: now))
         }
         fetchers.insert(app.id)
     }
@@ -71,7 +72,7 @@ extension Timers {
     /// Why an app should not look for new content now, in words; nil when the machine has strength to spare.
     private func weakness() -> String? {
         if host.isMemoryShort { return "memory is short" }
-        let root = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
+        let root = wakes.kernelFiles
         let power = Power(root: root)
         if power.source == .battery, let percent = power.percent, percent < Self.lowBattery {
             return "the battery has \(percent) % left"

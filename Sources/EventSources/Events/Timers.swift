@@ -45,7 +45,6 @@ package final class Timers: EventRoom, EventSource {
 
     package init(_ wakes: Wakes) { self.wakes = wakes }
 
-    /// Both clocks now.
     // MARK: What there is
 
     package func configure() {

@@ -107,6 +107,8 @@ package struct PendingWake {
 package final class Wakes: Room, LifecycleObserver {
     package let engine: Engine
     package let recorder: Recorder
+    /// What stands before `/proc` and `/sys` where sound, power and load are looked up.
+    var kernelFiles = ThisProcess.environment("TORPOR_KERNEL_FILES") ?? ""
     /// What it needs of the other rooms. It owns this one.
     package unowned(unsafe) let host: any EventHost
     /// What apps are told of the machine.
@@ -235,7 +237,9 @@ package final class Wakes: Room, LifecycleObserver {
 
     private func wake(_ app: AppRuntime, _ event: WakeEvent, _ order: Wake) -> WakeOutcome {
         let machine = machine(app)
-        let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive
+        // One that ends, and that nothing launches again yet, is woken as one that has ended: within the same bounds.
+        let ends = machine.transition == .terminating && !machine.isWaitingToLaunch
+        let sleeps = machine.state == .suspended || machine.transition == .suspending || !machine.isAlive || ends
         let isAwake = machine.goal == .active || machine.goal == .inactive
         if !sleeps, order.foreground ? isAwake : true {
             // Its time in the background is longer for it.
@@ -307,7 +311,8 @@ package final class Wakes: Room, LifecycleObserver {
         let until = ledger.undone(app.specification.wakeStorm, now: now)
         app.wakes = ledger
         note(app, .notWoken, text: "\(what): events wait for \(Quantity.text(until - now))")
-        retry(app, at: until)
+        // A storm may hold it for longer.
+        retry(app, at: max(until, ledger.heldUntil ?? until))
     }
 
     /// Whether what came to that is to be remembered and tried again when sources are told that the app was touched: it was
@@ -347,6 +352,10 @@ package final class Wakes: Room, LifecycleObserver {
             // Its launch may wait for others, for memory, or for a policy.
             if !machine.isWaitingToLaunch { app.pendingWake = nil }
             return
+        }
+        if machine.state == .suspended, machine.transition == nil, machine.goal == .suspended {
+            // Somebody had it suspended before it came to run: the next event wakes it anew.
+            app.pendingWake = nil
         }
         guard machine.state != .suspended, machine.state != .notRunning, machine.transition != .launching,
             machine.transition != .terminating

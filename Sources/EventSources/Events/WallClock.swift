@@ -108,7 +108,7 @@ final class WallClock: EventRoom, EventSource {
 
     // MARK: What happens
 
-    private func clockRang() {
+    func clockRang() {
         do throws(Errno) {
             try watch?.again()
         } catch {

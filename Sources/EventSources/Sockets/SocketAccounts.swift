@@ -9,6 +9,8 @@ import Linux
 package struct SocketAccounts: Sendable {
     private var owners: [String: (uid: UInt32, gid: UInt32?)] = [:]
     private var groups: [String: UInt32] = [:]
+    /// For chown(2) that number means: whoever it is already.
+    private static let nobody = UInt32.max
 
     /// Nobody, until somebody is looked up.
     package init() {}
@@ -18,9 +20,11 @@ package struct SocketAccounts: Sendable {
         for socket in sockets {
             if let name = socket.owner, owners[name] == nil {
                 let user = Users.lookup(name)
-                if let uid = user?.uid ?? UInt32(name) { owners[name] = (uid, user?.gid) }
+                if let uid = user?.uid ?? UInt32(name), uid != Self.nobody { owners[name] = (uid, user?.gid) }
             }
-            if let name = socket.group, groups[name] == nil { groups[name] = Users.group(name) }
+            if let name = socket.group, groups[name] == nil, let gid = Users.group(name), gid != Self.nobody {
+                groups[name] = gid
+            }
         }
     }
 

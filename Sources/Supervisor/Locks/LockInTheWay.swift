@@ -58,7 +58,8 @@ extension HeldLock {
     }
 
     private static func isWithin(_ path: String, _ resource: String) -> Bool {
-        guard path.hasPrefix(resource) else { return false }
+        // By their bytes: what is alike for the eye is not the same file.
+        guard path.utf8.starts(with: resource.utf8) else { return false }
         return resource.hasSuffix("/") || path.utf8.count == resource.utf8.count
             || path.utf8.dropFirst(resource.utf8.count).first == UInt8(ascii: "/")
     }

@@ -46,7 +46,7 @@ extension LockWatch {
     func rememberLocks(_ app: AppRuntime) {
         guard let tree = app.run.tree else { return }
         let reading = HeldLockReading(tree.quickMembers())
-        _ = reading.read(until: loop.now + .milliseconds(2))
+        _ = reading.read(until: Clock.monotonic() + .milliseconds(2))
         app.run.locks = reading.locks.isEmpty ? nil : reading.locks
     }
 

@@ -87,7 +87,7 @@ final class LockWatch: Room, LifecycleObserver {
     func look(at app: AppRuntime, _ completion: @escaping (LockFinding) -> Void) {
         guard let tree = app.run.tree else { return completion(.free(holds: false)) }
         let look = Look(app, tree, completion)
-        let isRead = look.reading.read(until: now + Self.slice)
+        let isRead = look.reading.read(until: Clock.monotonic() + Self.slice)
         if isRead, look.reading.locks.isEmpty, look.reading.unreadable.isEmpty {
             // Most have none: nothing is kept of them.
             app.run.lockLook = nil
@@ -108,7 +108,7 @@ final class LockWatch: Room, LifecycleObserver {
 
     private func readOn(_ look: Look) {
         guard look.isWanted else { return }
-        if look.reading.read(until: now + Self.slice) { return found(look) }
+        if look.reading.read(until: Clock.monotonic() + Self.slice) { return found(look) }
         loop.later { [weak self] in self?.readOn(look) }
     }
 
@@ -187,10 +187,10 @@ final class LockWatch: Room, LifecycleObserver {
 
     private func look(at rest: ArraySlice<(app: AppID, isKnown: Bool)>) {
         var rest = rest
-        let end = now + Self.slice
+        let end = Clock.monotonic() + Self.slice
         while let (id, isKnown) = rest.popFirst() {
             if isStillToBeLookedAt(id) { lookAgain(at: apps[id], isKnown: isKnown) }
-            if now >= end { break }
+            if Clock.monotonic() >= end { break }
         }
         if !rest.isEmpty { loop.later { [weak self] in self?.look(at: rest) } }
     }

@@ -24,6 +24,8 @@ package final class FakeHands: ActionPerformer, OutputOwner {
     package private(set) var owed = 0
     /// The process that stands for those of every app from its launch on: it is looked at, and never told anything.
     package var process: Int32?
+    /// A folder in which each app has one that stands for its cgroup, by its name: what is in there a test writes.
+    package var cgroups: String?
     package unowned let engine: Engine
 
     package init(_ engine: Engine) {
@@ -61,6 +63,7 @@ package final class FakeHands: ActionPerformer, OutputOwner {
     private func perform(_ action: Action, _ app: AppRuntime) {
         switch action {
         case .entered(let state):
+            app.times.enter(state, at: engine.loop.now)
             engine.entered(app, from: app.lastState, to: state)
             app.lastState = state
         case .ended(let ending):
@@ -82,7 +85,12 @@ package final class FakeHands: ActionPerformer, OutputOwner {
             if let process, let main = try? Identity(of: process) {
                 let runtime = engine.apps[app]
                 let tag = AppTag(app: runtime.name, incarnation: engine.machine(app).incarnation)
-                runtime.run.tree = ProcessTree(tag: tag, main: main, pidfd: try? main.open())
+                runtime.run.tree = ProcessTree(
+                    tag: tag,
+                    main: main,
+                    pidfd: try? main.open(),
+                    cgroupPath: cgroups.map { $0 + "/" + runtime.name }
+                )
             }
             engine.deliver(.launched, to: app)
         case .stopProcesses: engine.deliver(.stopConfirmed, to: app)

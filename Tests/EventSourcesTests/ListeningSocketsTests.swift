@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EngineHarness
+import EventLoop
+import Lifecycle
+import Linux
+import TestAddresses
+import Testing
+
+@testable import EventSources
+
+@Suite("Sockets that are bound for apps", .serialized) struct ListeningSocketsTests {
+    private static func web(_ address: String, _ more: String = "", app: String = "") -> String {
+        """
+        [apps.web]
+        exec = ["/bin/true"]
+        launch = "on-demand"
+        \(app)
+        [[apps.web.sockets]]
+        name = "http"
+        stream = "\(address)"
+        \(more)
+        """
+    }
+
+    @Test("are bound at the start and given to the keeper, and the first connection launches the app")
+    func firstConnection() throws {
+        let port = try TestPort()
+        let events = try FakeEvents(real: Self.web(port.text))
+        let socket = try #require(events.sockets("web").first?.descriptor)
+        #expect(Array(events.host.held.values) == [[socket.raw]])
+        #expect(events.shell.state("web") == .notRunning)
+        let client = try port.connect()
+        try events.wait(for: .background, of: "web")
+        #expect(events.woken("web") == ["a connection at http (\(port.text))"])
+        let served = try socket.accepted()
+        #expect(try SocketFacts(served.raw).remote == SocketFacts(client.raw).local, "nobody took it from the app")
+    }
+
+    @Test("are left alone while the app runs, and a connection that waits when it falls asleep wakes it at once")
+    func waitsAtSleep() throws {
+        let port = try TestPort()
+        let events = try FakeEvents(real: Self.web(port.text))
+        try events.shell.start("web")
+        let socket = try #require(events.sockets("web").first)
+        #expect(socket.source == nil)
+        _ = try port.connect()
+        try #require(socket.descriptor).awaitInput()
+        try events.pass(.seconds(1))
+        #expect(events.woken("web") == [])
+        try events.shell.request(.forceSuspend, "web")
+        try events.wait("it was woken") { events.woken("web").count == 1 }
+        #expect(events.shell.state("web") == .background)
+        #expect(socket.source == nil)
+    }
+
+    @Test("that wake nobody tell once that hardly any room is left, and again only after the app has run")
+    func nearlyFull() throws {
+        let port = try TestPort()
+        let events = try FakeEvents(real: Self.web(port.text, "wake = \"none\"\nbacklog = 5"))
+        let socket = try #require(events.sockets("web").first?.descriptor)
+        var clients: [Descriptor] = []
+        func waiting() throws -> Int { try Int(Sockets.tcpBacklog(socket.raw).waiting) }
+        func connect(until count: Int) throws {
+            while clients.count < count { clients.append(try port.connect()) }
+            try events.wait("\(count) connections wait") { try waiting() == count }
+        }
+        func told() -> [String] { events.shell.told(of: "web").filter { $0.contains("hardly room") } }
+        try connect(until: 3)
+        #expect(told() == [])
+        try connect(until: 4)
+        #expect(told().count == 1 && told()[0].contains("4 connections wait at http"))
+        try connect(until: 5)
+        #expect(told().count == 1)
+        #expect(events.shell.state("web") == .notRunning)
+        try events.shell.start("web")
+        try events.shell.request(.stop(.stopped), "web")
+        try events.pass(.zero)
+        #expect(told().count == 2)
+    }
+
+    @Test("of an app that was woken too often wake it when that is over, and never before") func storm() throws {
+        let port = try TestPort()
+        let app = "wake_storm = { limit = 1, window = \"10min\", hold = \"60s\" }\nevent_time = \"5s\""
+        let events = try FakeEvents(real: Self.web(port.text, app: app))
+        let socket = try #require(events.sockets("web").first?.descriptor)
+        _ = try port.connect()
+        try events.wait(for: .background, of: "web")
+        _ = try socket.accepted()
+        try events.shell.request(.forceSuspend, "web")
+        try events.wait(for: .suspended, of: "web")
+        let client = try port.connect()
+        try socket.awaitInput()
+        try events.pass(.seconds(59))
+        #expect(events.shell.state("web") == .suspended)
+        #expect(events.shell.told(of: "web").filter { $0.contains("wake_storm") }.count == 1)
+        try events.pass(.seconds(1))
+        #expect(events.shell.state("web") == .background)
+        _ = client
+    }
+
+    @Test("of an app that a person stopped keep connections waiting, of which is told once") func stopped() throws {
+        let port = try TestPort()
+        let events = try FakeEvents(real: Self.web(port.text))
+        let socket = try #require(events.sockets("web").first?.descriptor)
+        try events.shell.start("web")
+        try events.shell.request(.stop(.stopped), "web")
+        let clients = try [port.connect(), port.connect()]
+        try events.wait("it is told") { events.shell.told(of: "web").contains { $0.contains("is not woken") } }
+        for _ in 0..<5 { try events.pass(.milliseconds(100)) }
+        events.wakes.touched([events.shell.app("web")])
+        try events.pass(.zero)
+        #expect(events.shell.told(of: "web").filter { $0.contains("is not woken") }.count == 1)
+        #expect(events.shell.state("web") == .notRunning)
+        #expect(try Sockets.tcpBacklog(socket.raw).waiting == 2)
+        _ = clients
+    }
+
+    @Test("wake apps only after the first unlock where they say so, and then at once") func firstUnlock() throws {
+        let port = try TestPort()
+        let events = try FakeEvents(real: Self.web(port.text, app: "before_first_unlock = \"none\"")) { _, host in
+            host.isBeforeFirstUnlock = true
+        }
+        let client = try port.connect()
+        try #require(events.sockets("web").first?.descriptor).awaitInput()
+        try events.pass(.seconds(10))
+        #expect(events.shell.state("web") == .notRunning)
+        events.host.isBeforeFirstUnlock = false
+        events.wakes.lookAgain()
+        try events.wait(for: .background, of: "web")
+        _ = client
+    }
+
+    @Test("are tried again ever more seldom where the address is in use, of which is told once; then they listen")
+    func addressInUse() throws {
+        let port = try TestPort()
+        let other = try port.listen()
+        let events = try FakeEvents(real: Self.web(port.text))
+        let web = events.shell.app("web")
+        func told(_ text: String) -> Int { events.shell.told(of: "web").filter { $0.contains(text) }.count }
+        #expect(told("cannot listen at http (\(port.text)): the address is in use") == 1)
+        #expect(events.wakes.sockets.trouble(of: web)?.contains("in use") == true)
+        #expect(throws: LaunchTrouble.self) { try events.wakes.sockets.passed(to: web) }
+        let set = try #require(events.wakes.sockets.sets[web.id])
+        var delays: [Duration] = []
+        for _ in 0..<10 {
+            let at = try #require(set.retryAt)
+            delays.append(at - events.shell.time.now)
+            try events.pass(delays[delays.count - 1])
+        }
+        #expect(delays.prefix(4) == [.milliseconds(250), .milliseconds(500), .seconds(1), .seconds(2)])
+        #expect(delays.max() == .seconds(60) && delays.last == .seconds(60))
+        #expect(told("cannot listen") == 1)
+        other.close()
+        try events.pass(.seconds(60))
+        #expect(told("listens at http (\(port.text)) now") == 1)
+        #expect(events.wakes.sockets.trouble(of: web) == nil && set.retryAt == nil)
+        #expect(events.host.held.count == 1)
+    }
+
+    @Test("of an app that has failed are closed, so that clients are refused, and are bound again by a reset")
+    func failed() throws {
+        let port = try TestPort()
+        let app = "restart = \"on-failure\"\nrestart_backoff = { limit = 1 }"
+        let events = try FakeEvents(real: Self.web(port.text, app: app))
+        let web = events.shell.app("web")
+        try events.shell.start("web")
+        for _ in 0..<2 {
+            events.shell.engine.deliver(.mainExited(.exited(code: 1)), to: web.id)
+            events.shell.engine.deliver(.allGone, to: web.id)
+            try events.pass(.seconds(1))
+        }
+        #expect(events.shell.engine.machine(web.id).failed)
+        #expect(throws: Errno.connectionRefused) { try port.connect() }
+        #expect(events.host.held == [:])
+        try events.pass(.seconds(600))
+        #expect(throws: Errno.connectionRefused) { try port.connect() }
+        try events.shell.request(.reset, "web")
+        _ = try port.connect()
+        #expect(events.host.held.count == 1)
+    }
+
+    @Test("are passed in the order of the configuration, blocking or not as that says") func passed() throws {
+        let folder = try TestFolder()
+        let toml = """
+            [apps.web]
+            exec = ["/bin/true"]
+            sockets = [
+                { name = "b", stream = "\(folder("b"))", non_blocking = true },
+                { name = "a", datagram = "\(folder("a"))" },
+            ]
+            """
+        let events = try FakeEvents(real: toml)
+        let passed = try events.wakes.sockets.passed(to: events.shell.app("web"))
+        #expect(passed.map(\.name) == ["b", "a"])
+        #expect(try passed.map { try Descriptor.isNonBlocking($0.descriptor) } == [true, false])
+        #expect(try passed.map { try SocketFacts($0.descriptor).local } == [folder("b"), folder("a")])
+    }
+
+    @Test("that the app shuts down are bound anew when it has ended, and left as they are while it lives")
+    func shutDown() throws {
+        let port = try TestPort()
+        let events = try FakeEvents(real: Self.web(port.text))
+        try events.shell.start("web")
+        let socket = try #require(events.sockets("web").first)
+        let first = try #require(socket.descriptor)
+        try Sockets.shutdownReading(first.raw)
+        try events.shell.request(.forceSuspend, "web")
+        try events.wait(for: .suspended, of: "web")
+        #expect(socket.descriptor === first)
+        try events.evict("web")
+        try events.wait("it is bound anew") { socket.descriptor.map { $0 !== first } ?? false }
+        #expect(Array(events.host.held.values) == [[try #require(socket.descriptor).raw]])
+        _ = try port.connect()
+        try events.wait(for: .background, of: "web")
+    }
+
+    @Test("that are shut down before a launch are bound anew for it") func shutDownBeforeLaunch() throws {
+        let port = try TestPort()
+        let events = try FakeEvents(real: Self.web(port.text, "wake = \"none\""), isStarted: false)
+        let first = try #require(events.sockets("web").first?.descriptor)
+        try Sockets.shutdownReading(first.raw)
+        let passed = try events.wakes.sockets.passed(to: events.shell.app("web"))
+        #expect(!events.sockets("web")[0].isShutDown)
+        _ = try port.connect()
+        try Descriptor(owning: Descriptor.duplicate(passed[0].descriptor).take()).awaitInput()
+    }
+}
