@@ -463,7 +463,8 @@ let package = Package(
         .testTarget(
             name: "SupervisorTests",
             dependencies: [
-                "Configuration", "ControlService", "Engine", "EngineHarness", "EventLoop", "EventSources", "KernelFiles",
+                "Configuration", "ControlService", "Engine", "EngineHarness", "EventLoop", "EventSources",
+                "KernelFiles",
                 "Lifecycle", "Linux", "Mailbox", "MeasuredProgram", "Policies", "Processes", "Store", "Supervisor",
                 "TestAddresses", "TorporAPI", "TorporPolicyABI", "Varlink", "VarlinkServer",
             ]

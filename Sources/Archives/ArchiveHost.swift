@@ -13,14 +13,14 @@ package protocol ArchiveHost: AnyObject {
     func userID(of app: AppRuntime) -> UInt32?
     /// Whom an app runs as; nil for the supervisor's own user.
     ///
-    /// - Throws: ``LaunchTrouble`` when that user cannot be found.
-    func user(of app: AppRuntime) throws(LaunchTrouble) -> User?
+    /// - Throws: ``LaunchError`` when that user cannot be found.
+    func user(of app: AppRuntime) throws(LaunchError) -> User?
     /// Runs a command as the app's user, in its directory, and hears how it ended. What it writes goes into `output`.
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
         output: Descriptor,
         started: @escaping (Descriptor) -> Void,
-        completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
+        completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     )
 }

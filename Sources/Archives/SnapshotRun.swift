@@ -12,7 +12,7 @@ import WireText
 /// with its last reference, and what it has started with it.
 package final class SnapshotRun {
     /// What it came to: what is to be kept, or why there is nothing, in a sentence.
-    typealias Outcome = Result<ArchiveContent, LaunchTrouble>
+    typealias Outcome = Result<ArchiveContent, LaunchError>
 
     private static let mostBytes = Int(ArchiveFolder.largestSnapshot)
     /// Behind a status line and headers no longer than that comes what was asked for.
@@ -88,7 +88,7 @@ package final class SnapshotRun {
         completion(outcome)
     }
 
-    private func fail(_ sentence: String) { finish(.failure(LaunchTrouble(sentence))) }
+    private func fail(_ sentence: String) { finish(.failure(LaunchError(sentence))) }
 
     private func stop() {
         guard !isOver else { return }

@@ -22,7 +22,7 @@ package final class Snapshots: Room, LifecycleObserver {
     /// How many are taken at once.
     private let queue: SnapshotQueue
     /// Reads them for clients.
-    private let reads: SideWork
+    private let reads: BackgroundWorker
 
     package init(_ engine: Engine, _ recorder: Recorder, _ host: any ArchiveHost, _ savedStates: SavedStates) {
         self.engine = engine
@@ -32,7 +32,7 @@ package final class Snapshots: Room, LifecycleObserver {
         // Threads of their own, so that no app waits with its state behind the pictures of others.
         folders = StateArchives(loop: engine.loop, workers: 2)
         queue = SnapshotQueue(engine.loop)
-        reads = SideWork(engine.loop, named: "snapshots")
+        reads = BackgroundWorker(engine.loop, named: "snapshots")
     }
 
     package func touched(_ apps: [AppRuntime]) { for app in apps { checkSnapshot(app) } }

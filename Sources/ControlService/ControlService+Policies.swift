@@ -14,42 +14,42 @@ import VarlinkServer
 /// What clients are answered about policies.
 extension ControlService {
     func policies(_ reply: Reply) {
-        reply.send(Replies.policies((supervisor.governance?.chain.seats ?? []).map(status)))
+        reply.send(Replies.policies((supervisor.policyManager?.chain.slots ?? []).map(status)))
     }
 
     func reloadPolicy(_ name: String, _ reply: Reply) {
-        guard let governance = supervisor.governance, governance.reload(name) else {
-            let known = (supervisor.governance?.chain.seats ?? []).map(\.settings.name)
+        guard let policyManager = supervisor.policyManager, policyManager.reload(name) else {
+            let known = (supervisor.policyManager?.chain.slots ?? []).map(\.settings.name)
             let names = known.isEmpty ? "none is configured" : "there are \(known.joined(separator: ", "))"
             return reply.fail("there is no policy \(name): \(names)")
         }
-        governance.whenSettled(name) { [weak self] in
-            guard let self, let seat = governance.chain.seats.first(where: { $0.settings.name == name }) else {
+        policyManager.whenSettled(name) { [weak self] in
+            guard let self, let slot = policyManager.chain.slots.first(where: { $0.settings.name == name }) else {
                 return reply.send(Replies.policies([]))
             }
-            reply.send(Replies.policy(self.status(seat)))
+            reply.send(Replies.policy(self.status(slot)))
         }
     }
 
     func recordPolicies(_ request: RecordRequest, _ reply: Reply) {
-        if supervisor.governance == nil {
+        if supervisor.policyManager == nil {
             do throws(Errno) {
                 try supervisor.showPolicies()
             } catch {
                 return reply.fail("what policies would be shown cannot be put together: \(error)")
             }
         }
-        supervisor.governance?.record(request, reply)
+        supervisor.policyManager?.record(request, reply)
     }
 
     func evictionOrder(_ reply: Reply) {
-        guard let governance = supervisor.governance, !governance.chain.seats.isEmpty else {
+        guard let policyManager = supervisor.policyManager, !policyManager.chain.slots.isEmpty else {
             return reply.fail("no policy is configured, so nobody says who would be ended first: add Jetsam")
         }
-        governance.evictionOrder { [weak self] candidates in
+        policyManager.evictionOrder { [weak self] candidates in
             guard let self else { return }
             let list = candidates.map { app, policy, reason in
-                let memory = governance.view[app.id].memory
+                let memory = policyManager.view[app.id].memory
                 return EvictionCandidate(
                     app: app.name,
                     state: self.coordinator.machine(app.id).state.rawValue,
@@ -62,22 +62,22 @@ extension ControlService {
         }
     }
 
-    private func status(_ seat: PolicySeat) -> PolicyStatus {
-        let settings = seat.settings
-        let statistics = seat.statistics
+    private func status(_ slot: PolicySlot) -> PolicyStatus {
+        let settings = slot.settings
+        let statistics = slot.statistics
         var status = PolicyStatus(
             name: settings.name,
             path: settings.path,
-            state: seat.state.name,
+            state: slot.state.name,
             mode: settings.onlyAdvises ? "advise" : "decide",
             isolation: settings.isIsolated ? "process" : "none"
         )
         let names: [(PolicyConfinement, String)] = [(.files, "landlock"), (.systemCalls, "seccomp"), (.user, "user")]
-        status.confinement = names.filter { seat.description?.confinement.contains($0.0) ?? false }.map(\.1)
-        status.pid = seat.pid
-        status.version = seat.description?.version
-        status.summary = seat.description?.summary
-        status.abi = seat.description.map { Int64($0.abi) }
+        status.confinement = names.filter { slot.description?.confinement.contains($0.0) ?? false }.map(\.1)
+        status.pid = slot.pid
+        status.version = slot.description?.version
+        status.summary = slot.description?.summary
+        status.abi = slot.description.map { Int64($0.abi) }
         status.questions = Int64(statistics.questions)
         status.taken = Int64(statistics.taken)
         status.idle = Int64(statistics.idle)
@@ -91,9 +91,9 @@ extension ControlService {
         status.medianMicroseconds = statistics.latency.quantile(0.5).map { $0.inSeconds * 1_000_000 }
         status.p99Microseconds = statistics.latency.quantile(0.99).map { $0.inSeconds * 1_000_000 }
         status.deadlineMilliseconds = settings.deadline.microseconds / 1000
-        status.retryMilliseconds = seat.retryAt.map { max(0, ($0 - loop.now).microseconds / 1000) }
-        status.asksAgainMilliseconds = seat.asksAgainAt.map { max(0, ($0 - loop.now).microseconds / 1000) }
-        status.lastFailure = seat.lastFailure
+        status.retryMilliseconds = slot.retryAt.map { max(0, ($0 - loop.now).microseconds / 1000) }
+        status.asksAgainMilliseconds = slot.asksAgainAt.map { max(0, ($0 - loop.now).microseconds / 1000) }
+        status.lastFailure = slot.lastFailure
         return status
     }
 }

@@ -21,25 +21,25 @@ package final class ControlService: ShellRoom, ClientService {
     package unowned(unsafe) let supervisor: Supervisor
     private(set) var server: VarlinkServer?
     /// Calls that wait until apps are where they want them.
-    var waiters: [Waiter] = []
+    var pendingCalls: [PendingCall] = []
     /// Reads the configuration again: one reading for all who ask before it begins.
-    let configurationReads: Aside<ConfigurationPlace, ConfigurationRead>
+    let configurationReads: CoalescingReader<ConfigurationPlace, ConfigurationRead>
     /// Reads icons for clients, wherever they are.
-    private let iconReads: SideWork
+    private let iconReads: BackgroundWorker
 
     /// - Parameter supervisor: outlives it.
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
-        configurationReads = Aside(
+        configurationReads = CoalescingReader(
             supervisor.loop,
             named: "configuration",
             joining: { (question: inout ConfigurationPlace, _: ConfigurationPlace) in },
             { $0.read() }
         )
-        iconReads = SideWork(supervisor.loop, named: "icons", isInOrder: false)
+        iconReads = BackgroundWorker(supervisor.loop, named: "icons", isInOrder: false)
     }
 
-    package func touched(_ apps: [AppRuntime]) { if !waiters.isEmpty { checkWaiters(Set(apps.map(\.id))) } }
+    package func touched(_ apps: [AppRuntime]) { if !pendingCalls.isEmpty { checkWaiters(Set(apps.map(\.id))) } }
 
     /// Whoever still waits for it waits in vain.
     package func forget(_ app: AppRuntime) {
@@ -327,8 +327,8 @@ package final class ControlService: ShellRoom, ClientService {
 
     private nonisolated static func icon(_ path: String, _ names: Account.Names?) -> AppIcon {
         let reader: FileRights?
-        do throws(LaunchTrouble) {
-            reader = try names.map { names throws(LaunchTrouble) in try Account.find(names) }?.fileRights
+        do throws(LaunchError) {
+            reader = try names.map { names throws(LaunchError) in try Account.find(names) }?.fileRights
         } catch {
             return AppIcon(trouble: "\(path): \(error)")
         }
@@ -362,7 +362,7 @@ package final class ControlService: ShellRoom, ClientService {
         let specification = app.specification
         let now = loop.now
         var status = AppStatus(summary: summary(app))
-        foresee(app, in: &status)
+        forecast(app, in: &status)
         status.memoryLimit = specification.memoryLimit.map(Int64.init(clamping:))
         status.exec = specification.exec
         status.ready = specification.ready.text

@@ -39,21 +39,21 @@ struct Doctor {
 
     /// Each policy that does not do its work, or is not kept from doing harm.
     private var policies: [DoctorCheck] {
-        (supervisor.governance?.chain.seats ?? []).map { seat in
-            var check = DoctorCheck(name: "policy \(seat.settings.name)", ok: true, value: seat.state.name)
-            switch seat.state {
+        (supervisor.policyManager?.chain.slots ?? []).map { slot in
+            var check = DoctorCheck(name: "policy \(slot.settings.name)", ok: true, value: slot.state.name)
+            switch slot.state {
             case .refused(let reason), .quarantined(let reason):
                 check.ok = false
-                let end = seat.retryAt == nil ? "until" : "until it is tried again, in an hour at most, or by"
+                let end = slot.retryAt == nil ? "until" : "until it is tried again, in an hour at most, or by"
                 check.message =
-                    "\(reason); the apps are managed without it \(end) ‘torpor policy reload \(seat.settings.name)’"
+                    "\(reason); the apps are managed without it \(end) ‘torpor policy reload \(slot.settings.name)’"
             case .waiting:
                 check.ok = false
-                check.message = "\(seat.lastFailure ?? "it failed"); it is loaded again by itself"
+                check.message = "\(slot.lastFailure ?? "it failed"); it is loaded again by itself"
             case .loading: break
             case .ready:
-                let confinement = seat.description?.confinement ?? []
-                guard seat.settings.isIsolated, !confinement.contains([.files, .systemCalls]) else { break }
+                let confinement = slot.description?.confinement ?? []
+                guard slot.settings.isIsolated, !confinement.contains([.files, .systemCalls]) else { break }
                 check.ok = false
                 check.message =
                     "its process is not fully confined, since this kernel lacks Landlock or seccomp: use only "

@@ -9,9 +9,9 @@ import TorporAPI
 /// earlier torpord, and is only waited for.
 extension ControlService {
     /// What to wait for, as the app is now.
-    func repeated(_ request: VerbRequest, _ app: AppRuntime) -> Waiter.Item {
+    func repeated(_ request: VerbRequest, _ app: AppRuntime) -> PendingCall.Item {
         let machine = coordinator.machine(app.id)
-        var item = Waiter.Item(
+        var item = PendingCall.Item(
             app: app.id,
             target: targetAgain(request, app, machine),
             incarnation: machine.incarnation,
@@ -22,7 +22,7 @@ extension ControlService {
         return item
     }
 
-    private func targetAgain(_ request: VerbRequest, _ app: AppRuntime, _ machine: AppMachine) -> Waiter.Target {
+    private func targetAgain(_ request: VerbRequest, _ app: AppRuntime, _ machine: AppMachine) -> PendingCall.Target {
         switch request.verb {
         case .start:
             let isElsewhere = request.background && machine.goal != .notRunning
@@ -44,7 +44,7 @@ extension ControlService {
     }
 
     /// An incarnation that came and went while nobody looked on behalf of the call.
-    func endedUnseen(_ item: Waiter.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
+    func endedUnseen(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
         guard item.isRepeated, !machine.isAlive, !machine.isWaitingForPermission, let reason = machine.lastEnding,
             !reason.wasAskedFor
         else { return nil }

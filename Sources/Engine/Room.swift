@@ -68,7 +68,7 @@ extension Room {
     /// Tells of something; ``Recorder/note(_:_:from:to:text:reason:level:fields:)``.
     package func note(
         _ app: AppRuntime?,
-        _ happening: Happening,
+        _ kind: EventKind,
         from: String? = nil,
         to: String? = nil,
         text: String,
@@ -78,7 +78,7 @@ extension Room {
     ) {
         recorder.note(
             app,
-            happening,
+            kind,
             from: from,
             to: to,
             text: text,
@@ -89,8 +89,8 @@ extension Room {
     }
 
     /// Tells of something that concerns no app alone.
-    package func note(_ happening: Happening, text: String, reason: String? = nil, level: LogLevel? = nil) {
-        recorder.note(nil, happening, text: text, reason: reason, level: level)
+    package func note(_ kind: EventKind, text: String, reason: String? = nil, level: LogLevel? = nil) {
+        recorder.note(nil, kind, text: text, reason: reason, level: level)
     }
 
     /// Notes a moment in the life of an app's incarnation.

@@ -67,7 +67,7 @@ public struct FDStore {
             change.warnings.append("FDSTORE=1 came without a descriptor")
         }
         for descriptor in descriptors {
-            switch add(descriptor, name: message.fdName ?? DescriptorName.unnamed, poll: message.fdPoll) {
+            switch add(descriptor, name: message.fdName ?? FDName.unnamed, poll: message.fdPoll) {
             case .added(let entry): change.added.append(entry)
             case .duplicate: break
             case .refused(let sentence): change.warnings.append(sentence)
@@ -88,7 +88,7 @@ public struct FDStore {
 
     /// Keeps a descriptor under a name.
     public mutating func add(_ descriptor: Descriptor, name: String, poll: Bool) -> Outcome {
-        guard DescriptorName.isValid(name) else {
+        guard FDName.isValid(name) else {
             return .refused("a descriptor cannot be called '\(name)': printable ASCII without a colon, please")
         }
         if entries.contains(where: { Descriptor.sameFile($0.descriptor.raw, descriptor.raw) }) { return .duplicate }

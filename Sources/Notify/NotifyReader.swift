@@ -78,7 +78,7 @@ struct NotifyReader {
             default: warn("WATCHDOG=\(shown(value)) means nothing: send WATCHDOG=1 or WATCHDOG=trigger")
             }
         case "FDNAME":
-            if DescriptorName.isValid(value) {
+            if FDName.isValid(value) {
                 fields.append(.fdName(value))
             } else {
                 warn(
@@ -173,7 +173,7 @@ struct NotifyReader {
 }
 
 /// The names of `$LISTEN_FDNAMES`.
-public enum DescriptorName {
+public enum FDName {
     /// What a descriptor is called that came without a name (sd_pid_notify_with_fds(3)).
     public static let unnamed = "stored"
 

@@ -7,30 +7,30 @@ import TorporPolicyABI
 
 /// Opening libraries.
 extension PolicyChain {
-    func load(_ seat: PolicySeat) {
-        seat.state = .loading
-        seat.generation += 1
-        seat.retryTimer = nil
-        seat.retryAt = nil
-        let generation = seat.generation
+    func load(_ slot: PolicySlot) {
+        slot.state = .loading
+        slot.generation += 1
+        slot.retryTimer = nil
+        slot.retryAt = nil
+        let generation = slot.generation
         do throws(PolicyFailure) {
-            let library = try LibraryTrust.open(seat.settings.path)
-            if seat.settings.isIsolated {
-                try loadIsolated(seat, library, generation)
+            let library = try LibraryTrust.open(slot.settings.path)
+            if slot.settings.isIsolated {
+                try loadIsolated(slot, library, generation)
             } else {
-                try loadHere(seat, library)
+                try loadHere(slot, library)
             }
         } catch {
             // Always later: whoever configures the chain finds its policies loading.
-            loop.later { [weak self, weak seat] in
-                guard let self, let seat, seat.generation == generation else { return }
-                self.failed(seat, error)
+            loop.later { [weak self, weak slot] in
+                guard let self, let slot, slot.generation == generation else { return }
+                self.failed(slot, error)
             }
         }
     }
 
-    private func loadHere(_ seat: PolicySeat, _ library: TrustedLibrary) throws(PolicyFailure) {
-        let name = seat.settings.name
+    private func loadHere(_ slot: PolicySlot, _ library: TrustedLibrary) throws(PolicyFailure) {
+        let name = slot.settings.name
         let status = try? File.status(descriptor: library.library.raw)
         if let earlier = openedHere[library.path], let status, earlier != (status.device, status.inode) {
             // The loader would give the same again, and say nothing.
@@ -42,53 +42,53 @@ extension PolicyChain {
         if let status { openedHere[library.path] = (status.device, status.inode) }
         guarding(name, true)
         defer { guarding(name, false) }
-        let opened = try PolicyLibrary(path: library.path, options: seat.settings.options)
+        let opened = try PolicyLibrary(path: library.path, options: slot.settings.options)
         let guarding = guarding
         let runtime = LibraryRuntime(opened, view) { guarding(name, $0) }
-        let generation = seat.generation
-        loop.later { [weak self, weak seat] in
-            guard let self, let seat, seat.generation == generation else { return }
-            self.loaded(seat, runtime, opened.description)
+        let generation = slot.generation
+        loop.later { [weak self, weak slot] in
+            guard let self, let slot, slot.generation == generation else { return }
+            self.loaded(slot, runtime, opened.description)
         }
     }
 
-    private func loadIsolated(_ seat: PolicySeat, _ library: TrustedLibrary, _ generation: Int) throws(PolicyFailure) {
+    private func loadIsolated(_ slot: PolicySlot, _ library: TrustedLibrary, _ generation: Int) throws(PolicyFailure) {
         var runtime: HostRuntime?
         runtime = try HostRuntime(
-            seat.settings,
+            slot.settings,
             library: library,
             view: view,
             loop: loop,
             hosts: hosts,
             machineStalls: machineStalls
         ) {
-            [weak self, weak seat] result in
-            guard let self, let seat, seat.generation == generation else { return }
+            [weak self, weak slot] result in
+            guard let self, let slot, slot.generation == generation else { return }
             switch result {
             case .success(let description):
-                if let loaded = seat.runtime { self.loaded(seat, loaded, description) }
-            case .failure(let failure): self.failed(seat, failure)
+                if let loaded = slot.runtime { self.loaded(slot, loaded, description) }
+            case .failure(let failure): self.failed(slot, failure)
             }
         }
-        runtime?.onFailure = { [weak self, weak seat] failure in
-            guard let self, let seat, seat.generation == generation else { return }
-            self.failed(seat, failure)
+        runtime?.onFailure = { [weak self, weak slot] failure in
+            guard let self, let slot, slot.generation == generation else { return }
+            self.failed(slot, failure)
         }
-        // Also while it is loading, so that it is closed with its seat; nobody asks it before it is ready.
-        seat.runtime = runtime
+        // Also while it is loading, so that it is closed with its slot; nobody asks it before it is ready.
+        slot.runtime = runtime
     }
 
-    func loaded(_ seat: PolicySeat, _ runtime: any PolicyRuntime, _ description: PolicyDescription) {
-        seat.runtime = runtime
-        seat.description = description
-        seat.state = .ready
+    func loaded(_ slot: PolicySlot, _ runtime: any PolicyRuntime, _ description: PolicyDescription) {
+        slot.runtime = runtime
+        slot.description = description
+        slot.state = .ready
         let place = runtime.pid.map { "in process \($0)" } ?? "in this process"
         delegate?.policy(
-            seat,
+            slot,
             changed: "is loaded \(place): \(description.name) \(description.version), \(description.summary)",
             isTrouble: false
         )
         delegate?.policiesChanged()
-        postAlone(TORPOR_EVENT_STARTED, to: seat)
+        postAlone(TORPOR_EVENT_STARTED, to: slot)
     }
 }

@@ -12,11 +12,11 @@ public protocol PolicyChainDelegate: AnyObject {
     /// the next call.
     func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void)
     /// Takes a piece of advice, as far as the rules allow.
-    func take(_ counsel: Counsel) -> CounselOutcome
+    func take(_ decision: PolicyDecision) -> CounselOutcome
     /// Everybody was asked about these events, and their advice was taken or not.
-    func policiesAnswered(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)])
+    func policiesAnswered(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)])
     /// A policy came to another state, in a sentence about it; `isTrouble` when something is wrong.
-    func policy(_ seat: PolicySeat, changed sentence: String, isTrouble: Bool)
+    func policy(_ slot: PolicySlot, changed sentence: String, isTrouble: Bool)
     /// Somebody else is asked, or about something else, than before.
     func policiesChanged()
 }
@@ -38,7 +38,7 @@ public final class PolicyChain {
     /// What is told of everything.
     public weak var delegate: (any PolicyChainDelegate)?
     /// In the order in which they are asked.
-    public private(set) var seats: [PolicySeat] = []
+    public private(set) var slots: [PolicySlot] = []
     /// Events are put together and handed on although no policy wants them: somebody records them.
     public var isRecorded = false
 
@@ -58,9 +58,9 @@ public final class PolicyChain {
     struct Entry {
         var event: torpor_policy_event
         /// Only this one is asked; nil: all.
-        var only: PolicySeat?
+        var only: PolicySlot?
         /// Who wants the advice, instead of having it taken.
-        var completion: (([Counsel]) -> Void)?
+        var completion: (([PolicyDecision]) -> Void)?
     }
 
     /// What all are asked about together, one after the other.
@@ -71,9 +71,9 @@ public final class PolicyChain {
         var next = 0
         /// Which of the entries the one that is being asked was asked about.
         var indices: [Int] = []
-        var counsels: [(index: Int, seat: PolicySeat, counsel: Counsel)] = []
+        var decisions: [(index: Int, slot: PolicySlot, decision: PolicyDecision)] = []
         /// Who was first in a matter, where there are several to ask.
-        var first: [MatterOfEntry: PolicySeat] = [:]
+        var first: [MatterOfEntry: PolicySlot] = [:]
 
         init(_ entries: [Entry]) { self.entries = entries }
     }
@@ -109,22 +109,22 @@ public final class PolicyChain {
     /// Goes by a new configuration: policies of which nothing but the order changed go on as they are. Those that are
     /// quarantined under a name in `keepingOut` stay so.
     public func configure(_ settings: [PolicySettings], keepingOut: [String: String] = [:]) {
-        var old: [String: PolicySeat] = [:]
-        for seat in seats { old[seat.settings.name] = seat }
-        seats = settings.map { settings in
-            guard let seat = old[settings.name], seat.settings == settings else { return PolicySeat(settings) }
+        var old: [String: PolicySlot] = [:]
+        for slot in slots { old[slot.settings.name] = slot }
+        slots = settings.map { settings in
+            guard let slot = old[settings.name], slot.settings == settings else { return PolicySlot(settings) }
             old[settings.name] = nil
-            return seat
+            return slot
         }
-        for seat in old.values { close(seat) }
+        for slot in old.values { close(slot) }
         delegate?.policiesChanged()
-        for seat in seats where seat.state == .loading && seat.runtime == nil && seat.generation == 0 {
-            if let reason = keepingOut[seat.settings.name] {
-                seat.state = .quarantined(reason)
-                seat.lastFailure = reason
-                delegate?.policy(seat, changed: "is quarantined: \(reason)", isTrouble: true)
+        for slot in slots where slot.state == .loading && slot.runtime == nil && slot.generation == 0 {
+            if let reason = keepingOut[slot.settings.name] {
+                slot.state = .quarantined(reason)
+                slot.lastFailure = reason
+                delegate?.policy(slot, changed: "is quarantined: \(reason)", isTrouble: true)
             } else {
-                load(seat)
+                load(slot)
             }
         }
     }
@@ -133,40 +133,40 @@ public final class PolicyChain {
     ///
     /// - Returns: false when there is no policy of that name.
     public func reload(_ name: String) -> Bool {
-        guard let seat = seats.first(where: { $0.settings.name == name }) else { return false }
-        close(seat)
-        seat.ledger.forget()
-        seat.lastFailure = nil
-        load(seat)
+        guard let slot = slots.first(where: { $0.settings.name == name }) else { return false }
+        close(slot)
+        slot.ledger.forget()
+        slot.lastFailure = nil
+        load(slot)
         return true
     }
 
     /// Whether an event of that kind is worth posting.
     public func wants(_ kind: torpor_policy_event_kind) -> Bool {
-        isRecorded || seats.contains { $0.wants(kind.rawValue) }
+        isRecorded || slots.contains { $0.wants(kind.rawValue) }
     }
 
     /// Whether one whose advice is taken is asked about events of that kind.
     public func isGoverned(_ kind: torpor_policy_event_kind) -> Bool {
-        seats.contains { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }
+        slots.contains { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }
     }
 
     /// The first one whose advice is taken and that is asked about events of that kind.
     public func governor(of kind: torpor_policy_event_kind) -> String? {
-        seats.first { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }?.settings.name
+        slots.first { $0.wants(kind.rawValue) && !$0.settings.onlyAdvises }?.settings.name
     }
 
     /// Ends all of them.
     public func close() {
         isClosed = true
-        for seat in seats { seat.close() }
-        seats = []
+        for slot in slots { slot.close() }
+        slots = []
     }
 
     /// Ends a policy's process; the question that it was asked goes to the next one.
-    func close(_ seat: PolicySeat) {
-        seat.close()
-        guard waitingFor === seat else { return }
+    func close(_ slot: PolicySlot) {
+        slot.close()
+        guard waitingFor === slot else { return }
         waitingFor = nil
         loop.later { [weak self] in
             guard let self, self.waitingFor == nil else { return }
@@ -178,13 +178,13 @@ public final class PolicyChain {
 
     /// Puts an event to them as soon as there is nothing more urgent.
     public func post(_ event: torpor_policy_event) {
-        guard isRecorded || seats.contains(where: { $0.wants(event.kind) }) else { return }
+        guard isRecorded || slots.contains(where: { $0.wants(event.kind) }) else { return }
         if queue.count >= Self.queueLimit { shorten() }
         enqueue(Entry(event: event))
     }
 
     /// Asks about something whose advice is not taken but given to the caller, in order; nobody may have any.
-    public func ask(_ event: torpor_policy_event, _ completion: @escaping ([Counsel]) -> Void) {
+    public func ask(_ event: torpor_policy_event, _ completion: @escaping ([PolicyDecision]) -> Void) {
         enqueue(Entry(event: event, completion: completion))
     }
 
@@ -247,49 +247,49 @@ public final class PolicyChain {
         }
         // Who records does so for policies that may need anything.
         var needs: UInt64 = isRecorded ? .max : 0
-        for seat in seats where round.entries.contains(where: { isAsked(seat, $0) }) {
-            needs |= seat.description?.needs ?? 0
+        for slot in slots where round.entries.contains(where: { isAsked(slot, $0) }) {
+            needs |= slot.description?.needs ?? 0
         }
         self.round = round
         guard let delegate else { return askNext() }
         delegate.policiesWillBeAsked(round.entries.map(\.event), needs: needs) { [weak self] in self?.askNext() }
     }
 
-    private func isAsked(_ seat: PolicySeat, _ entry: Entry) -> Bool {
-        seat.wants(entry.event.kind) && (entry.only == nil || entry.only === seat)
+    private func isAsked(_ slot: PolicySlot, _ entry: Entry) -> Bool {
+        slot.wants(entry.event.kind) && (entry.only == nil || entry.only === slot)
     }
 
     private func askNext() {
-        while let round, round.next < seats.count {
-            let seat = seats[round.next]
+        while let round, round.next < slots.count {
+            let slot = slots[round.next]
             round.next += 1
-            guard let runtime = seat.runtime else { continue }
+            guard let runtime = slot.runtime else { continue }
             round.indices.removeAll(keepingCapacity: true)
             var events: [torpor_policy_event] = []
             for index in round.entries.indices
-            where round.decided >> UInt64(index) & 1 == 0 && isAsked(seat, round.entries[index]) {
+            where round.decided >> UInt64(index) & 1 == 0 && isAsked(slot, round.entries[index]) {
                 round.indices.append(index)
                 events.append(round.entries[index].event)
             }
             guard !events.isEmpty else { continue }
             var isOver = false
             var isReturned = false
-            seat.statistics.questions += 1
-            let generation = seat.generation
+            slot.statistics.questions += 1
+            let generation = slot.generation
             let start = Clock.monotonicNanoseconds()
             runtime.ask(events, limit: PolicyAnswer.limit(events: events.count, apps: view.count)) {
-                [weak self, weak seat] result in
+                [weak self, weak slot] result in
                 let time = Clock.monotonicNanoseconds() - start
                 isOver = true
-                guard let self, let seat, generation == seat.generation else { return }
+                guard let self, let slot, generation == slot.generation else { return }
                 self.waitingFor = nil
-                self.take(result, of: seat, nanoseconds: time)
+                self.take(result, of: slot, nanoseconds: time)
                 if isReturned { self.askNext() }
             }
             guard isOver else {
                 // It calls back, also when it fails; one that is closed meanwhile does not (``close(_:)``).
                 isReturned = true
-                waitingFor = seat
+                waitingFor = slot
                 return
             }
         }
@@ -297,83 +297,83 @@ public final class PolicyChain {
     }
 
     /// The one that is asked now in a process of its own.
-    private weak var waitingFor: PolicySeat?
+    private weak var waitingFor: PolicySlot?
 
-    private func take(_ result: Result<PolicyAnswer, PolicyFailure>, of seat: PolicySeat, nanoseconds: Int64) {
-        seat.statistics.latency.add(nanoseconds: nanoseconds)
+    private func take(_ result: Result<PolicyAnswer, PolicyFailure>, of slot: PolicySlot, nanoseconds: Int64) {
+        slot.statistics.latency.add(nanoseconds: nanoseconds)
         switch result {
-        case .failure(let failure): failed(seat, failure)
+        case .failure(let failure): failed(slot, failure)
         case .success(let answer):
             // The loop could not tell while it was asked.
-            if !seat.settings.isIsolated, nanoseconds > seat.deadlineNanoseconds, !machineStalls() {
-                return failed(seat, .late(seat.settings.deadline))
+            if !slot.settings.isIsolated, nanoseconds > slot.deadlineNanoseconds, !machineStalls() {
+                return failed(slot, .late(slot.settings.deadline))
             }
             guard let round else { return }
             for (position, index) in round.indices.enumerated()
-            where answer.hasDecided(position) && !seat.settings.onlyAdvises {
+            where answer.hasDecided(position) && !slot.settings.onlyAdvises {
                 round.decided |= 1 << UInt64(index)
             }
             for advice in answer.advice where advice.event < round.indices.count {
-                take(advice, of: seat, round, round.indices[advice.event])
+                take(advice, of: slot, round, round.indices[advice.event])
             }
         }
     }
 
-    private func take(_ advice: PolicyAdvice, of seat: PolicySeat, _ round: Round, _ index: Int) {
-        if advice.kind == TORPOR_ADVISE_ASK_AGAIN.rawValue { return askAgain(seat, after: .microseconds(advice.time)) }
+    private func take(_ advice: PolicyAdvice, of slot: PolicySlot, _ round: Round, _ index: Int) {
+        if advice.kind == TORPOR_ADVISE_ASK_AGAIN.rawValue { return askAgain(slot, after: .microseconds(advice.time)) }
         var overruledBy: String?
-        if seats.count > 1, let matter = Matter(advice) {
+        if slots.count > 1, let matter = Matter(advice) {
             let key = MatterOfEntry(index: index, matter: matter)
-            if let first = round.first[key], first !== seat {
+            if let first = round.first[key], first !== slot {
                 overruledBy = first.settings.name
-            } else if !seat.settings.onlyAdvises {
-                round.first[key] = seat
+            } else if !slot.settings.onlyAdvises {
+                round.first[key] = slot
             }
         }
-        let counsel = Counsel(
-            policy: seat.settings.name,
+        let decision = PolicyDecision(
+            policy: slot.settings.name,
             event: round.entries[index].event,
             advice: advice,
-            onlyAdvises: seat.settings.onlyAdvises,
+            onlyAdvises: slot.settings.onlyAdvises,
             overruledBy: overruledBy
         )
-        round.counsels.append((index, seat, counsel))
+        round.decisions.append((index, slot, decision))
     }
 
     private func end() {
         guard let ended = round else { return }
         round = nil
-        var outcomes: [(Counsel, CounselOutcome)] = []
-        for (index, seat, counsel) in ended.counsels where ended.entries[index].completion == nil {
-            outcomes.append((counsel, outcome(of: counsel, seat)))
+        var outcomes: [(PolicyDecision, CounselOutcome)] = []
+        for (index, slot, decision) in ended.decisions where ended.entries[index].completion == nil {
+            outcomes.append((decision, outcome(of: decision, slot)))
         }
         for (index, entry) in ended.entries.enumerated() {
             guard let completion = entry.completion else { continue }
-            let counsels = ended.counsels.filter { $0.index == index }.map(\.counsel)
-            outcomes += counsels.map { counsel in
-                if let other = counsel.overruledBy { return (counsel, Self.overruled(by: other)) }
-                return (counsel, counsel.onlyAdvises ? .told : .taken)
+            let decisions = ended.decisions.filter { $0.index == index }.map(\.decision)
+            outcomes += decisions.map { decision in
+                if let other = decision.overruledBy { return (decision, Self.overruled(by: other)) }
+                return (decision, decision.onlyAdvises ? .told : .taken)
             }
-            completion(counsels.filter { $0.overruledBy == nil })
+            completion(decisions.filter { $0.overruledBy == nil })
         }
         delegate?.policiesAnswered(ended.entries.map(\.event), outcomes)
         if !queue.isEmpty || isLookDue { schedule() }
     }
 
-    private func outcome(of counsel: Counsel, _ seat: PolicySeat) -> CounselOutcome {
+    private func outcome(of decision: PolicyDecision, _ slot: PolicySlot) -> CounselOutcome {
         // It may not be there any more.
-        guard seats.contains(where: { $0 === seat }) else { return .idle }
-        if let other = counsel.overruledBy {
-            seat.statistics.overruled += 1
+        guard slots.contains(where: { $0 === slot }) else { return .idle }
+        if let other = decision.overruledBy {
+            slot.statistics.overruled += 1
             return Self.overruled(by: other)
         }
-        let outcome = delegate?.take(counsel) ?? .idle
+        let outcome = delegate?.take(decision) ?? .idle
         switch outcome {
-        case .taken: seat.statistics.taken += 1
-        case .idle: seat.statistics.idle += 1
-        case .refused: seat.statistics.refused += 1
-        case .damped: seat.statistics.damped += 1
-        case .told: seat.statistics.told += 1
+        case .taken: slot.statistics.taken += 1
+        case .idle: slot.statistics.idle += 1
+        case .refused: slot.statistics.refused += 1
+        case .damped: slot.statistics.damped += 1
+        case .told: slot.statistics.told += 1
         }
         return outcome
     }
@@ -384,31 +384,31 @@ public final class PolicyChain {
 
     // MARK: Asking again
 
-    private func askAgain(_ seat: PolicySeat, after delay: Duration) {
+    private func askAgain(_ slot: PolicySlot, after delay: Duration) {
         let at = loop.now + max(Self.shortestWait, min(delay, .seconds(366 * 86_400)))
-        if let earlier = seat.asksAgainAt, earlier <= at { return }
-        seat.asksAgainAt = at
-        if seat.askTimer == nil {
-            seat.askTimer = try? loop.timer { [weak self, weak seat] in
-                guard let self, let seat else { return }
-                seat.asksAgainAt = nil
-                self.postAlone(TORPOR_EVENT_TIMER, to: seat)
+        if let earlier = slot.asksAgainAt, earlier <= at { return }
+        slot.asksAgainAt = at
+        if slot.askTimer == nil {
+            slot.askTimer = try? loop.timer { [weak self, weak slot] in
+                guard let self, let slot else { return }
+                slot.asksAgainAt = nil
+                self.postAlone(TORPOR_EVENT_TIMER, to: slot)
             }
         }
-        seat.askTimer?.arm(at: at)
+        slot.askTimer?.arm(at: at)
     }
 
     /// Asks those that want to be asked later at once.
     public func askThoseWhoWait() {
-        for seat in seats where seat.asksAgainAt != nil {
-            seat.askTimer?.disarm()
-            seat.asksAgainAt = nil
-            postAlone(TORPOR_EVENT_TIMER, to: seat)
+        for slot in slots where slot.asksAgainAt != nil {
+            slot.askTimer?.disarm()
+            slot.asksAgainAt = nil
+            postAlone(TORPOR_EVENT_TIMER, to: slot)
         }
     }
 
-    func postAlone(_ kind: torpor_policy_event_kind, to seat: PolicySeat) {
-        guard seat.wants(kind.rawValue) else { return }
-        enqueue(Entry(event: Self.event(kind, at: loop.now), only: seat))
+    func postAlone(_ kind: torpor_policy_event_kind, to slot: PolicySlot) {
+        guard slot.wants(kind.rawValue) else { return }
+        enqueue(Entry(event: Self.event(kind, at: loop.now), only: slot))
     }
 }

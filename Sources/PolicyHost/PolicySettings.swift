@@ -34,7 +34,7 @@ public enum PolicyState: Hashable, Sendable {
     case waiting
     /// It is not used, for this reason, until its configuration or its library changes and it is loaded again.
     case refused(String)
-    /// It failed too often, the last time like this, and is left out for a while: until ``PolicySeat/retryAt``, and where
+    /// It failed too often, the last time like this, and is left out for a while: until ``PolicySlot/retryAt``, and where
     /// that is nil until a person loads it again.
     case quarantined(String)
 

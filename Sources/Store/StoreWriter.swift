@@ -204,7 +204,7 @@ final class StoreWriter {
             salvaged = saved
             if contents == nil { contents = saved }
         }
-        guard let name = try? Aside.move(place.path, suffix: suffix) else { return false }
+        guard let name = try? Quarantine.move(place.path, suffix: suffix) else { return false }
         setAsideAt = now
         let what: String
         switch error.kind {

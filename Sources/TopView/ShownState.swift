@@ -42,7 +42,7 @@ public enum ShownState: Int, CaseIterable, Hashable, Sendable, Comparable {
     }
 
     /// Its colour.
-    public var ink: Ink {
+    public var ink: Color {
         switch self {
         case .active: .active
         case .inactive: .inactive

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What a piece of text means; a screen chooses the colour for it.
-public enum Ink: UInt8, CaseIterable, Hashable, Sendable {
+public enum Color: UInt8, CaseIterable, Hashable, Sendable {
     case plain
     /// Of less importance.
     case dim
@@ -24,7 +24,7 @@ public enum Ink: UInt8, CaseIterable, Hashable, Sendable {
 /// How a cell looks.
 public struct Style: Hashable, Sendable {
     /// Where a cell stands, which gives it its ground.
-    public enum Ground: UInt8, CaseIterable, Hashable, Sendable {
+    public enum Background: UInt8, CaseIterable, Hashable, Sendable {
         case plain
         /// The title.
         case bar
@@ -33,14 +33,14 @@ public struct Style: Hashable, Sendable {
     }
 
     /// Its colour.
-    public var ink: Ink
+    public var ink: Color
     /// Its ground.
-    public var ground: Ground
+    public var ground: Background
     /// Bold.
     public var isBold: Bool
 
     /// Makes one.
-    public init(_ ink: Ink = .plain, bold: Bool = false, on ground: Ground = .plain) {
+    public init(_ ink: Color = .plain, bold: Bool = false, on ground: Background = .plain) {
         self.ink = ink
         self.ground = ground
         isBold = bold
@@ -110,7 +110,7 @@ public struct StyledGrid: Hashable, Sendable {
     }
 
     /// Gives cells of a row a ground, without changing what is in them.
-    public mutating func ground(_ ground: Style.Ground, row: Int, _ range: Range<Int>? = nil) {
+    public mutating func ground(_ ground: Style.Background, row: Int, _ range: Range<Int>? = nil) {
         guard (0..<rows).contains(row) else { return }
         for column in (range ?? 0..<columns).clamped(to: 0..<columns) {
             cells[row * columns + column].style.ground = ground

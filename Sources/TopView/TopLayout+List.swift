@@ -164,7 +164,7 @@ extension TopLayout {
         }
     }
 
-    private func number(_ column: ListColumn, _ app: AppSummary) -> (String, Ink) {
+    private func number(_ column: ListColumn, _ app: AppSummary) -> (String, Color) {
         switch column {
         case .pid: return (app.pid.map { "\($0)" } ?? "-", app.pid == nil ? .dim : .plain)
         case .memory: return app.pid == nil ? ("-", .dim) : (app.memoryBytes.map(Amounts.memory) ?? "-", .plain)
@@ -178,7 +178,7 @@ extension TopLayout {
     }
 
     mutating func put(state: ShownState, of app: AppSummary, row: Int, column: Int, width: Int) {
-        let ink: Ink = isStale ? .dim : state.ink
+        let ink: Color = isStale ? .dim : state.ink
         grid.put(model.glyphs.sign(state), row: row, column: column, width: 1, Style(ink, bold: true))
         guard width > 2 else { return }
         if let transition = app.transition {
@@ -189,7 +189,7 @@ extension TopLayout {
         }
     }
 
-    private func sparkInk(_ app: AppSummary, _ state: ShownState) -> Ink { app.pid == nil ? .dim : state.ink }
+    private func sparkInk(_ app: AppSummary, _ state: ShownState) -> Color { app.pid == nil ? .dim : state.ink }
 
     /// Of the processor time, or of the memory, in the last minute.
     func spark(_ app: AppSummary, columns: Int, memory: Bool? = nil) -> String {
@@ -205,7 +205,7 @@ extension TopLayout {
 
     private mutating func put(lastOf app: AppSummary, row: Int, column: Int, width: Int) {
         var text = ""
-        var ink = Ink.dim
+        var ink = Color.dim
         var age = ""
         if let event = model.lastEvents[app.name] {
             age = Amounts.age(seconds: Double(model.now - event.at) / 1e6)
@@ -229,7 +229,7 @@ enum TopText {
         return "\(event.text) (\(reason))"
     }
 
-    static func ink(_ event: EventRecord) -> Ink {
+    static func ink(_ event: EventRecord) -> Color {
         switch event.kind {
         case "state": event.to.flatMap { ShownState($0) }?.ink ?? .plain
         case "exit": StateChange(event) == nil ? .gone : .failed

@@ -60,7 +60,7 @@ public struct TopLayout {
         var text: String
         var style: Style
 
-        init(_ text: String, _ ink: Ink = .plain, bold: Bool = false) {
+        init(_ text: String, _ ink: Color = .plain, bold: Bool = false) {
             self.text = text
             style = Style(ink, bold: bold)
         }
@@ -96,7 +96,7 @@ public struct TopLayout {
             if let phase = info.phase, phase != "running" { text += ", \(phase)" }
         }
         let right: String
-        let ink: Ink
+        let ink: Color
         switch model.link {
         case .lost(_, let since):
             let age = Amounts.age(seconds: Double(model.now - since) / 1e6)
@@ -123,7 +123,7 @@ public struct TopLayout {
         var groups = ShownState.allCases.compactMap { state -> [Part]? in
             let count = numbers[state] ?? 0
             guard count > 0 || (state != .failed && state != .notRunning && !isNarrow) else { return nil }
-            let ink: Ink = count == 0 ? .dim : state.ink
+            let ink: Color = count == 0 ? .dim : state.ink
             let name = isNarrow ? "" : " \(state.name)"
             return [
                 Part(model.glyphs.sign(state), ink, bold: count > 0),
@@ -143,7 +143,7 @@ public struct TopLayout {
         put(groups, row: row, column: 1)
     }
 
-    private func level(_ memory: MemoryStatus) -> Ink {
+    private func level(_ memory: MemoryStatus) -> Color {
         switch memory.level {
         case "none": .plain
         case "warning": .warning
@@ -204,7 +204,7 @@ public struct TopLayout {
     }
 
     /// What the status line says now.
-    private var sentence: (text: String, ink: Ink, isBold: Bool)? {
+    private var sentence: (text: String, ink: Color, isBold: Bool)? {
         switch model.prompt {
         case .kill(let names):
             let apps = names.count == 1 ? names[0] : "\(names.count) apps"
@@ -216,7 +216,7 @@ public struct TopLayout {
             return ("\(problem): trying again", .failed, true)
         }
         if let message = model.currentMessage {
-            let ink: Ink =
+            let ink: Color =
                 switch message.kind {
                 case .done: .good
                 case .busy: .warning

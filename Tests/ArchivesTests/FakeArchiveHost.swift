@@ -21,12 +21,12 @@ final class FakeArchiveHost: ArchiveHost {
         let app: String
         let words: [String]
         let output: Descriptor
-        let completion: (Result<Processes.ExitStatus, LaunchTrouble>) -> Void
+        let completion: (Result<Processes.ExitStatus, LaunchError>) -> Void
 
         /// It writes that, as long as somebody reads it, and ends.
         func end(
             _ text: String = "",
-            _ status: Result<Processes.ExitStatus, LaunchTrouble> = .success(.exited(0))
+            _ status: Result<Processes.ExitStatus, LaunchError> = .success(.exited(0))
         ) throws {
             if isRead { try Descriptor.writeAll(output.raw, Array(text.utf8)) }
             completion(status)
@@ -47,14 +47,14 @@ final class FakeArchiveHost: ArchiveHost {
     init(_ folder: String) { stateFolder = folder }
 
     func userID(of app: AppRuntime) -> UInt32? { owner }
-    func user(of app: AppRuntime) throws(LaunchTrouble) -> User? { nil }
+    func user(of app: AppRuntime) throws(LaunchError) -> User? { nil }
 
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
         output: Descriptor,
         started: @escaping (Descriptor) -> Void,
-        completion: @escaping (Result<Processes.ExitStatus, LaunchTrouble>) -> Void
+        completion: @escaping (Result<Processes.ExitStatus, LaunchError>) -> Void
     ) {
         commands.append(Command(app: app.name, words: command, output: output, completion: completion))
     }

@@ -103,7 +103,7 @@ import VarlinkServer
 
     @Test("A command that cannot be run is told of") func notRun() throws {
         let archives = try shooting()
-        archives.host.commands[0].completion(.failure(LaunchTrouble("there is no such user")))
+        archives.host.commands[0].completion(.failure(LaunchError("there is no such user")))
         #expect(archives.told("gave no snapshot: command shot: there is no such user").count == 1)
     }
 

@@ -41,9 +41,9 @@ final class FakeEventHost: EventHost {
     var gpsdUser: UInt32?
     /// Nobody listens at this port.
     var gpsd = GPSAddress(address: "127.0.0.1", port: 1)
-    let lookups: SideWork
+    let lookups: BackgroundWorker
     var runtimeDirectory = "/nonexistent"
-    var inheritance = Inheritance()
+    var inheritance = InheritedDescriptors()
     var isSuccessor = false
     private var lastMail: Int64 = 0
 
@@ -52,7 +52,7 @@ final class FakeEventHost: EventHost {
 
     /// - Parameter shell: whose time the clocks go by.
     init(_ shell: FakeShell) {
-        lookups = SideWork(shell.engine.loop, named: "lookups")
+        lookups = BackgroundWorker(shell.engine.loop, named: "lookups")
         time = shell.time
     }
 

@@ -142,7 +142,7 @@ import Testing
         func told(_ text: String) -> Int { events.shell.told(of: "web").filter { $0.contains(text) }.count }
         #expect(told("cannot listen at http (\(port.text)): the address is in use") == 1)
         #expect(events.wakes.sockets.trouble(of: web)?.contains("in use") == true)
-        #expect(throws: LaunchTrouble.self) { try events.wakes.sockets.passed(to: web) }
+        #expect(throws: LaunchError.self) { try events.wakes.sockets.passed(to: web) }
         let set = try #require(events.wakes.sockets.sets[web.id])
         var delays: [Duration] = []
         for _ in 0..<10 {

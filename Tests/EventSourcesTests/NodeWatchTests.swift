@@ -24,7 +24,7 @@ import Testing
             let loop = events.shell.engine.loop
             watch = NodeWatch(
                 loop,
-                SideWork(loop, named: "nodes"),
+                BackgroundWorker(loop, named: "nodes"),
                 node,
                 taking: descriptor,
                 keep: { [unowned self] in self.kept.append($0) }

@@ -75,7 +75,7 @@ extension FakeEvents {
         shell = try FakeShell(toml: toml)
         shell.hands.process = ThisProcess.pid
         host = FakeEventHost(shell)
-        host.inheritance = Inheritance(left)
+        host.inheritance = InheritedDescriptors(left)
         kernel = try KernelFiles()
         wakes = Wakes(shell.engine, shell.recorder, host)
         wakes.kernelFiles = kernel.root

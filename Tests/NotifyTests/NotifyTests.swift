@@ -115,7 +115,7 @@ import Testing
             }
             let message = NotifyMessage(parsing: bytes)
             #expect(message.fields.count + message.warnings.count <= bytes.count + 1)
-            if let name = message.fdName { #expect(DescriptorName.isValid(name)) }
+            if let name = message.fdName { #expect(FDName.isValid(name)) }
         }
     }
 }

@@ -229,7 +229,7 @@ extension OneAtATime {
                 _ = try bench.load(store)
                 #expect(store.close(within: Bench.patience))
             }
-            #expect(bench.files("corrupt").count == Aside.kept)
+            #expect(bench.files("corrupt").count == Quarantine.kept)
         }
     }
 }

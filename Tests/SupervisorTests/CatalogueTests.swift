@@ -42,17 +42,17 @@ struct CatalogueTests {
     @Test("explains everything that can happen, and nothing else, once")
     func complete() throws {
         let explained = try entries().map(\.id)
-        #expect(Set(explained) == Set(Happening.allCases.map(\.rawValue)))
+        #expect(Set(explained) == Set(EventKind.allCases.map(\.rawValue)))
         #expect(Set(explained).count == explained.count)
     }
 
     @Test("has ids that are 128 random bits")
     func ids() {
-        for happening in Happening.allCases {
-            let digits = Array(happening.rawValue)
+        for kind in EventKind.allCases {
+            let digits = Array(kind.rawValue)
             #expect(digits.count == 32 && digits.allSatisfy { $0.isHexDigit && !$0.isUppercase })
             // Version 4 of RFC 9562.
-            #expect(digits[12] == "4" && "89ab".contains(digits[16]), "\(happening)")
+            #expect(digits[12] == "4" && "89ab".contains(digits[16]), "\(kind)")
         }
     }
 
@@ -63,15 +63,15 @@ struct CatalogueTests {
             "TORPOR_INCARNATION", "OBJECT_PID",
         ]
         for entry in try entries() {
-            let happening = try #require(Happening(rawValue: entry.id))
-            #expect(!(entry.headers["Subject"] ?? "").isEmpty, "\(happening)")
-            #expect(entry.headers["Documentation"]?.hasPrefix("man:") ?? false, "\(happening)")
-            #expect(entry.headers["Defined-By"] == "torpor", "\(happening)")
-            #expect(entry.text.trimmingCharacters(in: .whitespacesAndNewlines).count > 40, "\(happening)")
+            let kind = try #require(EventKind(rawValue: entry.id))
+            #expect(!(entry.headers["Subject"] ?? "").isEmpty, "\(kind)")
+            #expect(entry.headers["Documentation"]?.hasPrefix("man:") ?? false, "\(kind)")
+            #expect(entry.headers["Defined-By"] == "torpor", "\(kind)")
+            #expect(entry.text.trimmingCharacters(in: .whitespacesAndNewlines).count > 40, "\(kind)")
             let all = (entry.headers["Subject"] ?? "") + entry.text
             let fields = all.matches(of: /@([A-Z_]+)@/).map { String($0.output.1) }
-            #expect(Set(fields).isSubset(of: known), "\(happening)")
-            #expect(all.filter { $0 == "@" }.count == 2 * fields.count, "\(happening)")
+            #expect(Set(fields).isSubset(of: known), "\(kind)")
+            #expect(all.filter { $0 == "@" }.count == 2 * fields.count, "\(kind)")
         }
     }
 
@@ -87,7 +87,7 @@ struct CatalogueTests {
         #expect(update.isEmpty)
         let list = try output("--root=" + root, "--list-catalog")
         let lines = list.split(separator: "\n")
-        #expect(lines.count == Happening.allCases.count)
+        #expect(lines.count == EventKind.allCases.count)
         #expect(lines.allSatisfy { $0.contains(" torpor: ") })
     }
 

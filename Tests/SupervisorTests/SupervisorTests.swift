@@ -29,7 +29,7 @@ import Testing
     @Test("A name is looked up on the PATH, and its absence is said with the PATH")
     func name() throws {
         #expect(try Executable.find("sh", path: "/nonexistent:/bin", directory: nil) == "/bin/sh")
-        let trouble = #expect(throws: LaunchTrouble.self) {
+        let trouble = #expect(throws: LaunchError.self) {
             try Executable.find("no-such-program", path: "/nonexistent", directory: nil)
         }
         #expect(trouble?.description.contains("it is not on the PATH /nonexistent") == true)
@@ -37,7 +37,7 @@ import Testing
 
     @Test("A file of that name that is not executable is said to be so")
     func notExecutable() {
-        let trouble = #expect(throws: LaunchTrouble.self) {
+        let trouble = #expect(throws: LaunchError.self) {
             try Executable.find("passwd", path: "/etc", directory: nil)
         }
         #expect(trouble?.description.contains("/etc/passwd is not executable") == true)

@@ -125,11 +125,11 @@ struct StackLookTests {
             #0  0x000055f6fa3e312d
             eu-stack: tid 12: shown max number of frames (5, use -n 0 for unlimited)
             """
-        let stacks = StackLook.parse(text)
+        let stacks = StackSampler.parse(text)
         #expect(stacks[12]?.first == "clock_nanosleep@GLIBC_2.2.5 (libc.so.6)")
         #expect(stacks[12]?.dropFirst().first == "0x00000000005d64b4 (python3.11)")
         #expect(stacks[12]?.last?.hasPrefix("A::b(int, char)") ?? false)
         #expect(stacks[13] == ["0x000055f6fa3e312d"])
-        #expect(StackLook.parse("").isEmpty && StackLook.parse("#0  0x1 x\nTID x:\n#0 y").isEmpty)
+        #expect(StackSampler.parse("").isEmpty && StackSampler.parse("#0  0x1 x\nTID x:\n#0 y").isEmpty)
     }
 }

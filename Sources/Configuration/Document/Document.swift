@@ -87,7 +87,10 @@ package enum Document {
         guard document.pointee.valid != 0 else {
             throw DocumentError(
                 message: text(document.pointee.error, document.pointee.error_length),
-                position: SourcePosition(line: Int(document.pointee.error_line), column: Int(document.pointee.error_column))
+                position: SourcePosition(
+                    line: Int(document.pointee.error_line),
+                    column: Int(document.pointee.error_column)
+                )
             )
         }
         return node(document.pointee.root)

@@ -3,7 +3,7 @@
 /// One entry of `devices`: devices that tell an app, and wake it, when they come and go, or have data for it.
 public struct DeviceTrigger: Sendable, Hashable {
     /// What happens to a device.
-    public enum Happening: String, Sendable, Hashable, CaseIterable {
+    public enum Change: String, Sendable, Hashable, CaseIterable {
         /// It is there: plugged in, or found when the machine started.
         case appear
         /// It is gone.
@@ -17,7 +17,7 @@ public struct DeviceTrigger: Sendable, Hashable {
     /// What events, and the app, know it by.
     public var name: String
     /// What the app is told of.
-    public var on: [Happening] = [.appear]
+    public var on: [Change] = [.appear]
     /// As udev names it: `tty`, `block`, `usb`.
     public var subsystem: String?
     /// The device type within the subsystem, such as `disk` or `usb_device`.

@@ -262,7 +262,7 @@ extension ControlService {
         let isWaiting = applied.request.wait
         var items = entries.map { entry in
             let machine = coordinator.machine(entry.id)
-            return Waiter.Item(
+            return PendingCall.Item(
                 app: entry.id,
                 target: target(of: entry, machine),
                 incarnation: machine.incarnation,
@@ -272,12 +272,12 @@ extension ControlService {
         for index in items.indices where !isWaiting || items[index].target == .done {
             items[index].result = result(apps[items[index].app], ok: true, "is on its way")
         }
-        let waiter = Waiter(reply: reply, items: items)
+        let waiter = PendingCall(reply: reply, items: items)
         waiter.render = { results in applied.reply(entries, results, isWaiting: isWaiting).json }
         start(waiter, timeoutMilliseconds: applied.request.timeoutMilliseconds)
     }
 
-    private func target(of entry: Apply.Entry, _ machine: AppMachine) -> Waiter.Target {
+    private func target(of entry: Apply.Entry, _ machine: AppMachine) -> PendingCall.Target {
         switch entry.change?.kind {
         case .removed: return entry.isAlive ? .gone : .done
         case .added:

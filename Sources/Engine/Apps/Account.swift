@@ -34,9 +34,9 @@ package struct Account: Sendable {
 
     /// Looks it up, which may wait for a directory on the network. Who cannot be found is nobody: never the supervisor's own
     /// user in its place.
-    package static func find(_ names: Names) throws(LaunchTrouble) -> Account {
-        let group = try names.group.map { name throws(LaunchTrouble) in try Self.group(name) }
-        let user = try names.user.map { name throws(LaunchTrouble) in try Self.user(name, group) }
+    package static func find(_ names: Names) throws(LaunchError) -> Account {
+        let group = try names.group.map { name throws(LaunchError) in try Self.group(name) }
+        let user = try names.user.map { name throws(LaunchError) in try Self.user(name, group) }
         let gid = group ?? user?.gid ?? Users.effectiveGID
         var groups = [gid]
         if let names = names.supplementary {
@@ -47,20 +47,20 @@ package struct Account: Sendable {
         return Account(user: user, gid: gid, groups: groups)
     }
 
-    private static func user(_ name: String, _ group: UInt32?) throws(LaunchTrouble) -> User {
+    private static func user(_ name: String, _ group: UInt32?) throws(LaunchError) -> User {
         if let user = Users.lookup(name) { return user }
         guard let number = UInt32(name) else {
-            throw LaunchTrouble("there is no user \(name), or it cannot be looked up now")
+            throw LaunchError("there is no user \(name), or it cannot be looked up now")
         }
         guard let group else {
-            throw LaunchTrouble("user \(name) has no entry in the user database, so its group is not known: set group")
+            throw LaunchError("user \(name) has no entry in the user database, so its group is not known: set group")
         }
         return User(name: name, uid: number, gid: group, home: "/", shell: "/bin/sh")
     }
 
-    private static func group(_ name: String) throws(LaunchTrouble) -> UInt32 {
+    private static func group(_ name: String) throws(LaunchError) -> UInt32 {
         guard let number = Users.group(name) else {
-            throw LaunchTrouble("there is no group \(name), or it cannot be looked up now")
+            throw LaunchError("there is no group \(name), or it cannot be looked up now")
         }
         return number
     }

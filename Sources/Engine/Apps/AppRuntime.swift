@@ -97,7 +97,7 @@ extension AppRuntime: OutputCaptureDelegate {
     package func outputArrived(_ capture: OutputCapture) { owner.outputArrived(self) }
 
     package func outputRenewed(_ capture: OutputCapture) {
-        if let descriptor = capture.descriptorToHold { owner.hold(HeldName.output(name), descriptor) }
+        if let descriptor = capture.descriptorToHold { owner.hold(DescriptorName.output(name), descriptor) }
     }
 
     package func outputTroubled(_ capture: OutputCapture, _ sentence: String) { owner.warn("\(name): \(sentence)") }

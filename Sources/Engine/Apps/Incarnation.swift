@@ -92,9 +92,9 @@ extension Incarnation {
     }
 
     /// How it was when it was about to be ended.
-    package var evidence: Evidence? {
-        get { slots[EvidenceSlot.self] }
-        set { slots[EvidenceSlot.self] = newValue }
+    package var crashSnapshot: CrashSnapshot? {
+        get { slots[CrashSnapshotSlot.self] }
+        set { slots[CrashSnapshotSlot.self] = newValue }
     }
 
     /// A policy has given it another share of the machine than its state's, for as long as it is in that state.
@@ -111,5 +111,5 @@ private enum LaunchFailureSlot: Slot { typealias Value = LaunchFailure }
 private enum RefusalSlot: Slot { typealias Value = String }
 private enum ExitRecordSlot: Slot { typealias Value = MainExit }
 private enum MissedSlot: Slot { typealias Value = MissedDeadline }
-private enum EvidenceSlot: Slot { typealias Value = Evidence }
+private enum CrashSnapshotSlot: Slot { typealias Value = CrashSnapshot }
 private enum AdvisedProfileSlot: Slot { typealias Value = (state: AppState, profile: AppState) }

@@ -22,9 +22,9 @@ package struct Counters {
     }
 
     /// Something was told of.
-    mutating func noted(_ happening: Happening, from: String?, to: String?, reason: String?) {
-        events[happening.kind, default: 0] += 1
-        switch happening {
+    mutating func noted(_ kind: EventKind, from: String?, to: String?, reason: String?) {
+        events[kind.category, default: 0] += 1
+        switch kind {
         case .entered:
             if let from, let to, from != to { transitions[Pair(from: from, to: to), default: 0] += 1 }
         case .madeRoom:

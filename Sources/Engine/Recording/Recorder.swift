@@ -48,7 +48,7 @@ package final class Recorder {
     ///   - fields: what the journal is told beside what every event has.
     package func note(
         _ app: AppRuntime?,
-        _ happening: Happening,
+        _ kind: EventKind,
         from: String? = nil,
         to: String? = nil,
         text: String,
@@ -62,7 +62,7 @@ package final class Recorder {
                 at: Clock.realtimeMicroseconds(),
                 app: app?.name,
                 incarnation: incarnation,
-                kind: happening.kind,
+                kind: kind.category,
                 from: from,
                 to: to,
                 text: text,
@@ -70,38 +70,38 @@ package final class Recorder {
             )
         )
         keepEvent(StoredEvent(record))
-        counters.noted(happening, from: from, to: to, reason: reason)
-        if happening == .launched { app?.counters.launches &+= 1 }
+        counters.noted(kind, from: from, to: to, reason: reason)
+        if kind == .launched { app?.counters.launches &+= 1 }
         keepNumber(UInt64(clamping: events.sequence))
-        write(record, happening, app, level ?? happening.level, fields)
+        write(record, kind, app, level ?? kind.level, fields)
     }
 
     private func write(
         _ record: EventRecord,
-        _ happening: Happening,
+        _ kind: EventKind,
         _ app: AppRuntime?,
         _ level: LogLevel,
         _ fields: () -> [(name: String, value: String)]
     ) {
         guard let app else {
-            return log.write(record.text, level, common(record, happening, nil) + fields())
+            return log.write(record.text, level, common(record, kind, nil) + fields())
         }
         guard level >= log.level else { return }
         let level = hasRoom(app, level) ? level : .debug
-        log.write(app.name + happening.link + record.text, level, common(record, happening, app) + fields())
+        log.write(app.name + kind.link + record.text, level, common(record, kind, app) + fields())
     }
 
     private func common(
         _ record: EventRecord,
-        _ happening: Happening,
+        _ kind: EventKind,
         _ app: AppRuntime?
     ) -> [(name: String, value: String)] {
-        var fields = [(name: "MESSAGE_ID", value: happening.rawValue), ("TORPOR_EVENT", happening.kind)]
+        var fields = [(name: "MESSAGE_ID", value: kind.rawValue), ("TORPOR_EVENT", kind.category)]
         if let app {
             let machine = engine.machine(app.id)
             fields.append(("TORPOR_APP", app.name))
             if machine.incarnation > 0 { fields.append(("TORPOR_INCARNATION", "\(machine.incarnation)")) }
-            if happening == .changing {
+            if kind == .changing {
                 fields.append(("TORPOR_STATE", machine.state.rawValue))
                 fields.append(("TORPOR_TRANSITION", record.to ?? ""))
             } else {
@@ -129,10 +129,10 @@ package final class Recorder {
                 "does so much that the log leaves out what comes in these \(minutes) minutes, but no trouble: "
                 + "‘torpor history \(app.name)’ has all of it"
             let fields = [
-                (name: "MESSAGE_ID", value: Happening.chatty.rawValue), ("TORPOR_EVENT", Happening.chatty.kind),
+                (name: "MESSAGE_ID", value: EventKind.chatty.rawValue), ("TORPOR_EVENT", EventKind.chatty.category),
                 ("TORPOR_APP", app.name),
             ]
-            log.write(app.name + Happening.chatty.link + text, Happening.chatty.level, fields)
+            log.write(app.name + EventKind.chatty.link + text, EventKind.chatty.level, fields)
             return false
         }
     }

@@ -13,7 +13,7 @@ import Processes
 /// and before it is stopped; and once a second while it plays there. What is quiet costs nothing.
 package final class AudioMode: EventRoom, EventSource {
     package unowned(unsafe) let wakes: Wakes
-    private let reader: Aside<Void, [SoundStream]>
+    private let reader: CoalescingReader<Void, [SoundStream]>
     /// Apps in the background that were looked at.
     private var followed: [AppID: Following] = [:]
     private var timer: TimerSource?
@@ -33,7 +33,7 @@ package final class AudioMode: EventRoom, EventSource {
     package init(_ wakes: Wakes) {
         self.wakes = wakes
         let root = wakes.kernelFiles
-        reader = Aside(wakes.loop, named: "sound") { SoundStream.running(root: root) }
+        reader = CoalescingReader(wakes.loop, named: "sound") { SoundStream.running(root: root) }
     }
 
     private func machine(_ id: AppID) -> AppMachine { coordinator.machine(id) }

@@ -41,11 +41,11 @@ final class DeviceSource: EventRoom, EventSource {
     private var ofApp: [AppID: [Entry]] = [:]
     private var monitor: DeviceMonitor?
     private var subsystems: Set<String>?
-    private let work: SideWork
+    private let work: BackgroundWorker
     /// What is tried again when an app is held back no longer.
     private var heldBack: [AppID: [WakeEvent]] = [:]
     /// Which devices fitted, for the next torpord.
-    private let kept: KeptBytes
+    private let kept: PersistedBytes
     /// Which had fitted when the torpord before this one ended, by entry; nil: there was none.
     private var remembered: [String: Set<String>]?
 
@@ -56,10 +56,10 @@ final class DeviceSource: EventRoom, EventSource {
 
     init(_ wakes: Wakes) {
         self.wakes = wakes
-        work = SideWork(wakes.loop, named: "devices")
-        kept = KeptBytes(wakes.host, wakes.log, named: HeldName.devices, most: 1 << 20)
+        work = BackgroundWorker(wakes.loop, named: "devices")
+        kept = PersistedBytes(wakes.host, wakes.log, named: DescriptorName.devices, most: 1 << 20)
         for name in host.inheritance.remaining {
-            if let node = HeldName.node(of: name) { inherited[node] = host.inheritance.take(name).first }
+            if let node = DescriptorName.node(of: name) { inherited[node] = host.inheritance.take(name).first }
         }
         guard let bytes = kept.bytes else { return }
         let fields = bytes.split(separator: 0).map { String(wire: $0) }
@@ -72,7 +72,7 @@ final class DeviceSource: EventRoom, EventSource {
 
     var held: [(name: String, descriptors: [Int32])] {
         let nodes = entries.values.flatMap(\.nodes).compactMap { node, watch in
-            watch.descriptor.map { (name: HeldName.node(node), descriptors: [$0.raw]) }
+            watch.descriptor.map { (name: DescriptorName.node(node), descriptors: [$0.raw]) }
         }
         return kept.held + nodes
     }
@@ -176,7 +176,7 @@ final class DeviceSource: EventRoom, EventSource {
 
     // MARK: What happens
 
-    private func happened(_ entry: Entry, _ what: DeviceTrigger.Happening, _ device: Device) {
+    private func happened(_ entry: Entry, _ what: DeviceTrigger.Change, _ device: Device) {
         let name = device.node ?? device.name
         let model = device.model.map { " (\($0))" } ?? ""
         let text: String
@@ -188,7 +188,7 @@ final class DeviceSource: EventRoom, EventSource {
         tell(entry, what, text, device.json, key: device.path)
     }
 
-    private func tell(_ entry: Entry, _ what: DeviceTrigger.Happening, _ text: String, _ device: JSON, key: String) {
+    private func tell(_ entry: Entry, _ what: DeviceTrigger.Change, _ text: String, _ device: JSON, key: String) {
         guard entry.trigger.on.contains(what) else { return }
         let app = apps[entry.app]
         var payload: JSON = ["action": .string(what.rawValue), "device": device]
@@ -246,7 +246,7 @@ final class DeviceSource: EventRoom, EventSource {
                     work,
                     node,
                     taking: inherited.removeValue(forKey: node),
-                    keep: { [weak self] in self?.host.hold(HeldName.node(node), $0) }
+                    keep: { [weak self] in self?.host.hold(DescriptorName.node(node), $0) }
                 ) { [weak self, weak entry] in
                     self?.whenStarted {
                         guard let self, let entry else { return }
@@ -270,7 +270,7 @@ final class DeviceSource: EventRoom, EventSource {
     /// Closes what was opened of a node, here and in the keeper.
     private func letGo(_ node: String, by entry: Entry) {
         guard entry.nodes.removeValue(forKey: node) != nil else { return }
-        if entries.values.allSatisfy({ $0.nodes[node] == nil }) { host.release(HeldName.node(node)) }
+        if entries.values.allSatisfy({ $0.nodes[node] == nil }) { host.release(DescriptorName.node(node)) }
     }
 
     private func sleeps(_ app: AppRuntime) -> Bool {

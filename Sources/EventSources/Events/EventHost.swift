@@ -41,7 +41,7 @@ package protocol EventHost: DescriptorKeeping {
     /// Where gpsd is asked.
     var gpsd: GPSAddress { get }
     /// Reads what may wait for a disk or a server.
-    var lookups: SideWork { get }
+    var lookups: BackgroundWorker { get }
     /// What is known of a timer or of an app's fetches is kept for the next boot.
     func keep(_ schedule: StoredSchedule)
     /// The timer is gone for good.

@@ -17,7 +17,7 @@ import Varlink
 /// it slept, and nothing where all is as before; of the battery the last charge.
 final class MachineNotices: EventRoom, EventSource {
     unowned(unsafe) let wakes: Wakes
-    private let work: SideWork
+    private let work: BackgroundWorker
     private var topics: Set<NotificationTopic> = []
     private var monitor: DeviceMonitor?
     private var profiles: PowerProfiles?
@@ -30,7 +30,7 @@ final class MachineNotices: EventRoom, EventSource {
 
     init(_ wakes: Wakes) {
         self.wakes = wakes
-        work = SideWork(wakes.loop, named: "machine")
+        work = BackgroundWorker(wakes.loop, named: "machine")
     }
 
     func concerns(_ app: AppRuntime) -> Bool { false }

@@ -11,7 +11,7 @@ import Linux
 /// is opened while it is waited for, and not longer.
 final class NodeWatch {
     private let loop: EventLoop
-    private let work: SideWork
+    private let work: BackgroundWorker
     private let node: String
     private let heard: () -> Void
     /// A terminal or a FIFO was opened, which is not to be lost with torpord.
@@ -28,7 +28,7 @@ final class NodeWatch {
     /// - Parameter descriptor: what an earlier torpord had opened.
     init(
         _ loop: EventLoop,
-        _ work: SideWork,
+        _ work: BackgroundWorker,
         _ node: String,
         taking descriptor: Descriptor?,
         keep: @escaping (Int32) -> Void,

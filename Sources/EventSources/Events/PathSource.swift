@@ -35,7 +35,7 @@ package final class PathSource: EventRoom, EventSource {
     /// What is tried again when an app is held back no longer.
     private var heldBack: [AppID: [String: WakeEvent]] = [:]
     /// What was found, for the next torpord.
-    private let kept: KeptBytes
+    private let kept: PersistedBytes
     /// Files that were written to a moment ago, and are perhaps being written still.
     private var unsettled: [String: PathNews] = [:]
     private var settling: TimerSource?
@@ -43,8 +43,8 @@ package final class PathSource: EventRoom, EventSource {
     /// How often there were news that wait for the end of the start.
     private var untold = 0
     /// Whom apps run as, as of the last configuration, or why that is not known.
-    private var accounts: [Account.Names: Result<Account, LaunchTrouble>] = [:]
-    private let lookups: SideWork
+    private var accounts: [Account.Names: Result<Account, LaunchError>] = [:]
+    private let lookups: BackgroundWorker
     private var lookedUp: Set<Account.Names> = []
     private var isPlacing = false
     private var retry: TimerSource?
@@ -65,8 +65,8 @@ package final class PathSource: EventRoom, EventSource {
 
     package init(_ wakes: Wakes) {
         self.wakes = wakes
-        kept = KeptBytes(wakes.host, wakes.log, named: HeldName.paths, most: 4 << 20)
-        lookups = SideWork(wakes.loop, named: "path users", isInOrder: false)
+        kept = PersistedBytes(wakes.host, wakes.log, named: DescriptorName.paths, most: 4 << 20)
+        lookups = BackgroundWorker(wakes.loop, named: "path users", isInOrder: false)
     }
 
     package var held: [(name: String, descriptors: [Int32])] { kept.held }
@@ -131,8 +131,8 @@ package final class PathSource: EventRoom, EventSource {
     private func lookUp(_ all: Set<Account.Names>) {
         for names in all where lookedUp.insert(names).inserted {
             lookups.ask {
-                do throws(LaunchTrouble) {
-                    return Result<Account, LaunchTrouble>.success(try Account.find(names))
+                do throws(LaunchError) {
+                    return Result<Account, LaunchError>.success(try Account.find(names))
                 } catch {
                     return .failure(error)
                 }
@@ -142,7 +142,7 @@ package final class PathSource: EventRoom, EventSource {
         }
     }
 
-    private func learned(_ names: Account.Names, _ result: Result<Account, LaunchTrouble>) {
+    private func learned(_ names: Account.Names, _ result: Result<Account, LaunchError>) {
         lookedUp.remove(names)
         switch (result, accounts[names]) {
         case (.failure, .success):

@@ -86,7 +86,7 @@ package protocol EventSource: AnyObject {
     func ended(_ app: AppRuntime, _ ending: Ending)
     /// Apps are gone for good, and among the supervisor's apps no more.
     func appsLeft()
-    /// What the keeper holds for it under names of ``HeldName``: another keeper is given it too.
+    /// What the keeper holds for it under names of ``DescriptorName``: another keeper is given it too.
     var held: [(name: String, descriptors: [Int32])] { get }
 }
 

@@ -27,7 +27,7 @@ package final class ConnectionWatch: EventRoom, EventSource {
     /// Takes what an earlier torpord held, before it is known which apps run.
     package func takeOver() {
         for app in apps {
-            let copies = host.inheritance.take(HeldName.ports(app.name)).compactMap { SocketCopy($0) }
+            let copies = host.inheritance.take(DescriptorName.ports(app.name)).compactMap { SocketCopy($0) }
             if !copies.isEmpty { ports[app.id] = HeldPorts(app, copies, self) }
         }
     }

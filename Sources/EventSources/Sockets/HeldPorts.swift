@@ -46,7 +46,7 @@ final class HeldPorts: EventRoom {
 
     /// What the keeper holds.
     var held: (name: String, descriptors: [Int32]) {
-        (HeldName.ports(app.name), ports.map(\.copy.descriptor.raw))
+        (DescriptorName.ports(app.name), ports.map(\.copy.descriptor.raw))
     }
 
     /// Has whatever comes launch the app.
@@ -101,11 +101,11 @@ final class HeldPorts: EventRoom {
     func close() {
         for port in ports { close(port) }
         ports = []
-        host.release(HeldName.ports(app.name))
+        host.release(DescriptorName.ports(app.name))
     }
 }
 
-extension HeldName {
+extension DescriptorName {
     /// The ports of an app that is gone. A service manager refuses a name with a colon, so they are not parked.
     package static func ports(_ app: String) -> String { "ports:\(app)" }
 }

@@ -35,7 +35,7 @@ package final class ListeningSocket {
 
     package init(_ specification: SocketSpecification, app: String) {
         self.specification = specification
-        heldName = HeldName.socket(app, specification.identity)
+        heldName = DescriptorName.socket(app, specification.identity)
     }
 
     deinit { source?.cancel() }
@@ -286,7 +286,7 @@ package final class ListeningSocket {
     }
 }
 
-extension HeldName {
+extension DescriptorName {
     /// A socket that was bound for an app, by what cannot be changed of it.
     package static func socket(_ app: String, _ identity: String) -> String {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325  // FNV-1a

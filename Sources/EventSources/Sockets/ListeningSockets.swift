@@ -315,7 +315,7 @@ package final class ListeningSockets: EventRoom, EventSource {
     // MARK: Launches
 
     /// What an incarnation is given, in order.
-    package func passed(to app: AppRuntime) throws(LaunchTrouble) -> [(name: String, descriptor: Int32)] {
+    package func passed(to app: AppRuntime) throws(LaunchError) -> [(name: String, descriptor: Int32)] {
         guard !app.specification.sockets.isEmpty else { return [] }
         reconcile(app)
         guard let set = sets[app.id] else { return [] }
@@ -328,7 +328,7 @@ package final class ListeningSockets: EventRoom, EventSource {
             if socket.descriptor == nil { bind(socket, of: app, isForLaunch: true) }
             guard let descriptor = socket.descriptor else {
                 arrangeRetry()
-                throw LaunchTrouble("cannot listen at \(socket.label): \(socket.trouble ?? "it is closed")")
+                throw LaunchError("cannot listen at \(socket.label): \(socket.trouble ?? "it is closed")")
             }
             try? Descriptor.setNonBlocking(descriptor.raw, specification.nonBlocking)
             passed.append((specification.name, descriptor.raw))

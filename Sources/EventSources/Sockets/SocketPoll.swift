@@ -21,7 +21,7 @@ final class SocketPoll {
 
     private let loop: EventLoop
     private var polled: [AppID: Polled] = [:]
-    private let work: SideWork
+    private let work: BackgroundWorker
     private var timer: TimerSource?
     /// Whose sockets are being looked at.
     private var underWay: Set<AppID>?
@@ -37,7 +37,7 @@ final class SocketPoll {
 
     init(_ loop: EventLoop) {
         self.loop = loop
-        work = SideWork(loop, named: "sockets")
+        work = BackgroundWorker(loop, named: "sockets")
     }
 
     func add(_ app: AppID, _ sockets: Set<UInt32>, at ports: Set<UInt64>, _ handler: @escaping Handler) {

@@ -34,7 +34,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
 
     func forget(_ app: AppRuntime) {
         guard let server = app.server else { return }
-        supervisor.keeper.release(HeldName.channel(app.name))
+        supervisor.keeper.release(DescriptorName.channel(app.name))
         server.close()
         app.server = nil
     }
@@ -55,7 +55,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
     // MARK: The socket
 
     /// Listens at the app's own socket, once for all its incarnations.
-    func listen(for app: AppRuntime, _ user: User?, taking held: Descriptor?) throws(LaunchTrouble) {
+    func listen(for app: AppRuntime, _ user: User?, taking held: Descriptor?) throws(LaunchError) {
         guard app.server == nil else { return }
         let place = SharedPath(supervisor.runtime.apps, app.name, "/app")
         let isThere = held != nil && File.exists(place.text)
@@ -75,9 +75,9 @@ final class AppSockets: ShellRoom, LifecycleObserver {
             // A program may connect before the keeper has said which process it is.
             server.setAccepting(app.run.tree != nil || !coordinator.machine(app.id).isAlive)
             app.server = server
-            if !isThere { supervisor.hold(HeldName.channel(app.name), server.listener.raw) }
+            if !isThere { supervisor.hold(DescriptorName.channel(app.name), server.listener.raw) }
         } catch {
-            throw LaunchTrouble(error.description)
+            throw LaunchError(error.description)
         }
     }
 

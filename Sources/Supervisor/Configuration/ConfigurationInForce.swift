@@ -24,7 +24,7 @@ package final class ConfigurationInForce: Room {
     private let recovery: RecoveryFile
     private let keeper: Keeper
     /// Writes it down for the next boot.
-    private let writes: SideWork
+    private let writes: BackgroundWorker
 
     /// - Parameters:
     ///   - invalid: what is wrong with the configuration on disk, in whose place this one is in force.
@@ -48,7 +48,7 @@ package final class ConfigurationInForce: Room {
         self.recovery = recovery
         self.keeper = keeper
         accounts = NamedAccounts(configuration)
-        writes = SideWork(engine.loop, named: "configuration")
+        writes = BackgroundWorker(engine.loop, named: "configuration")
     }
 
     /// It is the one of the disk, of an earlier torpord, or of the last boot.
@@ -104,7 +104,7 @@ package final class ConfigurationInForce: Room {
             try File.replace(runtime.configuration, configuration.sources.encoded(), mode: 0o600)
             let file = try File.open(runtime.configuration, .read)
             self.file = file
-            keeper.holdQuietly(HeldName.configuration, file.raw)
+            keeper.holdQuietly(DescriptorName.configuration, file.raw)
         } catch {
             log.error(
                 "cannot write \(runtime.configuration) (\(error)): should torpord die, the next one reads the "

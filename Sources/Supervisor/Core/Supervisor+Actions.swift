@@ -75,7 +75,7 @@ extension Supervisor: ActionPerformer {
             shares.raiseProfile(app)
             processControl.continue(app)
         case .killProcesses:
-            reports.gatherEvidence(app, looking: false)
+            reports.takeCrashSnapshot(app, looking: false)
             trace(app, .signalled(Signal.kill))
             // Who is ended for its memory may have too little of a processor to give it back soon.
             let members = coordinator.machine(app.id).endingReason == .evicted ? app.run.tree?.pinned() : nil
@@ -86,7 +86,7 @@ extension Supervisor: ActionPerformer {
         case .ended(let ending): ended(app, ending)
         case .report(let notice): report(app, notice)
         case .takeSnapshot: snapshots.takeSnapshot(app)
-        case .askForAdmission(let reason): governance?.mayLaunch(app, reason)
+        case .askForAdmission(let reason): policyManager?.mayLaunch(app, reason)
         case .askForMemory: memoryWatch.launchNeedsMemory(app)
         case .requestLaunch: break  // The coordinator keeps it to itself.
         }
@@ -133,9 +133,9 @@ extension Supervisor: ActionPerformer {
         case .sleepsAgain: text = "is suspended again: its time for what woke it is over"
         case .backgroundTimeUsed:
             // Without a policy it is left running.
-            governance?.timeUsed(app)
+            policyManager?.timeUsed(app)
             return
         }
-        if let happening = Happening(notice) { note(app, happening, text: text) }
+        if let kind = EventKind(notice) { note(app, kind, text: text) }
     }
 }

@@ -156,7 +156,7 @@ extension Supervisor {
         }
         note(
             app,
-            Happening(ending),
+            EventKind(ending),
             to: AppState.notRunning.rawValue,
             text: text,
             reason: ending.reason.rawValue,

@@ -26,12 +26,12 @@ extension Supervisor {
         note(app, .removed, text: "was removed from the configuration, and is gone")
         apps.remove(app)
         if let capture = app.capture {
-            keeper.release(HeldName.output(app.name))
+            keeper.release(DescriptorName.output(app.name))
             capture.close(remove: true)
             app.capture = nil
         }
         if let socket = app.notifySocket {
-            keeper.release(HeldName.notify(app.name))
+            keeper.release(DescriptorName.notify(app.name))
             app.notifySource?.cancel()
             app.notifySource = nil
             socket.close()

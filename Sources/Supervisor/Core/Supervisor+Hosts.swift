@@ -31,7 +31,7 @@ extension Supervisor: EventHost {
     }
     package var gpsdUser: UInt32? { inForce.accounts.gpsd }
     package var gpsd: GPSAddress { configuration.supervisor.gpsd }
-    package var lookups: SideWork { launcher.reads }
+    package var lookups: BackgroundWorker { launcher.reads }
     package func keep(_ schedule: StoredSchedule) { store.save(schedule) }
     package func forget(_ schedule: StoredSchedule.Key) { store.remove(schedule) }
     package var runtimeDirectory: String { runtime.path }
@@ -40,12 +40,12 @@ extension Supervisor: EventHost {
 extension Supervisor: MemoryHost {
     var memoryRules: MemorySpecification { configuration.supervisor.memory }
     package var cgroup: String? { place.cgroups?.base }
-    func memoryPressure(from: MemoryLevel, to: MemoryLevel) { governance?.pressure(from: from, to: to) }
+    func memoryPressure(from: MemoryLevel, to: MemoryLevel) { policyManager?.pressure(from: from, to: to) }
     func memoryIsEnough() { wakes.connectionWatch.memoryIsEnough() }
-    var evictionPolicy: String? { governance?.evictionPolicy }
+    var evictionPolicy: String? { policyManager?.evictionPolicy }
     package func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
-        guard let governance else { return completion([]) }
-        governance.evictionOrder(completion)
+        guard let policyManager else { return completion([]) }
+        policyManager.evictionOrder(completion)
     }
     func hearsByChannel(_ app: AppID) -> Bool { appSockets.hearsByChannel(app) }
     func letGo(of entry: FDStore.Entry, _ app: AppRuntime) { notifySockets.letGo(of: entry, app) }
@@ -54,13 +54,13 @@ extension Supervisor: MemoryHost {
 extension Supervisor: ArchiveHost {
     var stateFolder: String { runtime.state }
     func userID(of app: AppRuntime) -> UInt32? { launcher.userID(of: app) }
-    package func user(of app: AppRuntime) throws(LaunchTrouble) -> User? { try launcher.identity(of: app) }
+    package func user(of app: AppRuntime) throws(LaunchError) -> User? { try launcher.identity(of: app) }
     func runCommand(
         _ app: AppRuntime,
         _ command: [String],
         output: Descriptor,
         started: @escaping (Descriptor) -> Void,
-        completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
+        completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     ) {
         launcher.runCommand(app, command, output: output, started: started, completion: completion)
     }

@@ -38,7 +38,7 @@ package final class Supervisor: Room {
     /// What the torpord that comes after this one goes on from.
     package let recovery: RecoveryFile
     /// What the one before this one left in the keeper.
-    package let inheritance: Inheritance
+    package let inheritance: InheritedDescriptors
     package let store: Store
     private let journal: StoreJournal?
     /// What outlives the boot.
@@ -46,7 +46,7 @@ package final class Supervisor: Room {
     /// How torpord was called.
     let invocation: Invocation
     /// Policies; nil while nobody wants any.
-    package var governance: Governance?
+    package var policyManager: PolicyManager?
     /// What the service manager is told.
     package private(set) lazy var service = ServiceReport(self)
     /// Sleep of the machine, and the lock of the session.
@@ -66,7 +66,7 @@ package final class Supervisor: Room {
     /// How the supervisor ends.
     package private(set) lazy var shutdown = Shutdown(self)
     /// Gives memory back when a start or an apply is over.
-    package private(set) lazy var rest = Rest(self)
+    package private(set) lazy var rest = MemoryTrim(self)
     /// Has the programs on disk take over.
     package private(set) lazy var upgrades = Upgrade(self)
     /// Stops, continues and ends processes.
@@ -110,11 +110,11 @@ package final class Supervisor: Room {
         ThisProcess.reserveDescriptors(configuration.apps.count * Self.descriptorsAnApp + sockets + 512)
         inheritance = startup.inheritance
         invocation = startup.invocation
-        let inherited = inheritance.take(HeldName.configuration).first
+        let inherited = inheritance.take(DescriptorName.configuration).first
         let log = DaemonLog(level: configuration.supervisor.logLevel)
         runtime = try RuntimeDirectory(
             configuration.supervisor,
-            lock: inheritance.take(HeldName.lock).first,
+            lock: inheritance.take(DescriptorName.lock).first,
             needsLogs: configuration.apps.contains { $0.log == .file || $0.standardError != .log }
         )
         processes = ProcessTable(manager: runtime.socket)
@@ -152,7 +152,7 @@ package final class Supervisor: Room {
     /// Makes the control socket again, whose path is gone.
     package func listenAgain() throws(VarlinkServerError) {
         try clients?.listenAgain()
-        if let controlListener { hold(HeldName.control, controlListener.raw) }
+        if let controlListener { hold(DescriptorName.control, controlListener.raw) }
     }
 
     /// Its two sockets, its FIFO, its pidfd, and room for what it stores.
@@ -174,7 +174,7 @@ package final class Supervisor: Room {
         keeper.onLaunched = { [weak self] in self?.takeover.launchedForPredecessor($0, $1, $2) }
         keeper.onLost = { [weak self] in self?.keeperLost() }
         do throws(VarlinkServerError) {
-            try clients?.listen(taking: inheritance.take(HeldName.control).first)
+            try clients?.listen(taking: inheritance.take(DescriptorName.control).first)
         } catch {
             giveUp()
             throw StartError(error.description)
@@ -239,7 +239,7 @@ package final class Supervisor: Room {
         } catch {
             throw StartError("the event loop failed: \(error)")
         }
-        governance?.close()
+        policyManager?.close()
         persistence.close(quickly: shutdown.handsOver != nil)
         let status = shutdown.isFinished ? shutdown.exitStatus : 0
         cleanUp(status: status)

@@ -13,7 +13,7 @@ import Varlink
 import VarlinkServer
 
 /// What the store has of an app, or will have in a moment.
-package struct KeptApp {
+package struct PersistedApp {
     /// The goal that a person set; nil while the configuration decides.
     package var goalOfPerson: Goal?
     /// Of the row as it was last saved, or found: all of it in one number, and what the next one goes on from.
@@ -64,10 +64,10 @@ package final class Persistence: ShellRoom, LifecycleObserver {
     /// What an earlier torpord had seen and not stored yet, or a new one; nil when there is no room for it.
     static func openJournal(
         _ runtime: RuntimeDirectory,
-        _ inheritance: Inheritance,
+        _ inheritance: InheritedDescriptors,
         _ log: DaemonLog
     ) -> StoreJournal? {
-        let there = inheritance.take(HeldName.journal).first ?? (try? File.open(runtime.journal, .readWrite))
+        let there = inheritance.take(DescriptorName.journal).first ?? (try? File.open(runtime.journal, .readWrite))
         if let there, let journal = StoreJournal(there) { return journal }
         do throws(Errno) {
             return try StoreJournal(creating: runtime.journal)
@@ -278,10 +278,10 @@ extension Retention {
 
 extension AppRuntime {
     /// What outlives the boot.
-    package var kept: KeptApp {
-        get { slots[KeptSlot.self, default: KeptApp()] }
-        _modify { yield &slots[KeptSlot.self, default: KeptApp()] }
+    package var kept: PersistedApp {
+        get { slots[KeptSlot.self, default: PersistedApp()] }
+        _modify { yield &slots[KeptSlot.self, default: PersistedApp()] }
     }
 }
 
-private enum KeptSlot: Slot { typealias Value = KeptApp }
+private enum KeptSlot: Slot { typealias Value = PersistedApp }

@@ -6,10 +6,10 @@ import Linux
 
 extension Launcher {
     /// Whom an app runs as, as of its last launch; nil for the supervisor's own user. Nobody is looked up here.
-    func account(of app: AppRuntime) throws(LaunchTrouble) -> Account? {
+    func account(of app: AppRuntime) throws(LaunchError) -> Account? {
         guard let names = Account.Names(app.specification) else { return nil }
         guard let known = app.account, known.names == names else {
-            throw LaunchTrouble("whom it runs as is not known before its next launch")
+            throw LaunchError("whom it runs as is not known before its next launch")
         }
         return known.account
     }
@@ -27,11 +27,11 @@ extension Launcher {
     }
 
     /// The user that an app's configuration names; nil for the supervisor's own.
-    func identity(of app: AppRuntime) throws(LaunchTrouble) -> User? { try account(of: app)?.user }
+    func identity(of app: AppRuntime) throws(LaunchError) -> User? { try account(of: app)?.user }
 
     /// The number of an app's user; nil when it cannot be found.
     func userID(of app: AppRuntime) -> UInt32? {
-        do throws(LaunchTrouble) {
+        do throws(LaunchError) {
             return try identity(of: app)?.uid ?? Users.effectiveUID
         } catch {
             return nil
@@ -39,7 +39,7 @@ extension Launcher {
     }
 
     /// What the keeper is to make of a process for an app; nil to leave it the supervisor's own.
-    func credentials(of app: AppRuntime) throws(LaunchTrouble) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
+    func credentials(of app: AppRuntime) throws(LaunchError) -> (uid: UInt32, gid: UInt32, groups: [UInt32])? {
         guard let account = try account(of: app) else { return nil }
         let uid = account.user?.uid ?? Users.effectiveUID
         // Asking for what we are already needs no right.

@@ -108,18 +108,18 @@ extension Launcher {
         _ command: [String],
         output given: Descriptor? = nil,
         started: @escaping (Descriptor) -> Void,
-        completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
+        completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     ) {
         let specification = app.specification
         reads.ask {
-            do throws(LaunchTrouble) {
-                return Result<LaunchFacts, LaunchTrouble>.success(try LaunchFacts.find(specification, for: command))
+            do throws(LaunchError) {
+                return Result<LaunchFacts, LaunchError>.success(try LaunchFacts.find(specification, for: command))
             } catch {
                 return .failure(error)
             }
         } _: { [weak self, weak app] facts in
             guard let self, let app else { return }
-            do throws(LaunchTrouble) {
+            do throws(LaunchError) {
                 let facts = try facts.get()
                 self.adopt(facts.account, of: app)
                 let (plan, output) = try self.commandPlan(app, command, facts)
@@ -135,7 +135,7 @@ extension Launcher {
         _ output: Descriptor?,
         _ given: Descriptor?,
         started: @escaping (Descriptor) -> Void,
-        completion: @escaping (Result<ExitStatus, LaunchTrouble>) -> Void
+        completion: @escaping (Result<ExitStatus, LaunchError>) -> Void
     ) {
         var plan = plan
         if let given { plan.standardOutput = given.raw }
@@ -144,7 +144,7 @@ extension Launcher {
             case .success(let launched):
                 self?.helpers[launched.pid] = { status in completion(.success(status)) }
                 started(launched.pidfd)
-            case .failure(let failure): completion(.failure(LaunchTrouble(failure.description)))
+            case .failure(let failure): completion(.failure(LaunchError(failure.description)))
             }
         }
         withExtendedLifetime((output, given)) {}

@@ -83,7 +83,7 @@ enum Executable {
         path: String?,
         directory: String?,
         as rights: FileRights? = nil
-    ) throws(LaunchTrouble) -> String {
+    ) throws(LaunchError) -> String {
         if name.contains("/") {
             if name.hasPrefix("/") { return name }
             return (directory ?? "") + "/" + name
@@ -96,12 +96,12 @@ enum Executable {
             candidate = full
         }
         if let candidate {
-            throw LaunchTrouble(
+            throw LaunchError(
                 "could not run \(name) (exec): \(candidate) is not executable",
                 LaunchFailure(stage: .exec, errno: .permissionDenied, executable: candidate)
             )
         }
-        throw LaunchTrouble(
+        throw LaunchError(
             "could not run \(name) (exec): it is not on the PATH \(path ?? "")",
             LaunchFailure(stage: .exec, errno: .noSuchFileOrDirectory, executable: name)
         )

@@ -24,8 +24,8 @@ struct LaunchFacts: Sendable {
     static func find(
         _ specification: AppSpecification,
         for command: [String]
-    ) throws(LaunchTrouble) -> LaunchFacts {
-        let account = try Account.Names(specification).map { names throws(LaunchTrouble) in try Account.find(names) }
+    ) throws(LaunchError) -> LaunchFacts {
+        let account = try Account.Names(specification).map { names throws(LaunchError) in try Account.find(names) }
         return LaunchFacts(
             account: account,
             executable: try Executable.find(
@@ -39,8 +39,8 @@ struct LaunchFacts: Sendable {
     }
 
     /// Reads what the app needs.
-    static func find(_ specification: AppSpecification) throws(LaunchTrouble) -> LaunchFacts {
-        let account = try Account.Names(specification).map { names throws(LaunchTrouble) in try Account.find(names) }
+    static func find(_ specification: AppSpecification) throws(LaunchError) -> LaunchFacts {
+        let account = try Account.Names(specification).map { names throws(LaunchError) in try Account.find(names) }
         let reader = account?.fileRights
         let variables: [String: String]
         do throws(EnvironmentFileError) {
@@ -48,12 +48,12 @@ struct LaunchFacts: Sendable {
                 ConfigurationSystem.read($0, for: reader)
             }
         } catch {
-            throw LaunchTrouble(error.description)
+            throw LaunchError(error.description)
         }
         // What no launch can take is not carried further.
         let size = variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count + 2 }
         guard variables.count <= mostVariables, size <= mostBytes else {
-            throw LaunchTrouble(
+            throw LaunchError(
                 "its environment files set \(variables.count) variables of \(size >> 10) KiB: at most \(mostVariables) of "
                     + "\(mostBytes >> 10) KiB go"
             )
@@ -88,8 +88,8 @@ extension Launcher {
     /// Reads something for an app's launch beside the loop; one thing at a time.
     package func read<Value: Sendable>(
         for app: AppRuntime,
-        _ work: @escaping @Sendable () throws(LaunchTrouble) -> Value,
-        _ completion: @escaping (Result<Value, LaunchTrouble>) -> Void
+        _ work: @escaping @Sendable () throws(LaunchError) -> Value,
+        _ completion: @escaping (Result<Value, LaunchError>) -> Void
     ) {
         if let reading = app.reading {
             reading.next = { [weak self, weak app] in
@@ -100,8 +100,8 @@ extension Launcher {
         let reading = LaunchReading()
         app.reading = reading
         reads.ask {
-            do throws(LaunchTrouble) {
-                return Result<Value, LaunchTrouble>.success(try work())
+            do throws(LaunchError) {
+                return Result<Value, LaunchError>.success(try work())
             } catch {
                 return .failure(error)
             }

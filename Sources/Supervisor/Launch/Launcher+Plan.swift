@@ -29,7 +29,7 @@ extension Launcher {
         _ order: LaunchOrder,
         _ environment: [String],
         _ facts: LaunchFacts
-    ) throws(LaunchTrouble) -> LaunchPlan {
+    ) throws(LaunchError) -> LaunchPlan {
         let specification = app.specification
         var plan = LaunchPlan(
             app: app.name,
@@ -110,11 +110,11 @@ extension Launcher {
         return LaunchEnvironment.inherited.entries(adding: variables)
     }
 
-    private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchTrouble) {
+    private func makeDirectories(_ app: AppRuntime, _ user: User?) throws(LaunchError) {
         do throws(Errno) {
             try File.makeDirectories(supervisor.runtime.directory(of: app))
         } catch {
-            throw LaunchTrouble("cannot make the directory \(supervisor.runtime.directory(of: app)): \(error)")
+            throw LaunchError("cannot make the directory \(supervisor.runtime.directory(of: app)): \(error)")
         }
         let state = supervisor.savedStates.stateDirectory(of: app)
         do throws(Errno) {
@@ -160,7 +160,7 @@ extension Launcher {
         taking held: Descriptor? = nil,
         channel: Descriptor? = nil,
         holdsNotify: Bool = true
-    ) throws(LaunchTrouble) {
+    ) throws(LaunchError) {
         // With its socket its directories are there too.
         if held == nil {
             try makeDirectories(app, user)
@@ -182,9 +182,9 @@ extension Launcher {
                     buffer: supervisor.notifySockets.datagrams
                 )
             } catch {
-                throw LaunchTrouble(error.description)
+                throw LaunchError(error.description)
             }
-            if holdsNotify { supervisor.hold(HeldName.notify(app.name), socket.descriptor.raw) }
+            if holdsNotify { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
         do throws(Errno) {
             // It ends with the app.
@@ -194,7 +194,7 @@ extension Launcher {
                 self.supervisor.notifySockets.hear(app, atMost: 1)
             }
         } catch {
-            throw LaunchTrouble("cannot watch the notify socket of \(app.name): \(error)")
+            throw LaunchError("cannot watch the notify socket of \(app.name): \(error)")
         }
         app.notifySocket = socket
     }

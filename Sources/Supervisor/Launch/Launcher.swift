@@ -19,13 +19,13 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     /// Reads files of variables for launches, and looks for those that say that an app is ready: for one app as well as
     /// for another whose disk hangs.
-    let reads: SideWork
+    let reads: BackgroundWorker
     /// Commands that run for the supervisor, by process.
     var helpers: [Int32: (ExitStatus) -> Void] = [:]
 
     package init(_ supervisor: Supervisor) {
         self.supervisor = supervisor
-        reads = SideWork(supervisor.loop, named: "launches", isInOrder: false)
+        reads = BackgroundWorker(supervisor.loop, named: "launches", isInOrder: false)
     }
 
     /// A launch that was overtaken while its commands ran, or its files were read, has no process to be ended.
@@ -66,7 +66,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     private func launchMain(_ app: AppRuntime, _ order: LaunchOrder) {
         let specification = app.specification
         let names = Account.Names(specification)
-        let finish = { [weak self] (result: Result<LaunchFacts, LaunchTrouble>) in
+        let finish = { [weak self] (result: Result<LaunchFacts, LaunchError>) in
             guard let self else { return }
             switch result {
             case .success(let facts):
@@ -84,7 +84,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         guard names == nil, specification.environmentFiles.isEmpty, known == nil else {
             return read(
                 for: app,
-                { () throws(LaunchTrouble) -> LaunchFacts in
+                { () throws(LaunchError) -> LaunchFacts in
                     var facts = try LaunchFacts.find(specification)
                     facts.named = known?.lookingUp(specification.sockets)
                     return facts
@@ -93,7 +93,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
             )
         }
         // Nothing that could keep anybody waiting, and nobody else's.
-        do throws(LaunchTrouble) {
+        do throws(LaunchError) {
             finish(.success(try LaunchFacts.find(specification)))
         } catch {
             finish(.failure(error))
@@ -102,7 +102,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
 
     private func launch(_ app: AppRuntime, _ order: LaunchOrder, _ facts: LaunchFacts) {
         let user = facts.account?.user
-        do throws(LaunchTrouble) {
+        do throws(LaunchError) {
             try prepare(app, user)
             let given = try supervisor.wakes.sockets.passed(to: app)
             let environment = self.environment(of: app, order, user, given.map(\.name), facts.variables)
@@ -216,7 +216,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
     // MARK: Output
 
     /// What standard output and error are; nil is /dev/null or a file, which the child opens.
-    private func outputs(of app: AppRuntime) throws(LaunchTrouble) -> (output: Descriptor?, error: Descriptor?) {
+    private func outputs(of app: AppRuntime) throws(LaunchError) -> (output: Descriptor?, error: Descriptor?) {
         let specification = app.specification
         do {
             let output: Descriptor?
@@ -235,7 +235,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
                 }
             return (output, error)
         } catch {
-            throw LaunchTrouble("the output of \(app.name) cannot be set up: \(error)")
+            throw LaunchError("the output of \(app.name) cannot be set up: \(error)")
         }
     }
 
@@ -245,7 +245,7 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         return path.hasPrefix("/") ? path : supervisor.runtime.logs + "/" + path
     }
 
-    package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchTrouble) -> OutputCapture {
+    package func capture(_ app: AppRuntime, taking held: Descriptor? = nil) throws(LaunchError) -> OutputCapture {
         if let capture = app.capture { return capture }
         // One that is there has its owner.
         let user = held == nil ? try identity(of: app) : nil
@@ -260,10 +260,10 @@ package final class Launcher: ShellRoom, LifecycleObserver {
         do throws(OutputError) {
             try capture.start(taking: held)
         } catch {
-            throw LaunchTrouble(error.description)
+            throw LaunchError(error.description)
         }
         if held == nil, let descriptor = capture.descriptorToHold {
-            supervisor.hold(HeldName.output(app.name), descriptor)
+            supervisor.hold(DescriptorName.output(app.name), descriptor)
         }
         app.capture = capture
         return capture
@@ -289,7 +289,7 @@ extension Launcher {
         _ app: AppRuntime,
         _ command: [String],
         _ facts: LaunchFacts
-    ) throws(LaunchTrouble) -> (LaunchPlan, Descriptor?) {
+    ) throws(LaunchError) -> (LaunchPlan, Descriptor?) {
         let user = try identity(of: app)
         let machine = coordinator.machine(app.id)
         let order = (app: app.name, incarnation: machine.incarnation)
@@ -315,7 +315,7 @@ extension Launcher {
         do {
             output = app.specification.log == .file ? try capture(app).writerForApp() : nil
         } catch {
-            throw LaunchTrouble("the output of \(command[0]) cannot be set up: \(error)")
+            throw LaunchError("the output of \(command[0]) cannot be set up: \(error)")
         }
         plan.standardOutput = output?.raw ?? -1
         plan.standardError = output?.raw ?? -1

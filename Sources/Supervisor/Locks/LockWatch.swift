@@ -18,12 +18,12 @@ enum LockFinding {
 /// Looks for file locks with which an app should not be suspended.
 ///
 /// What an app holds is read from its processes' descriptors, at once: some 8 µs each. Only where there is a lock, or there
-/// are too many descriptors for a millisecond, the machine's table is asked who waits (``Aside``). So an app without
+/// are too many descriptors for a millisecond, the machine's table is asked who waits (``CoalescingReader``). So an app without
 /// locks is stopped as soon as ever.
 final class LockWatch: Room, LifecycleObserver {
     let engine: Engine
     let recorder: Recorder
-    private let reader: Aside<LockTable.Question, LockTable>
+    private let reader: CoalescingReader<LockTable.Question, LockTable>
     private var timer: TimerSource?
     /// Suspended apps that are to be looked at again.
     private var due: [AppID: Due] = [:]
@@ -44,7 +44,7 @@ final class LockWatch: Room, LifecycleObserver {
         self.engine = engine
         self.recorder = recorder
         // The kernel may take 10 ms for it. A table that cannot be read has no locks.
-        reader = Aside(engine.loop, named: "locks", joining: { $0.formUnion($1) }) { question in
+        reader = CoalescingReader(engine.loop, named: "locks", joining: { $0.formUnion($1) }) { question in
             (try? LockTable.read(question)) ?? LockTable()
         }
     }

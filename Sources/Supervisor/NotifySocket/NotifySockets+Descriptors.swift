@@ -23,7 +23,7 @@ extension NotifySockets {
         for entry in change.removed { letGo(of: entry, app) }
         for entry in change.added {
             app.storeCount += 1
-            keep(entry, as: HeldName.store(app.name, app.storeCount, poll: entry.poll, entry.name), app)
+            keep(entry, as: DescriptorName.store(app.name, app.storeCount, poll: entry.poll, entry.name), app)
             if let name = app.storeHolds[ObjectIdentifier(entry.descriptor)]?.name {
                 supervisor.hold(name, entry.descriptor.raw)
             }
@@ -43,7 +43,7 @@ extension NotifySockets {
     /// The store as the keeper gives it back.
     func takeStore(_ app: AppRuntime) {
         var entries: [(name: String, entry: FDStore.Entry)] = []
-        let prefix = HeldName.store(app.name)
+        let prefix = DescriptorName.store(app.name)
         for (held, descriptors) in supervisor.inheritance.takeStore(of: app.name) {
             let rest = held.dropFirst(prefix.count)
             guard rest.utf8.count > 7, let descriptor = descriptors.first else { continue }

@@ -122,7 +122,7 @@ package final class NotifySockets: ShellRoom {
             case .exitStatus(let status): note(app, .said, text: "says that it will exit with \(status)")
             case .mainPID(let pid): changeMain(app, pid)
             case .watchdogPing:
-                supervisor.governance?.heard(app)
+                supervisor.policyManager?.heard(app)
                 deliver(.heartbeat, to: id)
             case .watchdogTrigger: deliver(.watchdogTriggered, to: id)
             case .watchdogUsec(let microseconds):

@@ -10,7 +10,7 @@ import Processes
 package import TorporPolicyABI
 
 /// What is measured for policies.
-extension Governance {
+extension PolicyManager {
     /// What was measured is good for this long.
     private static let freshness = Duration.seconds(1)
 

@@ -9,7 +9,7 @@ import Policies
 import TorporPolicyABI
 
 /// What policies see.
-extension Governance {
+extension PolicyManager {
     /// Puts an app into the view, or its new tags.
     func show(_ app: AppRuntime) {
         if !view.put(app.id, name: app.name, tags: app.specification.tags) {

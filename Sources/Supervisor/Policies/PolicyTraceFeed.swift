@@ -23,26 +23,26 @@ final class PolicyTraceFeed {
     func remove(_ recorder: PolicyRecorder) { recorders.removeAll { $0 === recorder } }
 
     /// A round is over. The view shows what policies were shown.
-    func tell(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)], _ view: PolicyView) {
-        for recorder in recorders { recorder.tell(events, counsels) }
+    func tell(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)], _ view: PolicyView) {
+        for recorder in recorders { recorder.tell(events, decisions) }
     }
 }
 
 /// One client that records. It is sent a line for each round, and every so often one with what is so then. The former
 /// are kept for a client that does not read, until the server finds that too much; the latter are left out.
 final class PolicyRecorder {
-    private unowned let governance: Governance
+    private unowned let policyManager: PolicyManager
     private let reply: Reply
     private let every: Duration
     private var snapshot = PolicySnapshot()
     private var timer: TimerSource?
     private var endTimer: TimerSource?
 
-    init(_ governance: Governance, _ request: RecordRequest, _ reply: Reply) {
-        self.governance = governance
+    init(_ policyManager: PolicyManager, _ request: RecordRequest, _ reply: Reply) {
+        self.policyManager = policyManager
         self.reply = reply
         every = .milliseconds(request.everyMilliseconds ?? 1000)
-        let loop = governance.supervisor.loop
+        let loop = policyManager.supervisor.loop
         timer = try? loop.timer { [weak self] in self?.look() }
         guard let time = request.forMilliseconds else { return }
         endTimer = try? loop.timer { [weak self] in self?.finish() }
@@ -52,27 +52,27 @@ final class PolicyRecorder {
     /// Wants a line with what is so now, and others after it.
     func look() {
         timer?.arm(after: every)
-        governance.chain.look()
+        policyManager.chain.look()
     }
 
-    func tell(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)]) {
-        if !events.isEmpty || !reply.isUnread { write(events, counsels) }
+    func tell(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)]) {
+        if !events.isEmpty || !reply.isUnread { write(events, decisions) }
     }
 
-    private func write(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)]) {
+    private func write(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)]) {
         guard !reply.isClosed else { return }
-        let view = governance.view
+        let view = policyManager.view
         var round = PolicyTraceRound(at: view.system.now, realtime: view.system.realtime)
         round.events = events.map { PolicyTraceRound.Event($0) }
         round.apps = snapshot.takeChanges(of: view).map { PolicyTraceRound.App($0) }
         round.system = Self.fields(snapshot.takeSystemChanges(of: view))
-        round.advice = counsels.map { PolicyTraceRound.Advice($0, $1, of: events) }
+        round.advice = decisions.map { PolicyTraceRound.Advice($0, $1, of: events) }
         reply.send(Replies.record(round.json), continues: true)
     }
 
     /// The time is up.
     private func finish() {
-        governance.stopRecording(self)
+        policyManager.stopRecording(self)
         reply.send(Replies.record(nil))
     }
 
@@ -89,7 +89,7 @@ final class PolicyRecorder {
     }
 }
 
-extension Governance {
+extension PolicyManager {
     /// Tells the client what policies are asked from now on.
     package func record(_ request: RecordRequest, _ reply: Reply) {
         guard trace.recorders.count < PolicyTraceFeed.limit else {
@@ -102,12 +102,12 @@ extension Governance {
             abi: Int64(TORPOR_POLICY_ABI),
             instance: Int64(supervisor.keeper.instance),
             everyMilliseconds: request.everyMilliseconds ?? 1000,
-            policies: chain.seats.map { seat in
+            policies: chain.slots.map { slot in
                 PolicyTraceHeader.Policy(
-                    name: seat.settings.name,
-                    path: seat.settings.path,
-                    mode: seat.settings.onlyAdvises ? "advise" : "decide",
-                    version: seat.description?.version
+                    name: slot.settings.name,
+                    path: slot.settings.path,
+                    mode: slot.settings.onlyAdvises ? "advise" : "decide",
+                    version: slot.description?.version
                 )
             }
         )
@@ -159,11 +159,11 @@ extension PolicyTraceRound.App {
 }
 
 extension PolicyTraceRound.Advice {
-    fileprivate init(_ counsel: Counsel, _ outcome: CounselOutcome, of events: [torpor_policy_event]) {
-        let advice = counsel.advice
+    fileprivate init(_ decision: PolicyDecision, _ outcome: CounselOutcome, of events: [torpor_policy_event]) {
+        let advice = decision.advice
         self.init(
-            policy: counsel.policy,
-            event: Int64(events.firstIndex { Self.isSame($0, counsel.event) } ?? 0),
+            policy: decision.policy,
+            event: Int64(events.firstIndex { Self.isSame($0, decision.event) } ?? 0),
             kind: PolicyWords.advice(advice.kind),
             app: advice.app == UInt32.max ? nil : Int64(advice.app),
             value: Int64(advice.value),

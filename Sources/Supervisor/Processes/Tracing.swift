@@ -29,7 +29,7 @@ extension Supervisor {
         guard let tree = app.run.tree else { return false }
         let tracer = (try? ProcFS.tracerPid(tree.main.pid)) ?? 0
         // Whom torpord itself has sent to look is no debugger.
-        return tracer != 0 && tracer != app.run.stackLook?.tool
+        return tracer != 0 && tracer != app.run.stackSampler?.tool
     }
 }
 

@@ -80,7 +80,7 @@ final class RuntimeRepair: ShellRoom {
         var isRenewed = false
         if try runtime.repair() {
             isRenewed = true
-            supervisor.hold(HeldName.lock, runtime.lock.raw)
+            supervisor.hold(DescriptorName.lock, runtime.lock.raw)
         }
         if !RuntimeDirectory.isAt(runtime.recovery, supervisor.recovery.descriptor) {
             isRenewed = true
@@ -89,7 +89,7 @@ final class RuntimeRepair: ShellRoom {
         if !RuntimeDirectory.isAt(runtime.batch, supervisor.batch.descriptor) {
             isRenewed = true
             try supervisor.batch.move(to: runtime.batch)
-            supervisor.hold(HeldName.batch, supervisor.batch.descriptor.raw)
+            supervisor.hold(DescriptorName.batch, supervisor.batch.descriptor.raw)
         }
         if !supervisor.inForce.isKeptForNext {
             isRenewed = true
@@ -107,7 +107,7 @@ final class RuntimeRepair: ShellRoom {
             if let server = app.server, !Sockets.isServed(path: server.path) {
                 isRenewed = true
                 try server.listenAgain()
-                supervisor.hold(HeldName.channel(app.name), server.listener.raw)
+                supervisor.hold(DescriptorName.channel(app.name), server.listener.raw)
             }
         }
         return isRenewed
@@ -125,7 +125,7 @@ final class RuntimeRepair: ShellRoom {
             app.ledger = nil
             record(app)
         }
-        supervisor.hold(HeldName.recovery, supervisor.recovery.descriptor.raw)
+        supervisor.hold(DescriptorName.recovery, supervisor.recovery.descriptor.raw)
     }
 
     private func renew(_ socket: NotifySocket, of app: AppRuntime) {
@@ -135,7 +135,7 @@ final class RuntimeRepair: ShellRoom {
         app.notifySource = nil
         app.notifySocket = nil
         socket.descriptor.close()
-        do throws(LaunchTrouble) {
+        do throws(LaunchError) {
             try supervisor.launcher.prepare(app, try supervisor.launcher.identity(of: app))
         } catch {
             log.error("\(app.name) cannot notify any more: \(error)")

@@ -23,7 +23,7 @@ struct Invocation {
 package struct Startup {
     package let loop: EventLoop
     package let keeper: Keeper
-    let inheritance: Inheritance
+    let inheritance: InheritedDescriptors
     let invocation: Invocation
 
     /// Greets the keeper above this process. `arguments`: what torpord was called with, after the path that the keeper
@@ -38,7 +38,7 @@ package struct Startup {
             try Signal.ignore(Signal.pipe)
             guard let keeper = try Keeper.fromEnvironment(loop: loop) else { throw .protocolNotSupported }
             self.keeper = keeper
-            inheritance = try Inheritance(from: keeper)
+            inheritance = try InheritedDescriptors(from: keeper)
         } catch {
             throw StartError("could not start under torpor-keeper: \(error)")
         }
@@ -49,12 +49,12 @@ package struct Startup {
         path: String?,
         environment: [String: String]
     ) -> Result<TorporConfiguration, DiagnosticList> {
-        if let held = inheritance.look(HeldName.configuration) {
+        if let held = inheritance.look(DescriptorName.configuration) {
             do throws(StartError) {
                 return .success(try InForce.read(held.raw, environment: environment))
             } catch {
                 ThisProcess.complain("torpord: \(error); reading it anew")
-                _ = inheritance.take(HeldName.configuration)
+                _ = inheritance.take(DescriptorName.configuration)
             }
         }
         return ConfigurationLoader.load(path: path, environment: environment)
@@ -80,11 +80,11 @@ extension Supervisor {
     /// The file of an earlier torpord, from the keeper or by its path, or a new one.
     static func openRecovery(
         _ runtime: RuntimeDirectory,
-        _ inheritance: Inheritance,
+        _ inheritance: InheritedDescriptors,
         _ configuration: TorporConfiguration,
         _ log: DaemonLog
     ) throws(StartError) -> RecoveryFile {
-        let held = inheritance.take(HeldName.recovery).first
+        let held = inheritance.take(DescriptorName.recovery).first
         var beginsAnew = false
         if let there = held ?? (try? File.open(runtime.recovery, .readWrite)) {
             do throws(RecoveryFile.Refusal) {
@@ -123,12 +123,13 @@ extension Supervisor {
     /// Output that an earlier torpord had under way is brought into its log first.
     static func openBatch(
         _ runtime: RuntimeDirectory,
-        _ inheritance: Inheritance,
+        _ inheritance: InheritedDescriptors,
         _ configuration: TorporConfiguration,
         _ log: DaemonLog
     ) throws(StartError) -> OutputBatch {
         do throws(Errno) {
-            guard let there = inheritance.take(HeldName.batch).first ?? (try? File.open(runtime.batch, .readWrite))
+            guard
+                let there = inheritance.take(DescriptorName.batch).first ?? (try? File.open(runtime.batch, .readWrite))
             else { return try OutputBatch(path: runtime.batch) }
             let batch = OutputBatch(recovering: there)
             do throws(Errno) {
@@ -161,11 +162,11 @@ extension Supervisor {
 
     /// The keeper holds what the next torpord begins with.
     func holdOwnFiles() {
-        if !runtime.isLockInherited { hold(HeldName.lock, runtime.lock.raw) }
-        hold(HeldName.recovery, recovery.descriptor.raw)
-        hold(HeldName.batch, batch.descriptor.raw)
-        if let journal = persistence.journal { hold(HeldName.journal, journal.descriptor.raw) }
-        if let listener = controlListener { hold(HeldName.control, listener.raw) }
+        if !runtime.isLockInherited { hold(DescriptorName.lock, runtime.lock.raw) }
+        hold(DescriptorName.recovery, recovery.descriptor.raw)
+        hold(DescriptorName.batch, batch.descriptor.raw)
+        if let journal = persistence.journal { hold(DescriptorName.journal, journal.descriptor.raw) }
+        if let listener = controlListener { hold(DescriptorName.control, listener.raw) }
     }
 }
 

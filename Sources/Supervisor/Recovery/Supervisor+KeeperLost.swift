@@ -26,7 +26,7 @@ extension Supervisor {
         persistence.close(quickly: true)
         let reason = Keeper.become(arguments: invocation.arguments, holding: allHeld(), lost: keeper)
         note(.keeperLost, text: "\(reason); nothing can be launched any more: ending every app, then torpord")
-        takeover.leftOver += apps.compactMap { $0.run.tree.map { LeftOverApp(tree: $0) } }
+        takeover.leftOver += apps.compactMap { $0.run.tree.map { OrphanApp(tree: $0) } }
         takeover.leftOverGone = { [weak self] in self?.loop.stop() }
         if takeover.leftOver.isEmpty { loop.stop() } else { takeover.endAllLeftOver(takeover.leftOver) }
     }
@@ -34,19 +34,19 @@ extension Supervisor {
     /// Everything that the keeper held, and the main processes: the new keeper is not their parent.
     private func allHeld() -> [(name: String, descriptors: [Int32])] {
         var all: [(name: String, descriptors: [Int32])] = [
-            (HeldName.lock, [runtime.lock.raw]),
-            (HeldName.recovery, [recovery.descriptor.raw]),
-            (HeldName.batch, [batch.descriptor.raw]),
+            (DescriptorName.lock, [runtime.lock.raw]),
+            (DescriptorName.recovery, [recovery.descriptor.raw]),
+            (DescriptorName.batch, [batch.descriptor.raw]),
         ]
-        if let journal = persistence.journal { all.append((HeldName.journal, [journal.descriptor.raw])) }
-        if let listener = controlListener { all.append((HeldName.control, [listener.raw])) }
-        if let file = inForce.file { all.append((HeldName.configuration, [file.raw])) }
+        if let journal = persistence.journal { all.append((DescriptorName.journal, [journal.descriptor.raw])) }
+        if let listener = controlListener { all.append((DescriptorName.control, [listener.raw])) }
+        if let file = inForce.file { all.append((DescriptorName.configuration, [file.raw])) }
         for source in wakes.sources { all += source.held }
         for app in apps {
-            if let socket = app.notifySocket { all.append((HeldName.notify(app.name), [socket.descriptor.raw])) }
-            if let output = app.capture?.descriptorToHold { all.append((HeldName.output(app.name), [output])) }
+            if let socket = app.notifySocket { all.append((DescriptorName.notify(app.name), [socket.descriptor.raw])) }
+            if let output = app.capture?.descriptorToHold { all.append((DescriptorName.output(app.name), [output])) }
             if let tree = app.run.tree, tree.main == tree.leader, let pidfd = tree.pidfd {
-                all.append((HeldName.process(app.name), [pidfd.raw]))
+                all.append((DescriptorName.process(app.name), [pidfd.raw]))
             }
             for entry in app.store.entries {
                 guard let hold = app.storeHolds[ObjectIdentifier(entry.descriptor)] else { continue }

@@ -20,7 +20,7 @@ extension Supervisor {
             let app = apps[output.app]
             // What waits for a look at the app's program is not done yet.
             let left = app.undone.subtracting(ActionMask(output.action))
-                .union(app.run.stackLook?.owed ?? [])
+                .union(app.run.stackSampler?.owed ?? [])
                 .union(engine.decidedActions(of: output.app))
             guard left != app.undone else { continue }
             app.undone = left

@@ -24,7 +24,7 @@ final class Takeover: ShellRoom {
     /// From now on nothing waits for a directory of users.
     var isOver = false
     /// What a torpord before this one left running, until it is gone.
-    var leftOver: [LeftOverApp] = []
+    var leftOver: [OrphanApp] = []
     var leftOverTimer: TimerSource?
     var leftOverGone: (() -> Void)?
 
@@ -105,7 +105,7 @@ final class Takeover: ShellRoom {
         forgetSlots(of: entries.values.filter { coordinator.id(of: $0.name) == nil })
         endLeftOver(Array(left.values), strays)
         let recovered = apps.filter { coordinator.machine($0.id).isAlive }
-        let unheard = recovered.filter { !supervisor.inheritance.has(HeldName.notify($0.name)) }.map(\.id)
+        let unheard = recovered.filter { !supervisor.inheritance.has(DescriptorName.notify($0.name)) }.map(\.id)
         for app in apps { takeOver(app) }
         supervisor.keeper.deliverWaiting()
         for id in unheard { hearAfterSilence(apps[id]) }
@@ -114,7 +114,7 @@ final class Takeover: ShellRoom {
             // That it was launched at all may be news.
             takeForReady(app)
             // Only now: one that is held would tell the next torpord that nothing was lost.
-            if let socket = app.notifySocket { supervisor.hold(HeldName.notify(app.name), socket.descriptor.raw) }
+            if let socket = app.notifySocket { supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw) }
         }
         for app in apps where app.undone != [] || coordinator.machine(app.id).isAlive { goOn(app) }
         engine.takeIn(coordinator.carryOn(shuttingDown: supervisor.recovery.isShuttingDown, now: loop.now))
@@ -163,7 +163,7 @@ final class Takeover: ShellRoom {
         let isUnknown = entry == nil && !waiting.contains(tag)
         if isUnknown {
             // An earlier keeper's: pinned by its number and start time, or by the descriptor that was kept.
-            pidfd = supervisor.inheritance.take(HeldName.process(app.name)).first ?? (try? leader.open())
+            pidfd = supervisor.inheritance.take(DescriptorName.process(app.name)).first ?? (try? leader.open())
             if let pidfd { adopt(app, leader, pidfd) }
         }
         let cgroup = record.hasCgroup ? supervisor.place.cgroups?.path(of: app.name, around: leader.pid) : nil
@@ -261,11 +261,11 @@ final class Takeover: ShellRoom {
     private func takeOver(_ app: AppRuntime) {
         let isAlive = coordinator.machine(app.id).isAlive
         supervisor.notifySockets.takeStore(app)
-        let notify = supervisor.inheritance.take(HeldName.notify(app.name)).first
-        let channel = supervisor.inheritance.take(HeldName.channel(app.name)).first
-        let output = supervisor.inheritance.take(HeldName.output(app.name)).first
+        let notify = supervisor.inheritance.take(DescriptorName.notify(app.name)).first
+        let channel = supervisor.inheritance.take(DescriptorName.channel(app.name)).first
+        let output = supervisor.inheritance.take(DescriptorName.output(app.name)).first
         if isAlive || notify != nil || output != nil { supervisor.launcher.lookUpAccount(of: app) }
-        do throws(LaunchTrouble) {
+        do throws(LaunchError) {
             if isAlive || notify != nil {
                 // What is there has its owner, also while that cannot be looked up.
                 let user =
@@ -303,7 +303,9 @@ final class Takeover: ShellRoom {
             guard !machine.hasProcess else { break }
             if machine.transition == .launching {
                 // As in every launch: what it says before anybody hears of it waits with the keeper.
-                if let socket = app.notifySocket { supervisor.hold(HeldName.notify(app.name), socket.descriptor.raw) }
+                if let socket = app.notifySocket {
+                    supervisor.hold(DescriptorName.notify(app.name), socket.descriptor.raw)
+                }
                 // The keeper that was asked knows of none, so there was none; another one cannot know.
                 if supervisor.recovery.keeper == supervisor.keeper.pid {
                     supervisor.perform(.launch(machine.launchOrder), of: app)
@@ -356,7 +358,7 @@ final class Takeover: ShellRoom {
         if undone.contains(.ended), !machine.isAlive {
             note(
                 app,
-                machine.lastEnding.map { Happening($0) } ?? .failed,
+                machine.lastEnding.map { EventKind($0) } ?? .failed,
                 to: AppState.notRunning.rawValue,
                 text: "ended while torpord was being replaced",
                 reason: machine.lastEnding?.rawValue

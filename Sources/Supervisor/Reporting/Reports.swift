@@ -14,7 +14,7 @@ import TorporAPI
 /// Termination reports: what is gathered while an app fails to do something, and what is made of it when it has ended.
 final class Reports: ShellRoom {
     unowned(unsafe) let supervisor: Supervisor
-    /// How many apps' programs are being looked into (``StackLook``).
+    /// How many apps' programs are being looked into (``StackSampler``).
     var looks = 0
 
     init(_ supervisor: Supervisor) { self.supervisor = supervisor }
@@ -36,10 +36,10 @@ final class Reports: ShellRoom {
     // MARK: While it is being ended
 
     /// Looks how an app is that is about to be ended and did not ask for that, once. With `looking`, and where that tells
-    /// anything, also where its program stands; that takes some ten milliseconds, and ``AppExtras/stackLook`` is there
+    /// anything, also where its program stands; that takes some ten milliseconds, and ``AppExtras/stackSampler`` is there
     /// as long.
-    func gatherEvidence(_ app: AppRuntime, looking: Bool = true) {
-        guard app.run.evidence == nil, let tree = app.run.tree, !tree.mainHasEnded,
+    func takeCrashSnapshot(_ app: AppRuntime, looking: Bool = true) {
+        guard app.run.crashSnapshot == nil, let tree = app.run.tree, !tree.mainHasEnded,
             let reason = coordinator.machine(app.id).endingReason
         else { return }
         let isStuck: Bool
@@ -50,27 +50,27 @@ final class Reports: ShellRoom {
             .noPurposeString, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return
         }
-        app.run.evidence = Evidence(of: tree)
+        app.run.crashSnapshot = CrashSnapshot(of: tree)
         supervisor.lockWatch.rememberLocks(app)
-        guard looking, isStuck, looks < StackLook.most else { return }
-        app.run.stackLook = StackLook(app, tree.main.pid, supervisor)
+        guard looking, isStuck, looks < StackSampler.most else { return }
+        app.run.stackSampler = StackSampler(app, tree.main.pid, supervisor)
     }
 
     /// Whether a signal that ends the app has to wait for a look at its program, which is begun if need be: it comes
     /// when that is over, half a second later at most. The grace runs meanwhile.
     func waitsForLook(_ app: AppRuntime, _ action: Action) -> Bool {
-        gatherEvidence(app)
-        guard let look = app.run.stackLook, !look.isOver else { return false }
+        takeCrashSnapshot(app)
+        guard let look = app.run.stackSampler, !look.isOver else { return false }
         look.waiting.append(action)
         return true
     }
 
     /// The look is over: what waited for it is done.
-    func lookIsOver(_ look: StackLook, _ app: AppRuntime) {
-        guard app.run.stackLook === look else { return }
-        app.run.evidence?.take(look.stacks)
+    func lookIsOver(_ look: StackSampler, _ app: AppRuntime) {
+        guard app.run.stackSampler === look else { return }
+        app.run.crashSnapshot?.take(look.stacks)
         let waiting = look.waiting
-        app.run.stackLook = nil
+        app.run.stackSampler = nil
         for action in waiting {
             supervisor.perform(action, of: app)
             app.undone.subtract(ActionMask(action))
@@ -159,7 +159,7 @@ final class Reports: ShellRoom {
         addUsage(app, to: &report)
         report.tasks = ending.tasks
         report.locks = supervisor.lockWatch.reportedLocks(app)
-        report.threads = app.run.evidence?.threads ?? []
+        report.threads = app.run.crashSnapshot?.threads ?? []
         report.launch = LaunchTimes(app.run.timeline)
         report.timeline = app.run.timeline.all.map(TimelineEntry.init)
         // What is in the journal, whoever shows the report can read, and need not wait for it in here.
@@ -210,7 +210,7 @@ final class Reports: ShellRoom {
             report.cpuSeconds = record.processorTime.inSeconds
             report.maxMemoryBytes = Int64(clamping: record.maxResidentBytes)
         }
-        report.memoryBytes = app.run.evidence?.memoryBytes
+        report.memoryBytes = app.run.crashSnapshot?.memoryBytes
         // The cgroup knows of all its processes, also of those that are gone; the kernel of the main one, and of whom it
         // waited for.
         if let time = app.run.tree?.processorTime(), app.run.exitRecord != nil {

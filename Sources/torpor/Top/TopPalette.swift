@@ -11,19 +11,19 @@ struct TopPalette {
     private let colours: Int32
     private let hasColour: Bool
 
-    private static let grounds = Style.Ground.allCases.count
+    private static let grounds = Style.Background.allCases.count
 
     /// To be made once the screen was begun.
     init(hasColour wanted: Bool) {
         hasColour = wanted && has_colors() && start_color() == OK && torpor_nc_colours() >= 8
         colours = hasColour ? torpor_nc_colours() : 0
-        pairs = Array(repeating: 0, count: Ink.allCases.count * Self.grounds)
+        pairs = Array(repeating: 0, count: Color.allCases.count * Self.grounds)
         guard hasColour else { return }
         use_default_colors()
         let most = torpor_nc_pairs()
         var next: Int16 = 1
-        for ink in Ink.allCases {
-            for ground in Style.Ground.allCases where Int32(next) < most {
+        for ink in Color.allCases {
+            for ground in Style.Background.allCases where Int32(next) < most {
                 let front = foreground(ink, ground)
                 let back = background(ground)
                 guard front >= 0 || back >= 0 else { continue }
@@ -34,7 +34,7 @@ struct TopPalette {
         }
     }
 
-    private static func index(_ ink: Ink, _ ground: Style.Ground) -> Int {
+    private static func index(_ ink: Color, _ ground: Style.Background) -> Int {
         Int(ink.rawValue) * grounds + Int(ground.rawValue)
     }
 
@@ -52,7 +52,7 @@ struct TopPalette {
         return (colours < 256 && style.ground != .plain ? 0 : pair, attributes)
     }
 
-    private func background(_ ground: Style.Ground) -> Int16 {
+    private func background(_ ground: Style.Background) -> Int16 {
         guard colours >= 256 else { return -1 }
         return switch ground {
         case .plain: -1
@@ -61,13 +61,13 @@ struct TopPalette {
         }
     }
 
-    private func foreground(_ ink: Ink, _ ground: Style.Ground) -> Int16 {
+    private func foreground(_ ink: Color, _ ground: Style.Background) -> Int16 {
         if colours >= 256 { return ground == .plain ? rich(ink) : ground == .bar ? bar(ink) : onSelection(ink) }
         return colours >= 16 ? bright(ink) : basic(ink)
     }
 
     /// Good on black and on white.
-    private func rich(_ ink: Ink) -> Int16 {
+    private func rich(_ ink: Color) -> Int16 {
         switch ink {
         case .plain: -1
         case .dim: 244
@@ -81,7 +81,7 @@ struct TopPalette {
         }
     }
 
-    private func bar(_ ink: Ink) -> Int16 {
+    private func bar(_ ink: Color) -> Int16 {
         switch ink {
         case .failed: 209
         case .warning: 221
@@ -91,7 +91,7 @@ struct TopPalette {
     }
 
     /// Lighter than elsewhere, so that it can be read on blue.
-    private func onSelection(_ ink: Ink) -> Int16 {
+    private func onSelection(_ ink: Color) -> Int16 {
         switch ink {
         case .plain, .accent: 255
         case .dim, .gone: 251
@@ -103,7 +103,7 @@ struct TopPalette {
         }
     }
 
-    private func bright(_ ink: Ink) -> Int16 {
+    private func bright(_ ink: Color) -> Int16 {
         switch ink {
         case .plain: -1
         case .dim, .gone: 8
@@ -115,7 +115,7 @@ struct TopPalette {
         }
     }
 
-    private func basic(_ ink: Ink) -> Int16 {
+    private func basic(_ ink: Color) -> Int16 {
         switch ink {
         case .plain, .dim, .gone: -1
         case .active, .good: 2

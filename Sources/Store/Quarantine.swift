@@ -3,7 +3,7 @@
 import Linux
 
 /// Files that cannot be used are kept beside the new one, for whoever wants to look.
-enum Aside {
+enum Quarantine {
     /// How many of a kind are kept: a broken disk must not fill itself with them.
     static let kept = 5
 

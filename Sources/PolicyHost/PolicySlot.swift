@@ -6,7 +6,7 @@ public import Policies
 import TorporPolicyABI
 
 /// A policy's place in the chain: how it is doing, and what asks it.
-public final class PolicySeat {
+public final class PolicySlot {
     /// What the configuration says of it.
     public let settings: PolicySettings
     /// How it is doing.

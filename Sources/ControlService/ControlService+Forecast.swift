@@ -14,7 +14,7 @@ import TorporAPI
 /// What comes of an app by itself: who wakes it, and who suspends it. For those who look at its status.
 extension ControlService {
     /// Fills in what is foreseen of an app.
-    func foresee(_ app: AppRuntime, in status: inout AppStatus) {
+    func forecast(_ app: AppRuntime, in status: inout AppStatus) {
         let machine = coordinator.machine(app.id)
         if let since = app.times.all.first(where: { $0.state == machine.state })?.time {
             status.stateSince = Clock.realtimeMicroseconds() - (loop.now - since).microseconds
@@ -69,7 +69,7 @@ extension ControlService {
         guard machine.state == .background, machine.transition == nil else { return nil }
         if machine.goal == .suspended { return machine.settlesIn && !machine.isHeld ? .launch : .asked }
         if machine.sleepsAgain { return .eventTime }
-        return supervisor.governance.map(\.chain.seats.isEmpty) ?? true ? .nobody : .policy
+        return supervisor.policyManager.map(\.chain.slots.isEmpty) ?? true ? .nobody : .policy
     }
 
     private func wakers(of app: AppRuntime, connections: [String]) -> [String] {

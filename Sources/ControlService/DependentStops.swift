@@ -7,7 +7,7 @@ import Supervisor
 import TorporAPI
 
 /// Which apps a stop or a restart takes along, because they require what is stopped.
-struct StoppedAlong {
+struct DependentStops {
     /// Each is answered for once, though it may require several of those that are stopped.
     private var answeredFor: Set<AppID>
     private let requiredBy: [String: [AppRuntime]]
@@ -59,11 +59,11 @@ extension ControlService {
         of app: AppRuntime,
         _ request: VerbRequest,
         isRepeated: Bool
-    ) -> [Waiter.Item] {
+    ) -> [PendingCall.Item] {
         guard request.verb == .stop else { return [] }
         return along.map { other in
             let machine = coordinator.machine(other.id)
-            var item = Waiter.Item(
+            var item = PendingCall.Item(
                 app: other.id,
                 target: .gone,
                 incarnation: machine.incarnation,

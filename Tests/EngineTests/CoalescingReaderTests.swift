@@ -6,12 +6,12 @@ import Testing
 
 @testable import Engine
 
-@Suite("What is read beside the loop") struct AsideTests {
+@Suite("What is read beside the loop") struct CoalescingReaderTests {
     @Test("Each who asks is answered by a reading that began after it asked, also those who ask again at once")
     func askAgain() throws {
         let loop = try EventLoop()
         let readings = Monitor(0)
-        let aside = Aside<Void, Int>(loop, named: "test") {
+        let aside = CoalescingReader<Void, Int>(loop, named: "test") {
             readings.withLock { count in
                 count += 1
                 return count
@@ -37,7 +37,7 @@ import Testing
     @Test("Questions that wait are joined into one")
     func joined() throws {
         let loop = try EventLoop()
-        let aside = Aside<Set<Int>, Set<Int>>(loop, named: "test", joining: { $0.formUnion($1) }) { $0 }
+        let aside = CoalescingReader<Set<Int>, Set<Int>>(loop, named: "test", joining: { $0.formUnion($1) }) { $0 }
         var answers: [Set<Int>] = []
         for number in 0..<3 { aside.ask([number]) { answers.append($0) } }
         let deadline = Clock.monotonic() + .seconds(20)

@@ -7,7 +7,7 @@ import Linux
 /// something to do: one piece after the other, or each at once.
 ///
 /// Of the loop's thread.
-package final class SideWork {
+package final class BackgroundWorker {
     private struct Piece {
         let work: @Sendable () -> any Sendable
         let completion: (any Sendable) -> Void

@@ -7,7 +7,7 @@ import Linux
 import Processes
 
 /// Processes of an app that nobody supervises any more, until they are gone.
-final class LeftOverApp {
+final class OrphanApp {
     private enum Place {
         /// An incarnation whose main process is pinned.
         case tree(ProcessTree)
@@ -58,7 +58,7 @@ extension Takeover {
     /// Processes that nobody takes over are ended before anything is launched: never two incarnations. The keeper tells
     /// of those that it launched, the environment in /proc of those of a lost keeper, and the cgroups of the rest.
     func endLeftOver(_ entries: [LeftOver], _ strays: [AppTag: [Identity]]) {
-        var ended: [LeftOverApp] = []
+        var ended: [OrphanApp] = []
         var trees = entries.map { entry in
             (
                 AppTag(app: entry.app, incarnation: entry.incarnation),
@@ -71,7 +71,7 @@ extension Takeover {
         let pinned = Dictionary(entries.map { ($0.pid, $0.pidfd) }, uniquingKeysWith: { $1 })
         for (tag, main) in trees {
             ended.append(
-                LeftOverApp(
+                OrphanApp(
                     tree: ProcessTree(
                         tag: tag,
                         main: main,
@@ -86,7 +86,7 @@ extension Takeover {
             // Also those whose process came in a launch that was under way: they get their tree later.
             let alive = apps.filter { $0.run.tree != nil || coordinator.machine($0.id).isAlive }
             let known = Set(alive.map { cgroups.path(of: $0.name) })
-            ended += cgroups.populated(except: known).map { LeftOverApp(cgroup: $0) }
+            ended += cgroups.populated(except: known).map { OrphanApp(cgroup: $0) }
         }
         guard !ended.isEmpty else { return }
         leftOver += ended
@@ -99,7 +99,7 @@ extension Takeover {
         if leftOver.isEmpty { completion() } else { leftOverGone = completion }
     }
 
-    func endAllLeftOver(_ entries: [LeftOverApp]) {
+    func endAllLeftOver(_ entries: [OrphanApp]) {
         let killAt = loop.now + .seconds(5)
         for entry in entries { entry.terminate() }
         leftOverTimer = try? loop.timer { [weak self] in

@@ -5,7 +5,7 @@ package import Lifecycle
 
 /// What can happen, as the event log and the journal have it. The raw value is the MESSAGE_ID of its entries, under
 /// which `systemd/torpor.catalog` explains it; an id never changes its meaning, and none is used again.
-package enum Happening: String, CaseIterable {
+package enum EventKind: String, CaseIterable {
     // An app lives.
     case launched = "c67ff3161e2d46aeaab144264c90011c"
     case entered = "0573b4b920154dc1a982404b81de39c3"
@@ -112,7 +112,7 @@ package enum Happening: String, CaseIterable {
     case gpsdNotBelieved = "576eb285556c4d11b357d2086636678d"
 
     /// What the event log calls the sort of event.
-    package var kind: String {
+    package var category: String {
         switch self {
         case .launched: "launch"
         case .entered: "state"

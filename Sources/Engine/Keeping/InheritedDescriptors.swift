@@ -5,7 +5,7 @@ package import Linux
 package import Processes
 
 /// What an earlier torpord left in the keeper, each descriptor taken once.
-package final class Inheritance {
+package final class InheritedDescriptors {
     private var held: [String: [Descriptor]] = [:]
     /// Names of stored descriptors by app: there may be thousands of other names.
     private var stores: [String: [String]] = [:]
@@ -20,7 +20,7 @@ package final class Inheritance {
     package init(_ all: [(name: String, descriptors: [Descriptor])]) {
         for (name, descriptors) in all {
             held[name] = descriptors
-            if let app = HeldName.appOfStore(name) { stores[app, default: []].append(name) }
+            if let app = DescriptorName.appOfStore(name) { stores[app, default: []].append(name) }
         }
     }
 
@@ -46,7 +46,7 @@ package final class Inheritance {
 }
 
 /// The names under which the keeper holds what must outlive torpord.
-package enum HeldName {
+package enum DescriptorName {
     package static let lock = "lock"
     package static let recovery = "recovery"
     package static let batch = "output-batch"

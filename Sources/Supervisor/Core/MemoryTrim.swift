@@ -10,7 +10,7 @@ import Store
 /// A start, or an apply, takes memory that nothing needs once it is over: texts, tables that have grown, pages of the
 /// program that run once. It is given back then, once, so that an idle torpord is small and never woken for it. What
 /// is left stays in memory from then on, where that is allowed: who makes room for others must not wait for it.
-package final class Rest: ShellRoom {
+package final class MemoryTrim: ShellRoom {
     package unowned(unsafe) let supervisor: Supervisor
     /// Runs until what was begun is over, and nothing of it needs to stay in memory.
     private var timer: TimerSource?

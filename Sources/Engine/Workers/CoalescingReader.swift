@@ -4,10 +4,10 @@ package import EventLoop
 
 /// Something that is read beside the loop, since it may take a while: the questions of all who ask while it is being read
 /// are answered together by the next reading. Of the loop's thread.
-package final class Aside<Question: Sendable, Answer: Sendable> {
+package final class CoalescingReader<Question: Sendable, Answer: Sendable> {
     package typealias Completion = (Answer) -> Void
 
-    private let work: SideWork
+    private let work: BackgroundWorker
     private let join: (inout Question, Question) -> Void
     private let read: @Sendable (Question) -> Answer
     private var waiting: [(question: Question, completion: Completion)] = []
@@ -22,7 +22,7 @@ package final class Aside<Question: Sendable, Answer: Sendable> {
         joining join: @escaping (inout Question, Question) -> Void,
         _ read: @escaping @Sendable (Question) -> Answer
     ) {
-        work = SideWork(loop, named: name)
+        work = BackgroundWorker(loop, named: name)
         self.join = join
         self.read = read
     }
@@ -50,7 +50,7 @@ package final class Aside<Question: Sendable, Answer: Sendable> {
     }
 }
 
-extension Aside where Question == Void {
+extension CoalescingReader where Question == Void {
     /// Of what is always read whole.
     package convenience init(_ loop: EventLoop, named name: String, _ read: @escaping @Sendable () -> Answer) {
         self.init(loop, named: name, joining: { _, _ in }) { _ in read() }

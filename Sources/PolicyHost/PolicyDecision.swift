@@ -4,7 +4,7 @@ public import Policies
 public import TorporPolicyABI
 
 /// A piece of advice on its way to be taken.
-public struct Counsel: Sendable {
+public struct PolicyDecision: Sendable {
     /// The policy that gives it, by its name in the configuration.
     public let policy: String
     /// What it answers.

@@ -6,7 +6,7 @@ package import TorporAPI
 
 /// How an app was when it was about to be ended: what of it is gone afterwards. Reading it takes a millisecond at most,
 /// and waits for nothing that the app could hold.
-package final class Evidence {
+package final class CrashSnapshot {
     /// Memory of its processes.
     package let memoryBytes: Int64
     /// Where its threads stood, those of the main process first.

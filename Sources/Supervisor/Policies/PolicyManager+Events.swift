@@ -11,7 +11,7 @@ import PolicyHost
 import TorporPolicyABI
 
 /// What policies are told.
-extension Governance {
+extension PolicyManager {
     private func post(
         _ kind: torpor_policy_event_kind,
         _ app: AppRuntime? = nil,
@@ -110,18 +110,18 @@ extension Governance {
 
     /// In which order apps would be ended if memory were short, the first one first; each with the policy's reason.
     package func evictionOrder(_ completion: @escaping ([(app: AppRuntime, policy: String, reason: String)]) -> Void) {
-        chain.ask(PolicyChain.event(TORPOR_EVENT_EVICTION, at: supervisor.loop.now)) { [weak self] counsels in
+        chain.ask(PolicyChain.event(TORPOR_EVENT_EVICTION, at: supervisor.loop.now)) { [weak self] decisions in
             guard let self else { return completion([]) }
-            let ranked = counsels.filter { $0.advice.kind == TORPOR_ADVISE_ORDER.rawValue && !$0.onlyAdvises }
+            let ranked = decisions.filter { $0.advice.kind == TORPOR_ADVISE_ORDER.rawValue && !$0.onlyAdvises }
                 .sorted { $0.advice.value < $1.advice.value }
             var seen: Set<UInt32> = []
             completion(
-                ranked.compactMap { counsel in
-                    guard let app = self.app(counsel.advice.app), seen.insert(counsel.advice.app).inserted else {
+                ranked.compactMap { decision in
+                    guard let app = self.app(decision.advice.app), seen.insert(decision.advice.app).inserted else {
                         return nil
                     }
                     guard self.supervisor.coordinator.mayEnd(app.id) else { return nil }
-                    return (app, counsel.policy, counsel.advice.reason)
+                    return (app, decision.policy, decision.advice.reason)
                 }
             )
         }

@@ -10,7 +10,7 @@ import WireText
 /// Has `eu-stack` (elfutils) look where the threads of a program stand, where it is installed: in the same moment the
 /// app is to be ended, and the signal for that waits until the tool is through, some ten milliseconds. It runs as the
 /// app's user, since what it reads is the app's, is bounded in time and memory, and ends with the last reference.
-final class StackLook {
+final class StackSampler {
     /// How many look at a time, for all apps: where a hundred fail at once, two stacks tell enough.
     static let most = 2
     /// How long it may take.
@@ -162,7 +162,7 @@ extension Supervisor {
     ) -> (plan: LaunchPlan, ends: (read: Descriptor, write: Descriptor))? {
         guard let path = Self.stackTool, let ends = try? Descriptor.pipe() else { return nil }
         let user: (uid: UInt32, gid: UInt32, groups: [UInt32])?
-        do throws(LaunchTrouble) {
+        do throws(LaunchError) {
             user = try launcher.credentials(of: app)
         } catch {
             return nil
@@ -197,10 +197,10 @@ extension Supervisor {
 
 extension Incarnation {
     /// Looks where its program stands before it is told to end.
-    var stackLook: StackLook? {
+    var stackSampler: StackSampler? {
         get { slots[StackLookSlot.self] }
         set { slots[StackLookSlot.self] = newValue }
     }
 }
 
-private enum StackLookSlot: Slot { typealias Value = StackLook }
+private enum StackLookSlot: Slot { typealias Value = StackSampler }

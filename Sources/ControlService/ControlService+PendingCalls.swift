@@ -12,7 +12,7 @@ import Varlink
 import VarlinkServer
 
 /// A call that waits until its apps are where it wants them.
-final class Waiter {
+final class PendingCall {
     struct Item {
         let app: AppID
         let target: Target
@@ -60,11 +60,11 @@ final class Waiter {
 extension ControlService {
     /// Carries out a verb and answers it, at once or when its apps are there.
     func carryOut(_ request: VerbRequest, _ selected: [AppRuntime], for peer: Peer, _ reply: Reply) {
-        var items: [Waiter.Item] = []
+        var items: [PendingCall.Item] = []
         let selected =
             request.verb == .suspend ? coordinator.dependentsFirst(selected.map(\.id)).map { apps[$0] } : selected
         let takesAlong = request.verb == .stop || request.verb == .restart
-        var stopped = StoppedAlong(of: selected, all: takesAlong ? apps.all : [])
+        var stopped = DependentStops(of: selected, all: takesAlong ? apps.all : [])
         for app in selected {
             if app.tokens.standing(of: request.token) != .unknown {
                 items.append(repeated(request, app))
@@ -81,7 +81,7 @@ extension ControlService {
                 app.lastEnding = nil
                 app.tokens.take(request.token)
             }
-            var item: Waiter.Item
+            var item: PendingCall.Item
             do throws(RequestError) {
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
@@ -93,13 +93,13 @@ extension ControlService {
                 // It may have waited for a policy before somebody insisted.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
                     if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
-                    supervisor.governance?.admit(app.id)
+                    supervisor.policyManager?.admit(app.id)
                 }
                 let machine = coordinator.machine(app.id)
                 if machine.goalGeneration != before.goalGeneration {
-                    supervisor.governance?.asked(app, from: before.goal, to: machine.goal)
+                    supervisor.policyManager?.asked(app, from: before.goal, to: machine.goal)
                 }
-                item = Waiter.Item(
+                item = PendingCall.Item(
                     app: app.id,
                     target: target(of: request, app, before),
                     incarnation: before.incarnation,
@@ -111,7 +111,7 @@ extension ControlService {
                 app.kept.goalOfPerson = goalOfPerson
                 app.url = url
                 note(app, .refused, text: "refused: \(error)")
-                item = Waiter.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
+                item = PendingCall.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
                 item.result = VerbResult(
                     app: app.name,
                     ok: false,
@@ -129,7 +129,7 @@ extension ControlService {
                 items[index].result = result(apps[items[index].app], ok: true, "is on its way")
             }
         }
-        start(Waiter(reply: reply, items: items), timeoutMilliseconds: request.timeoutMilliseconds)
+        start(PendingCall(reply: reply, items: items), timeoutMilliseconds: request.timeoutMilliseconds)
     }
 
     private func holding(_ app: AppRuntime) -> String {
@@ -144,13 +144,13 @@ extension ControlService {
     }
 
     /// Answers as soon as every item has its result.
-    func start(_ waiter: Waiter, timeoutMilliseconds: Int64?) {
-        waiters.append(waiter)
+    func start(_ waiter: PendingCall, timeoutMilliseconds: Int64?) {
+        pendingCalls.append(waiter)
         check(waiter, nil)
         guard !waiter.isDone else { return }
         waiter.reply.onClosed = { [weak self, weak waiter] in
             guard let self, let waiter else { return }
-            self.waiters.removeAll { $0 === waiter }
+            self.pendingCalls.removeAll { $0 === waiter }
         }
         if let milliseconds = timeoutMilliseconds {
             waiter.timer = try? loop.timer { [weak self, weak waiter] in
@@ -180,7 +180,7 @@ extension ControlService {
         }
     }
 
-    private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> Waiter.Target {
+    private func target(of request: VerbRequest, _ app: AppRuntime, _ before: AppMachine) -> PendingCall.Target {
         switch request.verb {
         case .start:
             return request.background && before.isAlive && before.transition != .terminating
@@ -192,21 +192,21 @@ extension ControlService {
         case .suspend: return .goal(.suspended)
         case .interrupt: return .interruption(of: before.goal)
         case .reset, .hold: return .done
-        case .wait: return request.state.flatMap(AppState.init).map(Waiter.Target.state) ?? .done
+        case .wait: return request.state.flatMap(AppState.init).map(PendingCall.Target.state) ?? .done
         }
     }
 
     /// The first launches are begun: what is not launched now may have been waited for.
-    package func begin() { for waiter in waiters { check(waiter, nil) } }
+    package func begin() { for waiter in pendingCalls { check(waiter, nil) } }
 
     /// Looks at everybody who waits for one of the apps.
     func checkWaiters(_ touched: Set<AppID>) {
-        for waiter in waiters where waiter.items.contains(where: { touched.contains($0.app) }) {
+        for waiter in pendingCalls where waiter.items.contains(where: { touched.contains($0.app) }) {
             check(waiter, touched)
         }
     }
 
-    func check(_ waiter: Waiter, _ touched: Set<AppID>?) {
+    func check(_ waiter: PendingCall, _ touched: Set<AppID>?) {
         for index in waiter.items.indices where waiter.items[index].result == nil {
             let item = waiter.items[index]
             if let touched, !touched.contains(item.app) { continue }
@@ -222,7 +222,7 @@ extension ControlService {
         if waiter.isDone { finish(waiter) }
     }
 
-    private func progress(_ waiter: Waiter, _ index: Int, _ app: AppRuntime) {
+    private func progress(_ waiter: PendingCall, _ index: Int, _ app: AppRuntime) {
         guard waiter.reply.more else { return }
         let machine = coordinator.machine(app.id)
         let now = (machine.state, machine.transition, app.heldBack)
@@ -247,7 +247,7 @@ extension ControlService {
         waiter.reply.send(step.json, continues: true)
     }
 
-    private func judge(_ item: Waiter.Item, _ app: AppRuntime) -> VerbResult? {
+    private func judge(_ item: PendingCall.Item, _ app: AppRuntime) -> VerbResult? {
         let machine = coordinator.machine(app.id)
         switch item.target {
         case .done: return result(app, ok: true, "was reset")
@@ -290,7 +290,7 @@ extension ControlService {
     }
 
     /// That an app which this call launched has come up, and has said that it failed: its state is as it would be else.
-    private func failedLaunch(_ item: Waiter.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
+    private func failedLaunch(_ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> String {
         guard machine.incarnation > item.incarnation,
             app.run.timeline.time(of: .answered(.didFinishLaunching, .failed)) != nil
         else { return "" }
@@ -298,7 +298,8 @@ extension ControlService {
     }
 
     /// How it has come to a goal.
-    private func judge(_ goal: Goal, _ item: Waiter.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult? {
+    private func judge(_ goal: Goal, _ item: PendingCall.Item, _ app: AppRuntime, _ machine: AppMachine) -> VerbResult?
+    {
         if app.specification.rules.isOneshot, machine.isDone { return result(app, ok: true, "has done its work") }
         if let failure = endedInstead(item, app, machine, after: nil) { return failure }
         if coordinator.isHeld(app.id) { return nil }
@@ -361,7 +362,7 @@ extension ControlService {
 
     /// An incarnation that ended while the call waited for it to get somewhere.
     private func endedInstead(
-        _ item: Waiter.Item,
+        _ item: PendingCall.Item,
         _ app: AppRuntime,
         _ machine: AppMachine,
         after old: UInt32?
@@ -373,7 +374,7 @@ extension ControlService {
         return result(app, ok: false, text, ending.reason.rawValue)
     }
 
-    private func endingText(_ app: AppRuntime, _ item: Waiter.Item) -> String? {
+    private func endingText(_ app: AppRuntime, _ item: PendingCall.Item) -> String? {
         app.lastEnding.map { $0.text }
     }
 
@@ -388,7 +389,7 @@ extension ControlService {
 
     /// The app is no more: whoever still waits for it waits in vain.
     func endWaiting(for app: AppRuntime) {
-        for waiter in waiters {
+        for waiter in pendingCalls {
             for index in waiter.items.indices where waiter.items[index].app == app.id {
                 guard waiter.items[index].result == nil else { continue }
                 waiter.items[index].result = result(app, ok: false, "was removed from the configuration", "removed")
@@ -408,7 +409,7 @@ extension ControlService {
         )
     }
 
-    private func timeOut(_ waiter: Waiter, _ milliseconds: Int64) {
+    private func timeOut(_ waiter: PendingCall, _ milliseconds: Int64) {
         for index in waiter.items.indices where waiter.items[index].result == nil {
             let app = apps[waiter.items[index].app]
             let machine = coordinator.machine(app.id)
@@ -431,9 +432,9 @@ extension ControlService {
         finish(waiter)
     }
 
-    private func finish(_ waiter: Waiter) {
+    private func finish(_ waiter: PendingCall) {
         waiter.timer?.cancel()
-        waiters.removeAll { $0 === waiter }
+        pendingCalls.removeAll { $0 === waiter }
         waiter.reply.send(waiter.render(waiter.items.compactMap(\.result)))
     }
 }

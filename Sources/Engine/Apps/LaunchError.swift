@@ -3,7 +3,7 @@
 package import Processes
 
 /// What kept a launch from being tried, in a sentence.
-package struct LaunchTrouble: Error, CustomStringConvertible {
+package struct LaunchError: Error, CustomStringConvertible {
     package let description: String
     /// The stage that it would have failed at.
     package let failure: LaunchFailure?

@@ -3,7 +3,7 @@
 import Linux
 
 /// What the next torpord is to know, in memory that the keeper holds: as long as nothing was ever kept there is none.
-package final class KeptBytes {
+package final class PersistedBytes {
     private unowned(unsafe) let keeping: any DescriptorKeeping
     private let log: DaemonLog
     private let name: String
@@ -11,7 +11,7 @@ package final class KeptBytes {
     private var memory: Descriptor?
 
     /// - Parameters:
-    ///   - name: by which the keeper holds it (``HeldName``).
+    ///   - name: by which the keeper holds it (``DescriptorName``).
     ///   - most: more bytes are not kept; the next torpord knows then what was kept before.
     package init(_ keeping: any DescriptorKeeping, _ log: DaemonLog, named name: String, most: Int) {
         self.keeping = keeping

@@ -16,7 +16,7 @@ import TorporPolicyABI
 /// rules allow. There is none while no policy is configured and nobody records what one would be asked.
 ///
 /// Nothing waits for a policy but launches, and those only where a policy wants to be asked about them.
-package final class Governance: LifecycleObserver {
+package final class PolicyManager: LifecycleObserver {
     package unowned(unsafe) let supervisor: Supervisor
     package let view: PolicyView
     package private(set) var chain: PolicyChain! = nil
@@ -84,7 +84,7 @@ package final class Governance: LifecycleObserver {
 
     /// Has policies that wait for a time asked at once when somebody sets the clock: theirs may be another one now.
     func watchClock() {
-        guard clockSource == nil, chain.seats.contains(where: { $0.wants(TORPOR_EVENT_TIMER.rawValue) }) else { return }
+        guard clockSource == nil, chain.slots.contains(where: { $0.wants(TORPOR_EVENT_TIMER.rawValue) }) else { return }
         do throws(Errno) {
             let watch = try ClockWatch()
             clockSource = try supervisor.loop.watch(watch.descriptor.raw, .readable) { [weak self] _ in
@@ -104,18 +104,18 @@ package final class Governance: LifecycleObserver {
 
     /// Calls back when every policy was loaded or could not be; that takes five seconds at most.
     package func whenLoaded(_ work: @escaping () -> Void) {
-        guard chain.seats.contains(where: { $0.state == .loading }) else { return work() }
+        guard chain.slots.contains(where: { $0.state == .loading }) else { return work() }
         whenLoaded = work
     }
 
     /// Calls back when that policy is no longer being loaded.
     package func whenSettled(_ name: String, _ work: @escaping () -> Void) {
-        guard chain.seats.contains(where: { $0.settings.name == name && $0.state == .loading }) else { return work() }
+        guard chain.slots.contains(where: { $0.settings.name == name && $0.state == .loading }) else { return work() }
         whenSettled.append((name, work))
     }
 
     func goOnWhenLoaded() {
-        guard let work = whenLoaded, !chain.seats.contains(where: { $0.state == .loading }) else { return }
+        guard let work = whenLoaded, !chain.slots.contains(where: { $0.state == .loading }) else { return }
         whenLoaded = nil
         work()
     }
@@ -138,7 +138,7 @@ package final class Governance: LifecycleObserver {
 extension Supervisor {
     /// Goes by the policies of the configuration in force.
     package func govern() {
-        if governance == nil {
+        if policyManager == nil {
             guard !configuration.supervisor.policies.isEmpty else { return }
             do throws(Errno) {
                 try showPolicies()
@@ -146,21 +146,21 @@ extension Supervisor {
                 return log.error("policies cannot be shown anything, so none is used: \(error)")
             }
         }
-        governance?.appsChanged()
-        governance?.configure()
+        policyManager?.appsChanged()
+        policyManager?.configure()
     }
 
     /// From now on policies, or who records what they would be asked, can be shown the apps.
     package func showPolicies() throws(Errno) {
-        let made = try Governance(self)
+        let made = try PolicyManager(self)
         engine.add(made)
-        governance = made
+        policyManager = made
     }
 
     /// Calls back when the policies are loaded, or soon.
     func whenGoverned(_ work: @escaping () -> Void) {
-        guard let governance else { return work() }
-        governance.whenLoaded(work)
+        guard let policyManager else { return work() }
+        policyManager.whenLoaded(work)
     }
 }
 
@@ -192,7 +192,7 @@ extension PolicySettings {
 
 // MARK: Processes of their own
 
-extension Governance: PolicyHostLauncher {
+extension PolicyManager: PolicyHostLauncher {
     package func launch(
         _ plan: HostPlan,
         started: @escaping (Result<StartedHost, PolicyFailure>) -> Void,

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+import Engine
+import EventLoop
+import EventSources
+package import Lifecycle
+import Linux
+import Policies
+package import PolicyHost
+import Processes
+package import TorporPolicyABI
+
+/// Taking advice.
+extension PolicyManager: PolicyChainDelegate {
+    package func take(_ decision: PolicyDecision) -> CounselOutcome {
+        let advice = decision.advice
+        guard let app = app(advice.app) else {
+            return refuse(decision, nil, "there is no app in place \(advice.app)")
+        }
+        switch advice.kind {
+        case TORPOR_ADVISE_GOAL.rawValue:
+            guard let goal = Goal(policyCode: advice.value) else {
+                return refuse(decision, app, "there is no state number \(advice.value)")
+            }
+            return send(app, to: goal, decision)
+        case TORPOR_ADVISE_GRANT.rawValue:
+            return follow(.grant(.microseconds(advice.time)), app, decision, "is granted \(Self.text(advice.time))")
+        case TORPOR_ADVISE_RESTART.rawValue:
+            guard isAnswer(decision, to: TORPOR_EVENT_ENDED) else { break }
+            let time = Duration.microseconds(advice.time)
+            return follow(.restart(after: time), app, decision, "starts again in \(Self.text(advice.time))")
+        case TORPOR_ADVISE_GIVE_UP.rawValue:
+            guard isAnswer(decision, to: TORPOR_EVENT_ENDED) else { break }
+            return follow(.giveUp, app, decision, "is given up until somebody starts or resets it")
+        case TORPOR_ADVISE_ADMIT.rawValue:
+            guard isAnswer(decision, to: TORPOR_EVENT_LAUNCH) else { break }
+            if !decision.onlyAdvises { admit(app.id) }
+            return .idle
+        case TORPOR_ADVISE_DELAY.rawValue:
+            guard isAnswer(decision, to: TORPOR_EVENT_LAUNCH) else { break }
+            return delay(app, decision)
+        case TORPOR_ADVISE_REFUSE.rawValue:
+            guard isAnswer(decision, to: TORPOR_EVENT_LAUNCH) else { break }
+            let before = app.run.refusal
+            if !decision.onlyAdvises { app.run.refusal = "was not launched: \(Self.because(decision))" }
+            let outcome = follow(.refuse, app, decision, "is not launched")
+            // Else it would be told of another ending.
+            if case .refused = outcome { app.run.refusal = before }
+            if outcome == .taken, decision.event.reason == LaunchReason.event.policyCode {
+                supervisor.wakes.refusedByPolicy(app)
+            }
+            return outcome
+        case TORPOR_ADVISE_PROFILE.rawValue:
+            guard let state = Goal(policyCode: advice.value) else {
+                return refuse(decision, app, "there is no state number \(advice.value)")
+            }
+            return applyProfile(of: state, to: app, decision)
+        case TORPOR_ADVISE_ORDER.rawValue:
+            return refuse(decision, app, "nobody asked for an order of eviction")
+        default:
+            return refuse(decision, app, "there is no advice number \(advice.kind)")
+        }
+        return refuse(decision, app, "it does not answer what was asked")
+    }
+
+    package func policiesAnswered(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)]) {
+        for event in events where event.kind == TORPOR_EVENT_LAUNCH.rawValue {
+            guard let app = app(event.app), putOff[app.id] == nil else { continue }
+            admit(app.id)
+        }
+        trace.tell(events, decisions, view)
+    }
+
+    package func policy(_ slot: PolicySlot, changed sentence: String, isTrouble: Bool) {
+        let text = "policy \(slot.settings.name) \(sentence)"
+        supervisor.note(.policyChanged, text: text, level: isTrouble ? .warning : .info)
+        goOnWhenLoaded()
+        let settled = whenSettled.filter { $0.name == slot.settings.name }
+        whenSettled.removeAll { $0.name == slot.settings.name }
+        for waiter in settled { waiter.work() }
+    }
+
+    package func policiesChanged() {
+        watchClock()
+        let isNeeded = chain.isGoverned(TORPOR_EVENT_LAUNCH) || chain.isRecorded
+        guard isNeeded != supervisor.coordinator.asksForAdmission else { return }
+        let supervisor = supervisor
+        supervisor.uninterrupted {
+            supervisor.perform(supervisor.coordinator.setAsksForAdmission(isNeeded, now: supervisor.loop.now))
+        }
+    }
+
+    // MARK: One by one
+
+    private func send(_ app: AppRuntime, to goal: Goal, _ decision: PolicyDecision) -> CounselOutcome {
+        if supervisor.coordinator.isFollowed(.goal(goal), of: app.id) { return .idle }
+        let now = supervisor.loop.now
+        if !decision.onlyAdvises {
+            if askedMeanwhile.contains(app.id) {
+                return refuse(decision, app, "somebody else has asked something of it meanwhile")
+            }
+            if let time = damping.heldUntil(app.id, goal: decision.advice.value, now: now) {
+                askAgain(decision.event, app, at: time)
+                tell(decision, app, "has changed its mind about \(app.name) too often and has to wait a while")
+                return .damped
+            }
+        }
+        let what = goal == .notRunning ? "is ended" : "is sent to \(goal.rawValue)"
+        let endsIt = goal == .notRunning && !decision.onlyAdvises
+        if endsIt { app.isEndedByPolicy = true }
+        let outcome = follow(.goal(goal), app, decision, what)
+        if endsIt, outcome != .taken { app.isEndedByPolicy = nil }
+        if outcome == .taken { damping.sent(app.id, goal: decision.advice.value, now: now) }
+        return outcome
+    }
+
+    /// Asks once more about what happened to an app.
+    private func askAgain(_ event: torpor_policy_event, _ app: AppRuntime, at time: Duration) {
+        guard damped[app.id] == nil else { return }
+        let id = app.id
+        damped[id] = try? supervisor.loop.timer { [weak self] in
+            self?.damped[id] = nil
+            self?.chain.post(event)
+        }
+        damped[id]?.arm(at: time)
+    }
+
+    /// Has the core take it, and tells of it.
+    private func follow(
+        _ advice: Advice,
+        _ app: AppRuntime,
+        _ decision: PolicyDecision,
+        _ what: String
+    ) -> CounselOutcome {
+        if decision.onlyAdvises {
+            tell(decision, app, "would say that \(app.name) \(what)\(Self.reason(decision)) (mode = \"advise\")")
+            return .told
+        }
+        let now = supervisor.loop.now
+        if case .grant = advice, isRepetitive(decision, app) { return .damped }
+        do throws(RequestError) {
+            let actions = try supervisor.coordinator.advise(advice, of: app.id, now: now)
+            supervisor.note(app, .advised, text: "\(what): \(Self.because(decision))", reason: decision.policy)
+            supervisor.uninterrupted { [supervisor] in supervisor.perform(actions) }
+        } catch {
+            return refuse(decision, app, "it \(error)")
+        }
+        told[Self.key(decision)] = nil
+        return .taken
+    }
+
+    /// Whether advice of this kind about the app came too often already: then the policy is asked again when it may come
+    /// once more. Counts it else.
+    private func isRepetitive(_ decision: PolicyDecision, _ app: AppRuntime) -> Bool {
+        let now = supervisor.loop.now
+        let key = UInt64(decision.advice.app) << 32 | UInt64(decision.advice.kind)
+        if let time = repetition.heldUntil(key, now: now) {
+            askAgain(decision.event, app, at: time)
+            return true
+        }
+        repetition.count(key, now: now)
+        return false
+    }
+
+    /// Lets a launch go on that waits for a word.
+    package func admit(_ app: AppID) {
+        let supervisor = supervisor
+        guard supervisor.coordinator.waitsForAdmission(app) else { return }
+        supervisor.uninterrupted {
+            guard let actions = try? supervisor.coordinator.advise(.admit, of: app, now: supervisor.loop.now) else {
+                return
+            }
+            supervisor.perform(actions)
+        }
+    }
+
+    private func delay(_ app: AppRuntime, _ decision: PolicyDecision) -> CounselOutcome {
+        let what = "waits to be launched for \(Self.text(decision.advice.time))"
+        if decision.onlyAdvises {
+            tell(decision, app, "would say that \(app.name) \(what)\(Self.reason(decision)) (mode = \"advise\")")
+            return .told
+        }
+        guard supervisor.coordinator.waitsForAdmission(app.id) else {
+            return refuse(decision, app, "it does not wait to be launched")
+        }
+        tell(decision, app, "says that \(app.name) \(what)\(Self.reason(decision))")
+        app.heldBack = Self.because(decision)
+        let reason = LaunchReason.allCases.first { $0.policyCode == decision.event.reason } ?? .user
+        putOff[app.id] = try? supervisor.loop.timer { [weak self, weak app] in
+            guard let self, let app else { return }
+            self.mayLaunch(app, reason)
+        }
+        let time = min(max(decision.advice.time, 10_000), Coordinator.longestAdvice.microseconds)
+        putOff[app.id]?.arm(after: .microseconds(time))
+        return .taken
+    }
+
+    private func applyProfile(of state: Goal, to app: AppRuntime, _ decision: PolicyDecision) -> CounselOutcome {
+        guard app.run.tree != nil, let state = AppState(rawValue: state.rawValue), state != .notRunning else {
+            let why = app.run.tree == nil ? "it is not running" : "one that is not running has no share of the machine"
+            return refuse(decision, app, why)
+        }
+        let machine = supervisor.coordinator.machine(app.id)
+        if let advised = app.run.advisedProfile, advised == (machine.state, state) { return .idle }
+        let what = "gets the share of the machine that \(state.rawValue) apps have"
+        if decision.onlyAdvises {
+            tell(decision, app, "would say that \(app.name) \(what)\(Self.reason(decision)) (mode = \"advise\")")
+            return .told
+        }
+        if isRepetitive(decision, app) { return .damped }
+        // As its state's share, but another one as long as it is in that state.
+        app.run.advisedProfile = (machine.state, state)
+        let report = supervisor.shares.give(app, state)
+        let done = report == ProfileReport() ? "" : " (\(report))"
+        supervisor.note(app, .advised, text: "\(what)\(done): \(Self.because(decision))", reason: decision.policy)
+        return .taken
+    }
+
+    // MARK: In words
+
+    private func isAnswer(_ decision: PolicyDecision, to kind: torpor_policy_event_kind) -> Bool {
+        decision.event.kind == kind.rawValue && decision.event.app == decision.advice.app
+    }
+
+    private func refuse(_ decision: PolicyDecision, _ app: AppRuntime?, _ why: String) -> CounselOutcome {
+        let about = app.map { " about \($0.name)" } ?? ""
+        tell(decision, app, "is not followed\(about): \(why)\(Self.reason(decision))")
+        return .refused(why)
+    }
+
+    /// Tells of advice that changes nothing, unless the same was told before.
+    private func tell(_ decision: PolicyDecision, _ app: AppRuntime?, _ sentence: String) {
+        let key = Self.key(decision)
+        guard told[key] != sentence else { return }
+        if told.count >= 4096 { told = [:] }
+        told[key] = sentence
+        supervisor.note(app, .adviceNotTaken, text: "\(decision.policy) \(sentence)", reason: decision.policy)
+    }
+
+    private static func key(_ decision: PolicyDecision) -> String {
+        "\(decision.policy)/\(decision.advice.app)/\(decision.advice.kind)"
+    }
+
+    private static func because(_ decision: PolicyDecision) -> String {
+        decision.advice.reason.isEmpty ? "\(decision.policy) says so" : "\(decision.advice.reason) (\(decision.policy))"
+    }
+
+    private static func reason(_ decision: PolicyDecision) -> String {
+        decision.advice.reason.isEmpty ? "" : ": \(decision.advice.reason)"
+    }
+
+    private static func text(_ microseconds: Int64) -> String {
+        if microseconds % 1_000_000 == 0 { return "\(microseconds / 1_000_000) s" }
+        return microseconds >= 1000 ? "\(microseconds / 1000) ms" : "\(microseconds) us"
+    }
+}
