@@ -108,6 +108,7 @@ private final class CountedSupervisor {
             launch = "on-demand"
             # Single steps take their time.
             launch_deadline = "2min"
+            suspend_deadline = "2min"
             instances = \(apps)
             """ + (sort == .socket ? "\n[[apps.worker.sockets]]\nname = \"s\"\nstream = \"\(home)/s%i\"\n" : "")
         try configuration.write(toFile: home + "/torpor.toml", atomically: true, encoding: .utf8)
