@@ -123,12 +123,12 @@ private final class AdviceTaker: PolicyChainDelegate {
     var said = ""
 
     func policiesWillBeAsked(_ events: [torpor_policy_event], needs: UInt64, _ ready: @escaping () -> Void) { ready() }
-    func take(_ counsel: Counsel) -> CounselOutcome {
+    func take(_ decision: PolicyDecision) -> CounselOutcome {
         taken += 1
         return .idle
     }
-    func policiesAnswered(_ events: [torpor_policy_event], _ counsels: [(Counsel, CounselOutcome)]) {}
-    func policy(_ seat: PolicySeat, changed sentence: String, isTrouble: Bool) { said = sentence }
+    func policiesAnswered(_ events: [torpor_policy_event], _ decisions: [(PolicyDecision, CounselOutcome)]) {}
+    func policy(_ slot: PolicySlot, changed sentence: String, isTrouble: Bool) { said = sentence }
     func policiesChanged() {}
 }
 
