@@ -4,24 +4,24 @@ package import Engine
 package import Linux
 package import VarlinkServer
 
-/// Whoever answers clients of the control socket. The supervisor says when, and asks nothing of it: it uses every room, and
-/// none uses it.
+/// Answers clients of the control socket. The supervisor starts and stops it and never queries it: the service uses every
+/// room, and no room uses the service.
 package protocol ClientService: LifecycleObserver {
     /// The control socket; nil while there is none.
     var listener: Descriptor? { get }
 
-    /// Clients may connect from now on. Nobody is answered before the loop runs.
+    /// Accepts clients from now on. No call is answered before the loop runs.
     ///
     /// - Parameter held: the socket of an earlier torpord. Without its path nobody finds it: then a new one is made.
     func listen(taking held: Descriptor?) throws(VarlinkServerError)
     /// Makes the control socket again, whose path is gone.
     func listenAgain() throws(VarlinkServerError)
-    /// The first launches are begun: what calls have waited for may be so.
+    /// The first launches have begun: checks the calls that wait for a state.
     func begin()
-    /// The configuration on disk is to be in force.
+    /// Applies the configuration on disk.
     ///
-    /// - Parameter asker: who wants it, in the words of the log.
+    /// - Parameter asker: the requester, as the log names it.
     func apply(by asker: String)
-    /// No more clients. The socket stays for whoever takes it over, or its path is removed.
+    /// Drops all clients. The socket stays for the next torpord, or its path is removed.
     func close(leavingSocket: Bool)
 }

@@ -73,7 +73,7 @@ package final class Supervisor: Room {
     package private(set) lazy var processControl = ProcessControl(self)
     /// What is said of runs that failed.
     private(set) lazy var reports = Reports(self)
-    /// What clients are answered.
+    /// Answers clients of the control socket. Set it before ``run()``.
     package var clients: (any ClientService)?
     /// What apps saved of themselves.
     package private(set) lazy var savedStates = SavedStates(engine, recorder, self)

@@ -36,7 +36,7 @@ final class Reports: ShellRoom {
     // MARK: While it is being ended
 
     /// Looks how an app is that is about to be ended and did not ask for that, once. With `looking`, and where that tells
-    /// anything, also where its program stands; that takes some ten milliseconds, and ``AppExtras/stackSampler`` is there
+    /// anything, also where its program stands; that takes some ten milliseconds, and ``Incarnation/stackSampler`` is there
     /// as long.
     func takeCrashSnapshot(_ app: AppRuntime, looking: Bool = true) {
         guard app.run.crashSnapshot == nil, let tree = app.run.tree, !tree.mainHasEnded,
