@@ -68,6 +68,7 @@ package struct StatusPage {
         add("woken by", wakers)
         add("not woken by", status.notWokenBy.joined(separator: ", "))
         add("mailbox", status.mailbox == 0 ? nil : "\(status.mailbox) waiting")
+        add("unhandled", status.unhandled == 0 ? nil : "\(status.unhandled): ‘torpor unhandled \(status.summary.name)’")
         add("status", app.status)
         add("pid", app.pid.map { "\($0)" + (app.incarnation.map { ", run \($0)" } ?? "") })
         add("uptime", app.uptime.map { Times.duration(seconds: $0) })

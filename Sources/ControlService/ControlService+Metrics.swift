@@ -19,6 +19,8 @@ extension ControlService {
         }
         return [
             each(.appMail) { supervisor.mailboxes.waiting(for: $0).count },
+            each(.appUnhandled) { supervisor.mailboxes.unhandled.count(of: $0) },
+            each(.appUnhandledDropped) { $0.unhandledDropped },
             each(.appLaunches) { Int($0.counters.launches) },
             each(.appWakes) { Int($0.counters.wakes) },
             MetricFamily(

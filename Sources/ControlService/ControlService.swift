@@ -129,6 +129,9 @@ package final class ControlService: ShellRoom, ClientService {
                 supervisor.mailboxes.whenLoaded { [self] in
                     reply.send(supervisor.mailboxes.mailbox(request, of: app, by: Self.name(of: peer)).json)
                 }
+            case .unhandled(let request): try unhandled(request, reply)
+            case .replayUnhandled(let request): try replay(request, by: Self.name(of: peer), reply)
+            case .dropUnhandled(let request): try drop(request, by: Self.name(of: peer), reply)
             case .logs(let request): logs(request, try selection.one(request.app), reply)
             case .events(let request):
                 History(supervisor, request, reply).begin()
@@ -153,24 +156,6 @@ package final class ControlService: ShellRoom, ClientService {
             }
         } catch {
             reply.fail(error)
-        }
-    }
-
-    private func tell(_ outcome: Result<PostResult, PostRefusal>, of request: PostRequest, _ reply: Reply) {
-        switch outcome {
-        case .success(let result): reply.send(result.json)
-        case .failure(.notSubscribed(let sentence)):
-            reply.fail(
-                ManagerInterface.ErrorName.notSubscribed,
-                ["app": .string(request.app), "topic": .string(request.topic), "message": .string(sentence)]
-            )
-        case .failure(.full(let sentence)):
-            reply.fail(
-                ManagerInterface.ErrorName.mailboxFull,
-                ["app": .string(request.app), "message": .string(sentence)]
-            )
-        case .failure(.invalid(let error)): reply.fail(error)
-        case .failure(.failed(let sentence)): reply.fail(sentence)
         }
     }
 
@@ -370,6 +355,7 @@ package final class ControlService: ShellRoom, ClientService {
         status.after = specification.after
         status.requiredBy = apps.filter { $0.specification.requires.contains(app.name) }.map(\.name)
         status.mailbox = Int64(supervisor.mailboxes.waiting(for: app).count)
+        status.unhandled = Int64(supervisor.mailboxes.unhandled.count(of: app))
         status.watchdogMilliseconds = specification.rules.watchdog.map { $0.microseconds / 1000 }
         status.deadlines = machine.deadlines.map { deadline in
             DeadlineInfo(

@@ -47,6 +47,8 @@ public struct MailDraft: Sendable, Hashable {
     public var sender: String
     /// How the app is woken for it; nil where it waits until the app runs anyway.
     public var wake: MailWake?
+    /// Who was told it before and did not handle it; nil where nobody was.
+    public var chain: MailChain?
 
     /// Makes one from its parts.
     public init(
@@ -85,15 +87,33 @@ public struct Mail: Sendable, Hashable {
     public internal(set) var lastAt: Int64
     /// It was told and is not answered: what comes now is told by itself.
     public internal(set) var isInFlight = false
+    /// In how many runs of the app it was told, and not answered to the end of the run: those that ended unasked, and the
+    /// one in which it is being told.
+    public internal(set) var attempts = 0
+    /// The run in which it is being told; nil while it waits.
+    public internal(set) var run: UInt32?
 
     /// One that was kept.
-    public init(id: Int64, draft: MailDraft, count: Int64 = 1, firstAt: Int64, lastAt: Int64) {
+    public init(
+        id: Int64,
+        draft: MailDraft,
+        count: Int64 = 1,
+        firstAt: Int64,
+        lastAt: Int64,
+        attempts: Int = 0,
+        run: UInt32? = nil
+    ) {
         self.id = id
         self.draft = draft
         self.count = count
         self.firstAt = firstAt
         self.lastAt = lastAt
+        self.attempts = attempts
+        self.run = run
     }
+
+    /// Says who was told it before.
+    public mutating func setChain(_ chain: MailChain) { draft.chain = chain }
 
     /// About what it takes, bytes.
     public var size: Int {

@@ -80,6 +80,7 @@ public struct Mailbox: Sendable {
             let before = mail.size
             mail.draft.payload = Self.coalesce(mail.draft.payload, draft.payload, draft.coalescing)
             mail.draft.sender = draft.sender
+            mail.draft.chain = draft.chain
             mail.draft.wake = MailWake.stronger(mail.draft.wake, draft.wake)
             mail.count += 1
             mail.lastAt = max(mail.lastAt, at)
@@ -110,6 +111,31 @@ public struct Mailbox: Sendable {
     /// It is being told, or, when that came to nothing, waits again.
     public mutating func setInFlight(_ id: Int64, _ isInFlight: Bool) {
         if let index = items.firstIndex(where: { $0.id == id }) { items[index].isInFlight = isInFlight }
+    }
+
+    /// It is about to be told in that run of the app; what has changed by that, nil where nothing has.
+    ///
+    /// A run counts once, however often it is told it. What became of the run is for ``endAttempts(counts:where:)`` to say.
+    public mutating func beginAttempt(_ id: Int64, in run: UInt32) -> Mail? {
+        guard let index = items.firstIndex(where: { $0.id == id }), items[index].run != run else { return nil }
+        items[index].attempts += 1
+        items[index].run = run
+        return items[index]
+    }
+
+    /// Runs are over. All that was told in one of them and not answered waits again, and is returned.
+    ///
+    /// - Parameter counts: they ended unasked: what was told may be why.
+    public mutating func endAttempts(counts: Bool, where isOver: (UInt32) -> Bool) -> [Mail] {
+        var ended: [Mail] = []
+        for index in items.indices {
+            guard let run = items[index].run, isOver(run) else { continue }
+            items[index].run = nil
+            items[index].isInFlight = false
+            if !counts { items[index].attempts = max(0, items[index].attempts - 1) }
+            ended.append(items[index])
+        }
+        return ended
     }
 
     /// Takes something out; nil when it is not there.

@@ -59,6 +59,8 @@ public struct PolicyField: Sendable {
         PolicyField("connections", \torpor_policy_app.connections, .known32),
         PolicyField("last_traffic", \torpor_policy_app.last_traffic, .time),
         PolicyField("last_heartbeat", \torpor_policy_app.last_heartbeat, .time),
+        PolicyField("mail", \torpor_policy_app.mail, .natural32),
+        PolicyField("unhandled", \torpor_policy_app.unhandled, .natural32),
     ]
 
     /// What the machine's record says, but for the present.

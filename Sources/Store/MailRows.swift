@@ -26,6 +26,8 @@ public struct StoredMail: Sendable, Hashable {
     public var lastAt: Int64
     /// How the app is woken for it, one word; nil for not at all.
     public var wake: String?
+    /// How often it was told for nothing, and who was told it before.
+    public var standing = MailStanding()
 
     /// Makes one from what every mail has.
     public init(
@@ -48,6 +50,60 @@ public struct StoredMail: Sendable, Hashable {
         firstAt = at
         lastAt = at
     }
+}
+
+/// What has become of mail so far: what changes each time when it is told.
+public struct MailStanding: Sendable, Hashable {
+    /// In how many runs of the app it was told without being answered.
+    public var attempts: Int64 = 0
+    /// The run in which it is being told; nil while it waits.
+    public var run: Int64?
+    /// Who was asked before, and who is still to be asked, a JSON text; nil where nobody was.
+    public var chain: String?
+
+    /// That of mail that was never told.
+    public init() {}
+}
+
+/// Something that nobody handled, or that ended whoever was told it.
+public struct StoredUnhandled: Sendable, Hashable {
+    /// What it is. Its app is the one that it was sent to first.
+    public var mail: StoredMail
+    /// Why nobody is told it any more, one word.
+    public var why: String
+    /// Since when, microseconds since 1970.
+    public var at: Int64
+    /// The run that it ended last, counted from 1; nil where it ended none.
+    public var run: Int64?
+
+    /// Makes one from its parts.
+    public init(mail: StoredMail, why: String, at: Int64, run: Int64? = nil) {
+        self.mail = mail
+        self.why = why
+        self.at = at
+        self.run = run
+    }
+
+    /// About what it takes, bytes.
+    public var size: Int64 {
+        let texts = mail.app.utf8.count + mail.topic.utf8.count + mail.sender.utf8.count + mail.payload.utf8.count
+        return Int64(160 + texts + (mail.key?.utf8.count ?? 0) + (mail.standing.chain?.utf8.count ?? 0))
+    }
+}
+
+/// Which of what nobody handled is wanted.
+public struct UnhandledQuery: Sendable, Hashable {
+    /// Only of this app; nil for all.
+    public var app: String?
+    /// Only these; nil for all.
+    public var ids: [Int64]?
+    /// With what it says. Without, the payload is empty.
+    public var hasPayload = true
+    /// At most so many, the newest.
+    public var limit = Int.max
+
+    /// All.
+    public init() {}
 }
 
 /// What is known of something that happens to an app again and again, such as a timer.
@@ -106,118 +162,5 @@ public struct StoredSubscription: Sendable, Hashable {
     public init(app: String, topic: String, rule: String) {
         key = Key(app: app, topic: topic)
         self.rule = rule
-    }
-}
-
-/// A change of what waits for apps, or of when things happen to them.
-package enum MailChange: Sendable, Hashable {
-    /// It waits, as this.
-    case mail(StoredMail)
-    /// It waits no more.
-    case mailRemoval(Int64, app: String)
-    case schedule(StoredSchedule)
-    case scheduleRemoval(StoredSchedule.Key)
-    case subscription(StoredSubscription)
-    case subscriptionRemoval(StoredSubscription.Key)
-}
-
-/// Such changes as they are to be written: the newest of each.
-struct MailWork: Sendable {
-    var mail: [Int64: StoredMail] = [:]
-    /// Those that the file never had and need not be removed from it.
-    private(set) var fresh: Set<Int64> = []
-    var removedMail: Set<Int64> = []
-    var schedules: [StoredSchedule.Key: StoredSchedule] = [:]
-    var removedSchedules: Set<StoredSchedule.Key> = []
-    var subscriptions: [StoredSubscription.Key: StoredSubscription] = [:]
-    var removedSubscriptions: Set<StoredSubscription.Key> = []
-    /// Somebody waits until it is on the disk, also should the machine lose its power.
-    var isSynced = false
-
-    var isEmpty: Bool {
-        mail.isEmpty && removedMail.isEmpty && schedules.isEmpty && removedSchedules.isEmpty
-            && subscriptions.isEmpty && removedSubscriptions.isEmpty && !isSynced
-    }
-
-    /// - Parameter isFresh: nothing with this number was saved before.
-    mutating func take(_ change: MailChange, isFresh: Bool = false) {
-        switch change {
-        case .mail(let new):
-            mail[new.id] = new
-            removedMail.remove(new.id)
-            if isFresh { fresh.insert(new.id) }
-        case .mailRemoval(let id, _):
-            let wasThere = mail.removeValue(forKey: id) != nil
-            // It may be written right now, then it is not in `mail` any more.
-            if fresh.remove(id) == nil || !wasThere { removedMail.insert(id) }
-        case .schedule(let new):
-            schedules[new.key] = new
-            removedSchedules.remove(new.key)
-        case .scheduleRemoval(let key):
-            schedules[key] = nil
-            removedSchedules.insert(key)
-        case .subscription(let new):
-            subscriptions[new.key] = new
-            removedSubscriptions.remove(new.key)
-        case .subscriptionRemoval(let key):
-            subscriptions[key] = nil
-            removedSubscriptions.insert(key)
-        }
-    }
-
-    /// Nothing of the app's is to be written: all is removed.
-    mutating func remove(app: String) {
-        for (id, kept) in mail where kept.app == app {
-            mail[id] = nil
-            fresh.remove(id)
-        }
-        for key in schedules.keys where key.app == app { schedules[key] = nil }
-        for key in subscriptions.keys where key.app == app { subscriptions[key] = nil }
-    }
-
-    /// Takes back what could not be written, except of apps that went: what came meanwhile is newer.
-    mutating func putBack(_ older: MailWork, removed apps: Set<String>) {
-        for (id, kept) in older.mail where mail[id] == nil && !apps.contains(kept.app) {
-            if removedMail.contains(id) {
-                if older.fresh.contains(id) { removedMail.remove(id) }
-                continue
-            }
-            mail[id] = kept
-        }
-        fresh.formUnion(older.fresh.filter { mail[$0] != nil })
-        removedMail.formUnion(older.removedMail.filter { mail[$0] == nil })
-        for (key, kept) in older.schedules
-        where schedules[key] == nil && !removedSchedules.contains(key) && !apps.contains(key.app) {
-            schedules[key] = kept
-        }
-        removedSchedules.formUnion(older.removedSchedules.filter { schedules[$0] == nil })
-        for (key, kept) in older.subscriptions
-        where subscriptions[key] == nil && !removedSubscriptions.contains(key) && !apps.contains(key.app) {
-            subscriptions[key] = kept
-        }
-        removedSubscriptions.formUnion(older.removedSubscriptions.filter { subscriptions[$0] == nil })
-        isSynced = isSynced || older.isSynced
-    }
-}
-
-extension StoreContents {
-    /// What is not in the file yet.
-    mutating func apply(_ change: MailChange) {
-        switch change {
-        case .mail(let new): mail[new.id] = new
-        case .mailRemoval(let id, _): mail[id] = nil
-        case .schedule(let new): schedules[new.key] = new
-        case .scheduleRemoval(let key): schedules[key] = nil
-        case .subscription(let new): subscriptions[new.key] = new
-        case .subscriptionRemoval(let key): subscriptions[key] = nil
-        }
-    }
-
-    /// The app was removed, or goes.
-    mutating func forget(app: String) {
-        apps[app] = nil
-        for (id, kept) in mail where kept.app == app { mail[id] = nil }
-        for key in schedules.keys where key.app == app { schedules[key] = nil }
-        for key in subscriptions.keys where key.app == app { subscriptions[key] = nil }
     }
 }

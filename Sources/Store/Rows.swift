@@ -169,6 +169,8 @@ public struct StoreContents: Sendable, Hashable {
     public var apps: [String: AppRow] = [:]
     /// What waits to be told to apps, by its number.
     public var mail: [Int64: StoredMail] = [:]
+    /// What nobody handled, by its number, without what it says.
+    public var unhandled: [Int64: StoredUnhandled] = [:]
     /// When things happened to apps last.
     public var schedules: [StoredSchedule.Key: StoredSchedule] = [:]
     /// The topics that apps asked for when they ran.
@@ -182,12 +184,15 @@ public struct StoreContents: Sendable, Hashable {
     public init() {}
 
     /// Whether nothing is known of any app.
-    var holdsNothing: Bool { apps.isEmpty && mail.isEmpty && schedules.isEmpty && subscriptions.isEmpty }
+    var holdsNothing: Bool {
+        apps.isEmpty && mail.isEmpty && unhandled.isEmpty && schedules.isEmpty && subscriptions.isEmpty
+    }
 
     /// Keeps no longer what was given away.
     mutating func letGo() {
         apps = [:]
         mail = [:]
+        unhandled = [:]
         schedules = [:]
         subscriptions = [:]
     }

@@ -7,9 +7,10 @@
 /// | 1 | meta, apps, events |
 /// | 2 | reports: termination reports are there after a restart of the supervisor too |
 /// | 3 | mail: what waits for apps; schedules: when things happened to them last; subscriptions: topics that they asked for |
+/// | 4 | how often mail was told (attempts, run) and who was asked (chain); unhandled: what nobody handled |
 enum Schema {
     /// What this program writes: `PRAGMA user_version`.
-    static let version: Int64 = 3
+    static let version: Int64 = 4
     /// `PRAGMA application_id` of every version: "Torp".
     static let applicationID: Int64 = 0x546f_7270
 
@@ -86,6 +87,36 @@ enum Schema {
             PRIMARY KEY (app, topic)
         ) WITHOUT ROWID;
         """,
+        """
+        ALTER TABLE mail ADD COLUMN attempts INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE mail ADD COLUMN run INTEGER;
+        ALTER TABLE mail ADD COLUMN chain TEXT;
+        CREATE TABLE unhandled (
+            id INTEGER PRIMARY KEY,
+            app TEXT NOT NULL,
+            topic TEXT NOT NULL,
+            message TEXT NOT NULL,
+            payload TEXT NOT NULL,
+            coalescing TEXT NOT NULL,
+            key TEXT,
+            sender TEXT NOT NULL,
+            count INTEGER NOT NULL,
+            first_at INTEGER NOT NULL,
+            last_at INTEGER NOT NULL,
+            attempts INTEGER NOT NULL,
+            chain TEXT,
+            why TEXT NOT NULL,
+            at INTEGER NOT NULL,
+            run INTEGER
+        );
+        CREATE INDEX unhandled_of_app ON unhandled (app, id);
+        """,
+    ]
+
+    /// The tables that have rows of apps, and the column that names the app.
+    static let rowsOfApps = [
+        ("apps", "name"), ("reports", "app"), ("mail", "app"), ("unhandled", "app"), ("schedules", "app"),
+        ("subscriptions", "app"),
     ]
 
     /// Brings an older version, or an empty file, up to `version`. To be called within a transaction.

@@ -12,6 +12,32 @@ extension Store {
     /// It waits no more.
     public func removeMail(_ id: Int64, of app: String) { change(.mailRemoval(id, app: app)) }
 
+    /// Keeps how often mail was told, and who was asked.
+    public func save(_ standing: MailStanding, of mail: Int64, of app: String) {
+        change(.standing(standing, of: mail, app: app))
+    }
+
+    /// Keeps what nobody handled.
+    public func save(_ unhandled: StoredUnhandled) { change(.unhandled(unhandled), isFresh: true) }
+
+    /// It is kept no longer.
+    public func removeUnhandled(_ id: Int64, of app: String) { change(.unhandledRemoval(id, app: app)) }
+
+    /// Gives what nobody handled, the oldest first; all that was saved before is seen.
+    public func unhandled(
+        _ query: UnhandledQuery,
+        within limit: Duration = .seconds(2),
+        _ completion: @escaping (Result<[StoredUnhandled], Unavailable>) -> Void
+    ) {
+        ask(.unhandled(query), within: limit) { answer in
+            switch answer {
+            case .unhandled(let rows): completion(.success(rows))
+            case .failed(let reason): completion(.failure(Unavailable(description: reason)))
+            case .contents, .events, .reports, .flushed, .later: break
+            }
+        }
+    }
+
     /// Keeps what is known of a schedule; what was known before is replaced.
     public func save(_ schedule: StoredSchedule) { change(.schedule(schedule)) }
 

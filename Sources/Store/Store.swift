@@ -255,7 +255,7 @@ public final class Store {
         switch answer {
         case .later: return completion(contents)
         case .contents(let found): contents = found
-        case .events, .reports, .flushed, .failed: break
+        case .events, .reports, .unhandled, .flushed, .failed: break
         }
         lastSequence = max(lastSequence, contents.lastSequence)
         for item in beforeLoad {
@@ -281,7 +281,7 @@ public final class Store {
             switch answer {
             case .events(let events): completion(.success(events))
             case .failed(let reason): completion(.failure(Unavailable(description: reason)))
-            case .contents, .reports, .flushed, .later: break
+            case .contents, .reports, .unhandled, .flushed, .later: break
             }
         }
     }
@@ -296,7 +296,7 @@ public final class Store {
             switch answer {
             case .reports(let reports): completion(.success(reports))
             case .failed(let reason): completion(.failure(Unavailable(description: reason)))
-            case .contents, .events, .flushed, .later: break
+            case .contents, .events, .unhandled, .flushed, .later: break
             }
         }
     }

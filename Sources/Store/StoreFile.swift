@@ -129,6 +129,12 @@ final class StoreFile {
 
     private func readMail() throws(DatabaseError) {
         try database.mail { contents.mail[$0.id] = $0 }
+        if try database.integer("PRAGMA user_version") ?? 0 >= 4 {
+            // What it says is read when somebody wants to see it.
+            var query = UnhandledQuery()
+            query.hasPayload = false
+            try database.unhandled(query) { contents.unhandled[$0.mail.id] = $0 }
+        }
         try database.schedules { contents.schedules[$0.key] = $0 }
         try database.subscriptions { contents.subscriptions[$0.key] = $0 }
     }
@@ -146,6 +152,7 @@ final class StoreFile {
         try? database.run("PRAGMA locking_mode = EXCLUSIVE")
         try? database.apps { contents.apps[$0.name] = $0 }
         try? database.mail { contents.mail[$0.id] = $0 }
+        try? database.unhandled(UnhandledQuery()) { contents.unhandled[$0.mail.id] = $0 }
         try? database.schedules { contents.schedules[$0.key] = $0 }
         try? database.subscriptions { contents.subscriptions[$0.key] = $0 }
         return contents

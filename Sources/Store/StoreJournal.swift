@@ -105,6 +105,8 @@ public final class StoreJournal {
                 mail.app, mail.topic, mail.message, mail.payload, mail.coalescing, mail.key, mail.sender, mail.wake,
             ]
             append(kind: 4, [mail.id, mail.count, mail.firstAt, mail.lastAt], texts)
+            // In a frame of its own, which torpords before it pass over.
+            if mail.standing != MailStanding() { append(.standing(mail.standing, of: mail.id, app: mail.app)) }
         case .mailRemoval(let id, let app): append(kind: 5, [id], [app])
         case .schedule(let schedule):
             let texts = [schedule.key.app, schedule.key.name, schedule.learned]
@@ -112,6 +114,20 @@ public final class StoreJournal {
         case .scheduleRemoval(let key): append(kind: 7, [], [key.app, key.name])
         case .subscription(let new): append(kind: 8, [], [new.key.app, new.key.topic, new.rule])
         case .subscriptionRemoval(let key): append(kind: 9, [], [key.app, key.topic])
+        case .standing(let standing, let id, let app):
+            append(kind: 10, [id, standing.attempts, standing.run ?? .min], [app, standing.chain])
+        case .unhandled(let unhandled):
+            let mail = unhandled.mail
+            let numbers = [
+                mail.id, mail.count, mail.firstAt, mail.lastAt, mail.standing.attempts, unhandled.at,
+                unhandled.run ?? .min,
+            ]
+            let texts = [
+                mail.app, mail.topic, mail.message, mail.payload, mail.coalescing, mail.key, mail.sender, unhandled.why,
+                mail.standing.chain,
+            ]
+            append(kind: 11, numbers, texts)
+        case .unhandledRemoval(let id, let app): append(kind: 12, [id], [app])
         }
     }
 
@@ -219,9 +235,30 @@ public final class StoreJournal {
         case 3:
             guard let app = reader.text(), !reader.isShort else { return nil }
             return .removal(app: app)
-        case 4...9: return change(kind: kind, &reader).map { .change($0) }
+        case 4...12: return change(kind: kind, &reader).map { .change($0) }
         default: return nil
         }
+    }
+
+    /// What both kinds of mail begin with.
+    private static func mail(_ numbers: [Int64], _ texts: [String?]) -> StoredMail? {
+        guard let app = texts[0], let topic = texts[1], let message = texts[2], let payload = texts[3],
+            let coalescing = texts[4], let sender = texts[6]
+        else { return nil }
+        var mail = StoredMail(
+            id: numbers[0],
+            app: app,
+            topic: topic,
+            message: message,
+            payload: payload,
+            coalescing: coalescing,
+            sender: sender,
+            at: numbers[2]
+        )
+        mail.key = texts[5]
+        mail.count = numbers[1]
+        mail.lastAt = numbers[3]
+        return mail
     }
 
     private static func change(kind: UInt8, _ reader: inout Reader) -> MailChange? {
@@ -229,24 +266,30 @@ public final class StoreJournal {
         case 4:
             let numbers = (0..<4).map { _ in reader.number() }
             let texts = (0..<8).map { _ in reader.text() }
-            guard !reader.isShort, let app = texts[0], let topic = texts[1], let message = texts[2],
-                let payload = texts[3], let coalescing = texts[4], let sender = texts[6]
-            else { return nil }
-            var mail = StoredMail(
-                id: numbers[0],
-                app: app,
-                topic: topic,
-                message: message,
-                payload: payload,
-                coalescing: coalescing,
-                sender: sender,
-                at: numbers[2]
-            )
-            mail.key = texts[5]
-            mail.count = numbers[1]
-            mail.lastAt = numbers[3]
+            guard !reader.isShort, var mail = mail(numbers, texts) else { return nil }
             mail.wake = texts[7]
             return .mail(mail)
+        case 10:
+            let id = reader.number()
+            var standing = MailStanding()
+            standing.attempts = reader.number()
+            let run = reader.number()
+            standing.run = run == .min ? nil : run
+            guard let app = reader.text() else { return nil }
+            standing.chain = reader.text()
+            return reader.isShort ? nil : .standing(standing, of: id, app: app)
+        case 11:
+            let numbers = (0..<7).map { _ in reader.number() }
+            let texts = (0..<9).map { _ in reader.text() }
+            guard !reader.isShort, var mail = mail(numbers, texts), let why = texts[7] else { return nil }
+            mail.standing.attempts = numbers[4]
+            mail.standing.chain = texts[8]
+            let run = numbers[6]
+            return .unhandled(StoredUnhandled(mail: mail, why: why, at: numbers[5], run: run == .min ? nil : run))
+        case 12:
+            let id = reader.number()
+            guard let app = reader.text(), !reader.isShort else { return nil }
+            return .unhandledRemoval(id, app: app)
         case 5:
             let id = reader.number()
             guard let app = reader.text(), !reader.isShort else { return nil }

@@ -23,6 +23,7 @@ enum StoreRequest: Sendable {
     case load
     case events(EventQuery)
     case reports(app: String?)
+    case unhandled(UnhandledQuery)
     case flush
     /// As flush, once writing is allowed at all.
     case sync
@@ -33,6 +34,7 @@ enum StoreAnswer: Sendable {
     case contents(StoreContents)
     case events([StoredEvent])
     case reports([StoredReport])
+    case unhandled([StoredUnhandled])
     case flushed
     case failed(String)
     /// It takes longer than whoever asked wants to wait; another answer comes behind this one.
@@ -220,7 +222,7 @@ extension StoreRequest {
     var isFlush: Bool {
         switch self {
         case .flush, .sync: true
-        case .load, .events, .reports: false
+        case .load, .events, .reports, .unhandled: false
         }
     }
 

@@ -57,7 +57,8 @@ final class StoreWriter {
             isHeld = false
         }
         for app in turn.work.removed { salvaged.forget(app: app) }
-        for id in turn.work.mail.removedMail { salvaged.mail[id] = nil }
+        for id in turn.work.mail.mail.removed { salvaged.mail[id] = nil }
+        for id in turn.work.mail.unhandled.removed { salvaged.unhandled[id] = nil }
         let isLoading = turn.requests.contains { if case .load = $0.request { true } else { false } }
         let mustWrite = !turn.work.isEmpty || turn.tidies
         if mustWrite || isLoading || !turn.requests.isEmpty { write(turn, isLoading: isLoading) }
@@ -111,9 +112,7 @@ final class StoreWriter {
         if !salvaged.holdsNothing {
             var known = StoreWork()
             known.rows = salvaged.apps
-            known.mail.mail = salvaged.mail
-            known.mail.schedules = salvaged.schedules
-            known.mail.subscriptions = salvaged.subscriptions
+            known.mail = MailWork(salvaged)
             try opened.write(known)
             salvaged = StoreContents()
         }
@@ -255,7 +254,17 @@ final class StoreWriter {
         case .load: .contents(contents ?? StoreContents())
         case .events(let query): .events(try file.database.events(query))
         case .reports(let app): .reports(try file.database.reports(app: app))
+        case .unhandled(let query): .unhandled(try unhandled(query, in: file.database))
         case .flush, .sync: .flushed
         }
+    }
+
+    private func unhandled(
+        _ query: UnhandledQuery,
+        in database: Database
+    ) throws(DatabaseError) -> [StoredUnhandled] {
+        var rows: [StoredUnhandled] = []
+        try database.unhandled(query) { rows.append($0) }
+        return rows
     }
 }

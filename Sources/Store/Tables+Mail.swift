@@ -4,32 +4,37 @@
 extension Database {
     /// Writes the newest of each.
     func save(_ work: MailWork) throws(DatabaseError) {
-        for id in work.removedMail {
-            let statement = try prepare("DELETE FROM mail WHERE id = ?")
-            statement.bind(1, id)
-            try statement.run()
-        }
-        for mail in work.mail.values { try save(mail) }
-        for key in work.removedSchedules {
+        for id in work.mail.removed { try remove(id, from: "mail") }
+        for mail in work.mail.changed.values { try save(mail) }
+        for (id, standing) in work.standings { try save(standing, of: id) }
+        for id in work.unhandled.removed { try remove(id, from: "unhandled") }
+        for unhandled in work.unhandled.changed.values { try save(unhandled) }
+        for key in work.schedules.removed {
             let statement = try prepare("DELETE FROM schedules WHERE app = ? AND name = ?")
             statement.bind(1, key.app)
             statement.bind(2, key.name)
             try statement.run()
         }
-        for schedule in work.schedules.values { try save(schedule) }
-        for key in work.removedSubscriptions {
+        for schedule in work.schedules.changed.values { try save(schedule) }
+        for key in work.subscriptions.removed {
             let statement = try prepare("DELETE FROM subscriptions WHERE app = ? AND topic = ?")
             statement.bind(1, key.app)
             statement.bind(2, key.topic)
             try statement.run()
         }
-        for subscription in work.subscriptions.values {
+        for subscription in work.subscriptions.changed.values {
             let statement = try prepare("INSERT OR REPLACE INTO subscriptions (app, topic, rule) VALUES (?, ?, ?)")
             statement.bind(1, subscription.key.app)
             statement.bind(2, subscription.key.topic)
             statement.bind(3, subscription.rule)
             try statement.run()
         }
+    }
+
+    private func remove(_ id: Int64, from table: String) throws(DatabaseError) {
+        let statement = try prepare("DELETE FROM \(table) WHERE id = ?")
+        statement.bind(1, id)
+        try statement.run()
     }
 
     /// Calls `each` for every subscription, so that a caller has those before an error.
@@ -44,41 +49,48 @@ extension Database {
 
     // MARK: mail
 
-    /// Calls `each` for every row, so that a caller has those before an error.
+    /// The columns that both tables of mail have, in this order.
+    private static let mailColumns =
+        "id, app, topic, message, payload, coalescing, key, sender, count, first_at, last_at"
+
+    /// Calls `each` for every row, so that a caller has those before an error. Also of a file of version 3.
     func mail(_ each: (StoredMail) -> Void) throws(DatabaseError) {
+        let hasStanding = try integer("PRAGMA user_version") ?? 0 >= 4
         let statement = try prepare(
-            """
-            SELECT id, app, topic, message, payload, coalescing, key, sender, count, first_at, last_at, wake FROM mail
-            """
+            "SELECT \(Self.mailColumns), wake\(hasStanding ? ", attempts, run, chain" : "") FROM mail"
         )
         defer { statement.reset() }
         while try statement.step() {
-            guard let app = statement.text(1) else { continue }
-            var mail = StoredMail(
-                id: statement.integer(0),
-                app: app,
-                topic: statement.text(2) ?? "",
-                message: statement.text(3) ?? "",
-                payload: statement.text(4) ?? "null",
-                coalescing: statement.text(5) ?? "all",
-                sender: statement.text(7) ?? "",
-                at: statement.integer(9)
-            )
-            mail.key = statement.text(6)
-            mail.count = statement.integer(8)
-            mail.lastAt = statement.integer(10)
+            guard var mail = Self.mail(statement) else { continue }
             mail.wake = statement.text(11)
+            if hasStanding {
+                mail.standing.attempts = statement.integer(12)
+                mail.standing.run = statement.optionalInteger(13)
+                mail.standing.chain = statement.text(14)
+            }
             each(mail)
         }
     }
 
-    private func save(_ mail: StoredMail) throws(DatabaseError) {
-        let statement = try prepare(
-            """
-            INSERT OR REPLACE INTO mail (id, app, topic, message, payload, coalescing, key, sender, count, first_at,
-                last_at, wake) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """
+    private static func mail(_ statement: Statement) -> StoredMail? {
+        guard let app = statement.text(1) else { return nil }
+        var mail = StoredMail(
+            id: statement.integer(0),
+            app: app,
+            topic: statement.text(2) ?? "",
+            message: statement.text(3) ?? "",
+            payload: statement.text(4) ?? "null",
+            coalescing: statement.text(5) ?? "all",
+            sender: statement.text(7) ?? "",
+            at: statement.integer(9)
         )
+        mail.key = statement.text(6)
+        mail.count = statement.integer(8)
+        mail.lastAt = statement.integer(10)
+        return mail
+    }
+
+    private static func bind(_ mail: StoredMail, _ statement: Statement) {
         statement.bind(1, mail.id)
         statement.bind(2, mail.app)
         statement.bind(3, mail.topic)
@@ -90,7 +102,79 @@ extension Database {
         statement.bind(9, mail.count)
         statement.bind(10, mail.firstAt)
         statement.bind(11, mail.lastAt)
+    }
+
+    private func save(_ mail: StoredMail) throws(DatabaseError) {
+        let statement = try prepare(
+            """
+            INSERT OR REPLACE INTO mail (\(Self.mailColumns), wake, attempts, run, chain)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """
+        )
+        Self.bind(mail, statement)
         statement.bind(12, mail.wake)
+        statement.bind(13, mail.standing.attempts)
+        statement.bind(14, mail.standing.run)
+        statement.bind(15, mail.standing.chain)
+        try statement.run()
+    }
+
+    private func save(_ standing: MailStanding, of id: Int64) throws(DatabaseError) {
+        let statement = try prepare("UPDATE mail SET attempts = ?, run = ?, chain = ? WHERE id = ?")
+        statement.bind(1, standing.attempts)
+        statement.bind(2, standing.run)
+        statement.bind(3, standing.chain)
+        statement.bind(4, id)
+        try statement.run()
+    }
+
+    // MARK: unhandled
+
+    /// Calls `each` for every row that the query wants, the oldest first, so that a caller has those before an error.
+    func unhandled(_ query: UnhandledQuery, _ each: (StoredUnhandled) -> Void) throws(DatabaseError) {
+        let payload = query.hasPayload ? "payload" : "''"
+        let columns = Self.mailColumns.replacing("payload", with: payload)
+        // Few are asked for by number: one statement for each, so that statements are kept.
+        for id in query.ids.map({ $0.map { Optional($0) } }) ?? [nil] {
+            let statement = try prepare(
+                """
+                SELECT * FROM (SELECT \(columns), attempts, chain, why, at, run FROM unhandled
+                    WHERE (?1 IS NULL OR app = ?1) AND (?2 IS NULL OR id = ?2) ORDER BY id DESC LIMIT ?3) ORDER BY id
+                """
+            )
+            defer { statement.reset() }
+            statement.bind(1, query.app)
+            statement.bind(2, id)
+            statement.bind(3, Int64(clamping: query.limit))
+            while try statement.step() {
+                guard var mail = Self.mail(statement) else { continue }
+                mail.standing.attempts = statement.integer(11)
+                mail.standing.chain = statement.text(12)
+                each(
+                    StoredUnhandled(
+                        mail: mail,
+                        why: statement.text(13) ?? "",
+                        at: statement.integer(14),
+                        run: statement.optionalInteger(15)
+                    )
+                )
+            }
+        }
+    }
+
+    private func save(_ unhandled: StoredUnhandled) throws(DatabaseError) {
+        let statement = try prepare(
+            """
+            INSERT OR REPLACE INTO unhandled (\(Self.mailColumns), attempts, chain, why, at, run)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """
+        )
+        Self.bind(unhandled.mail, statement)
+        statement.bind(12, unhandled.mail.standing.attempts)
+        statement.bind(13, unhandled.mail.standing.chain)
+        statement.bind(14, unhandled.why)
+        statement.bind(15, unhandled.at)
+        statement.bind(16, unhandled.run)
         try statement.run()
     }
 

@@ -78,10 +78,8 @@ extension Database {
 
     /// Removes what is kept of an app, except what happened to it.
     func remove(app: String) throws(DatabaseError) {
-        for table in [
-            "apps WHERE name", "reports WHERE app", "mail WHERE app", "schedules WHERE app", "subscriptions WHERE app",
-        ] {
-            let statement = try prepare("DELETE FROM \(table) = ?")
+        for (table, column) in Schema.rowsOfApps {
+            let statement = try prepare("DELETE FROM \(table) WHERE \(column) = ?")
             statement.bind(1, app)
             try statement.run()
         }

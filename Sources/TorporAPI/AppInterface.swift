@@ -49,8 +49,9 @@ public enum AppInterface {
         # last_at (microseconds since 1970).
         type Message (id: int, name: string, deadline_ms: ?int, parameters: object)
 
-        # What an answer can say. pending: the answer proper comes later.
-        type Result (done, failed, pending)
+        # What an answer can say. pending: the answer proper comes later. unhandled: the app has no use for what waited in its
+        # mailbox, and others are told; to any other message it is done.
+        type Result (done, failed, pending, unhandled)
 
         # A background task of the app.
         type Task (token: int, name: string)

@@ -50,6 +50,8 @@ public struct AppAnswer: Hashable, Sendable {
         case failed
         /// Not yet: another answer follows.
         case pending
+        /// It has no use for it: whoever comes next is told. For what no one else can be told, it is done.
+        case unhandled
     }
 
     /// What an app may decline.
@@ -96,7 +98,7 @@ public struct AppAnswer: Hashable, Sendable {
         id = try fields.int("id")
         let name = try fields.string("result")
         guard let result = Result(rawValue: name) else {
-            throw FieldError(field: "result", problem: "must be done, failed or pending")
+            throw FieldError(field: "result", problem: "must be done, failed, pending or unhandled")
         }
         self.result = result
         text = try fields.optionalString("text").map(Self.cut)

@@ -204,6 +204,8 @@ public struct AppStatus: Hashable, Sendable {
     public var memoryLimit: Int64?
     /// How many messages wait to be told to it.
     public var mailbox: Int64 = 0
+    /// How many messages nobody handled.
+    public var unhandled: Int64 = 0
     /// The deadlines that are armed.
     public var deadlines: [DeadlineInfo] = []
     /// It stopped itself, or somebody else stopped it.
@@ -261,6 +263,7 @@ public struct AppStatus: Hashable, Sendable {
         watchdogMilliseconds = try fields.optionalInt("watchdog_ms")
         forceQuit = try fields.optionalString("force_quit")
         mailbox = try fields.optionalInt("mailbox") ?? 0
+        unhandled = try fields.optionalInt("unhandled") ?? 0
         deadlines = try fields.list("deadlines") { json throws(FieldError) in try DeadlineInfo(json: json) }
         stopped = try fields.optionalBool("stopped") ?? false
         traced = try fields.optionalBool("traced") ?? false
@@ -298,6 +301,7 @@ public struct AppStatus: Hashable, Sendable {
         object["watchdog_ms"] = .optional(watchdogMilliseconds)
         object["force_quit"] = .optional(forceQuit)
         object["mailbox"] = .int(mailbox)
+        object["unhandled"] = .int(unhandled)
         object["deadlines"] = .array(deadlines.map(\.json))
         object["stopped"] = .bool(stopped)
         object["traced"] = .bool(traced)

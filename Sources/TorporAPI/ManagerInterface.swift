@@ -147,7 +147,7 @@ public enum ManagerInterface {
           timeline: []TimelineEntry
         )
 
-        # Everything about one app: the fields of App, and more. mailbox: how many messages wait for it. With journal,
+        # Everything about one app: the fields of App, and more. mailbox: how many messages wait for it, unhandled: how many nobody handled. With journal,
         # its output is there, and log is empty.
         type AppStatus (
           name: string,
@@ -188,6 +188,7 @@ public enum ManagerInterface {
           watchdog_ms: ?int,
           force_quit: ?string,
           mailbox: int,
+          unhandled: int,
           deadlines: []Deadline,
           stopped: bool,
           traced: bool,
@@ -205,6 +206,27 @@ public enum ManagerInterface {
           journal: ?JournalPlace,
           reports: []Report,
           launch: ?LaunchTimes
+        )
+
+        # Something that nobody handled, of the app that it was sent to first. why: unhandled (nobody in the chain of asked
+        # handles it), crashed (it was told in that many attempts, which ended; incarnation: the last, which has a report),
+        # unknown-message or unreadable.
+        type UnhandledMail (
+          id: int,
+          app: string,
+          topic: string,
+          name: string,
+          key: ?string,
+          payload: ?object,
+          sender: string,
+          count: int,
+          first_at: int,
+          last_at: int,
+          since: int,
+          why: string,
+          attempts: int,
+          incarnation: ?int,
+          asked: []string
         )
 
         # Something that happened, and why. "sequence" grows with every event, over instances and boots too.
@@ -517,6 +539,18 @@ public enum ManagerInterface {
         # the numbers of mail, only that is returned and does not. What is being told stays.
         method Mailbox(app: string, take: ?bool, drop: ?[]int) ->
           (mail: []Mail, limit: int, bytes: int, bytes_limit: ?int)
+
+        # What nobody handled, and what ended whoever was told it, the oldest first: of these apps, or of these numbers, or
+        # all. With payload, what they say is there too.
+        method Unhandled(apps: ?[]string, ids: ?[]int, payload: ?bool) -> (unhandled: []UnhandledMail)
+
+        # Tells it again, as if it had just been posted, to the app that it was sent to or to another. It is no longer
+        # among what nobody handled. The reply is that of Post, with the app that is told.
+        method ReplayUnhandled(id: int, app: ?string) ->
+          (app: string, id: ?int, change: string, outcome: string, message: ?string)
+
+        # Keeps it no longer: all of these apps, or these numbers. Returns what was there.
+        method DropUnhandled(apps: ?[]string, ids: ?[]int) -> (ids: []int)
 
         # Which apps need which; all apps, sorted by name.
         method Graph() -> (apps: []GraphNode)

@@ -18,6 +18,12 @@ public enum ManagerRequest: Hashable, Sendable {
     case post(PostRequest)
     /// What waits to be told to an app.
     case mailbox(MailboxRequest)
+    /// What nobody handled.
+    case unhandled(UnhandledRequest)
+    /// Tell it again.
+    case replayUnhandled(ReplayRequest)
+    /// Keep it no longer.
+    case dropUnhandled(DropRequest)
     case logs(LogsRequest)
     case events(EventsRequest)
     case reports(app: String?)
@@ -70,6 +76,9 @@ public enum ManagerRequest: Hashable, Sendable {
             )
         case "Post": self = .post(try PostRequest(fields: fields))
         case "Mailbox": self = .mailbox(try MailboxRequest(fields: fields))
+        case "Unhandled": self = .unhandled(try UnhandledRequest(fields: fields))
+        case "ReplayUnhandled": self = .replayUnhandled(try ReplayRequest(fields: fields))
+        case "DropUnhandled": self = .dropUnhandled(try DropRequest(fields: fields))
         case "Logs": self = .logs(try LogsRequest(fields: fields))
         case "Events": self = .events(try EventsRequest(fields: fields))
         case "Reports": self = .reports(app: try fields.optionalString("app"))
@@ -106,6 +115,9 @@ public enum ManagerRequest: Hashable, Sendable {
                 ("Signal", Self.signalParameters(app, signal, token), false)
             case .post(let request): ("Post", request.parameters, false)
             case .mailbox(let request): ("Mailbox", request.parameters, false)
+            case .unhandled(let request): ("Unhandled", request.parameters, false)
+            case .replayUnhandled(let request): ("ReplayUnhandled", request.parameters, false)
+            case .dropUnhandled(let request): ("DropUnhandled", request.parameters, false)
             case .logs(let request): ("Logs", request.parameters, !request.isOneReply)
             case .events(let request): ("Events", request.parameters, true)
             case .reports(let app): ("Reports", app.map { ["app": .string($0)] } ?? .emptyObject, false)

@@ -27,6 +27,8 @@ public enum Metric: String, CaseIterable, Sendable {
     case appUptime = "torpor_app_uptime_seconds"
     case appHolds = "torpor_app_holds"
     case appMail = "torpor_app_mailbox_messages"
+    case appUnhandled = "torpor_app_unhandled_messages"
+    case appUnhandledDropped = "torpor_app_unhandled_dropped"
     case appLaunches = "torpor_app_launches"
     case appRestarts = "torpor_app_restarts"
     case appEndings = "torpor_app_endings"
@@ -58,11 +60,11 @@ public enum Metric: String, CaseIterable, Sendable {
         switch self {
         case .supervisor: .info
         case .supervisorProcessor, .events, .transitions, .deadlinesMissed, .wakesHeldBack, .appProcessor, .appLaunches,
-            .appRestarts, .appEndings, .appWakes, .memoryWaiting, .memorySteps, .policyAdvice, .policyFailures,
+            .appUnhandledDropped, .appRestarts, .appEndings, .appWakes, .memoryWaiting, .memorySteps, .policyAdvice, .policyFailures,
             .policyStalls:
             .counter
         case .supervisorStart, .supervisorMemory, .supervisorDescriptors, .apps, .appFailed, .appMemory, .appUptime,
-            .appHolds, .appMail, .memoryTotal, .memoryAvailable, .swapTotal, .swapFree:
+            .appHolds, .appMail, .appUnhandled, .memoryTotal, .memoryAvailable, .swapTotal, .swapFree:
             .gauge
         case .transitionDuration, .wakeLatency: .histogram
         case .appState, .memoryLevel, .policyState: .stateset
@@ -85,8 +87,8 @@ public enum Metric: String, CaseIterable, Sendable {
         case .deadlinesMissed: ["deadline"]
         case .wakeLatency: ["source"]
         case .appState: ["app", rawValue]
-        case .appFailed, .appMemory, .appProcessor, .appUptime, .appHolds, .appMail, .appLaunches, .appRestarts,
-            .appWakes:
+        case .appFailed, .appMemory, .appProcessor, .appUptime, .appHolds, .appMail, .appUnhandled,
+            .appUnhandledDropped, .appLaunches, .appRestarts, .appWakes:
             ["app"]
         case .appEndings: ["app", "reason"]
         case .memoryLevel: [rawValue]
@@ -122,6 +124,8 @@ public enum Metric: String, CaseIterable, Sendable {
         case .appUptime: "How long an app has run, the time that it was suspended included."
         case .appHolds: "How many tasks, modes and operators keep an app in the background."
         case .appMail: "How many messages wait to be told to an app."
+        case .appUnhandled: "How many messages to an app nobody handled."
+        case .appUnhandledDropped: "How many of these went since there were too many."
         case .appLaunches: "How often an app was launched."
         case .appRestarts: "How often an app was restarted since a person last started or reset it."
         case .appEndings: "How often, and why, an app ended."

@@ -177,6 +177,12 @@ public struct App {
     /// When it last sent WATCHDOG=1.
     @inlinable
     public var lastHeartbeat: Time? { Time(known: field(\.last_heartbeat, else: .min)) }
+    /// How many messages wait to be told to it.
+    @inlinable
+    public var mailCount: Int { Int(field(\.mail, else: 0)) }
+    /// How many messages to it nobody handled.
+    @inlinable
+    public var unhandledCount: Int { Int(field(\.unhandled, else: 0)) }
 
     // MARK: Its names
 

@@ -24,8 +24,8 @@ package struct Torpor: ParsableCommand {
                 name: "See what apps do",
                 subcommands: [
                     List.self, Status.self, Top.self, Logs.self, Events.self, History.self, Reports.self,
-                    SnapshotVerb.self, GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self, Health.self,
-                    MetricsVerb.self,
+                    SnapshotVerb.self, GraphVerb.self, MemoryVerb.self, TimersVerb.self, MailboxVerb.self,
+                    Unhandled.self, Health.self, MetricsVerb.self,
                 ]
             ),
             CommandGroup(

@@ -144,16 +144,109 @@ struct StoredMailTests {
         let older = work
         work.take(.mailRemoval(1, app: "web"))
         work.take(.mailRemoval(2, app: "web"))
-        #expect(work.mail.isEmpty && work.removedMail == [2])
+        #expect(work.mail.changed.isEmpty && work.mail.removed == [2])
         // The same while it is being written, and cannot be.
         work = MailWork()
         work.take(.mailRemoval(1, app: "web"))
         work.take(.mailRemoval(2, app: "web"))
-        #expect(work.removedMail == [1, 2])
+        #expect(work.mail.removed == [1, 2])
         work.putBack(older, removed: [])
-        #expect(work.mail.isEmpty && work.removedMail == [2])
+        #expect(work.mail.changed.isEmpty && work.mail.removed == [2])
         work = MailWork()
         work.putBack(older, removed: ["web"])
         #expect(work.isEmpty)
+    }
+
+    private func unhandled(_ id: Int64, app: String = "web") -> StoredUnhandled {
+        var mail = mail(id, app: app)
+        mail.wake = nil
+        mail.standing.attempts = 3
+        mail.standing.chain = id % 2 == 0 ? nil : #"{"asked":["ü"]}"#
+        return StoredUnhandled(mail: mail, why: "crashed", at: id + 7, run: id % 2 == 0 ? 5 : nil)
+    }
+
+    private func list(_ bench: Bench, _ store: Store, _ change: (inout UnhandledQuery) -> Void = { _ in }) throws
+        -> [StoredUnhandled]
+    {
+        var query = UnhandledQuery()
+        change(&query)
+        var rows: [StoredUnhandled]?
+        store.unhandled(query, within: Bench.patience) { rows = try? $0.get() }
+        try bench.turn("the list is read") { rows != nil }
+        return rows ?? []
+    }
+
+    @Test("what nobody handled is there again, whole for who asks, and goes with its app")
+    func unhandledKept() throws {
+        let bench = try Bench()
+        let store = bench.store()
+        for id in 1...5 as ClosedRange<Int64> { store.save(unhandled(id, app: id == 5 ? "db" : "web")) }
+        store.removeUnhandled(2, of: "web")
+        #expect(try sync(bench, store) == nil)
+        #expect(try list(bench, store) == [unhandled(1), unhandled(3), unhandled(4), unhandled(5, app: "db")])
+        #expect(try list(bench, store) { $0.app = "db" }.map(\.mail.id) == [5])
+        #expect(try list(bench, store) { $0.ids = [4, 9, 1] }.map(\.mail.id) == [4, 1])
+        #expect(try list(bench, store) { $0.limit = 2 }.map(\.mail.id) == [4, 5])
+        #expect(try list(bench, store) { $0.hasPayload = false }.allSatisfy { $0.mail.payload.isEmpty })
+        store.removeUnhandled(3, of: "web")
+        store.remove(app: "db")
+        #expect(store.close(within: Bench.patience))
+        let contents = try bench.load(bench.store(boot: "next"))
+        #expect(contents.unhandled.keys.sorted() == [1, 4])
+        #expect(contents.unhandled[4]?.mail.standing.attempts == 3 && contents.unhandled[4]?.run == 5)
+    }
+
+    @Test("how often mail was told is kept by itself, also of mail that is not written yet, or could not be")
+    func standing() throws {
+        var standing = MailStanding()
+        standing.attempts = 2
+        standing.run = 9
+        var other = standing
+        other.chain = "{}"
+        let bench = try Bench()
+        let journal = try StoreJournal(creating: bench.folder + "/journal")
+        let disk = FaultyDisk()
+        let store = bench.store(vfs: disk.name, journal: journal)
+        store.save(mail(1), isNew: true)
+        store.save(mail(2), isNew: true)
+        #expect(try sync(bench, store) == nil)
+        store.save(standing, of: 1, of: "web")
+        store.save(mail(3), isNew: true)
+        store.save(other, of: 3, of: "web")
+        store.save(standing, of: 2, of: "web")
+        store.removeMail(2, of: "web")
+        store.save(unhandled(4))
+        var expected = [mail(1), mail(3)]
+        expected[0].standing = standing
+        expected[1].standing = other
+        // What the next torpord finds in the journal, and what is in the file.
+        let copy = bench.folder + "/journal2"
+        try File.write(copy, try File.read(bench.folder + "/journal"))
+        #expect(store.close(within: Bench.patience))
+        for journal in [nil, StoreJournal(try File.open(copy, .readWrite))] {
+            let again = bench.store(journal: journal)
+            let contents = try bench.load(again)
+            #expect(contents.mail.values.sorted { $0.id < $1.id } == expected)
+            #expect(contents.unhandled.keys.sorted() == [4])
+            #expect(again.close(within: Bench.patience))
+        }
+    }
+
+    @Test("what could not be written is put back under what is newer")
+    func standingPutBack() throws {
+        var (old, new) = (MailStanding(), MailStanding())
+        old.attempts = 1
+        new.attempts = 2
+        var older = MailWork()
+        for id in 1...4 as ClosedRange<Int64> { older.take(.standing(old, of: id, app: "web")) }
+        older.take(.mail(mail(5)), isFresh: true)
+        var work = MailWork()
+        work.take(.standing(new, of: 1, app: "web"))
+        work.take(.mailRemoval(2, app: "web"))
+        work.take(.mail(mail(3)))
+        work.take(.standing(new, of: 5, app: "web"))
+        work.putBack(older, removed: [])
+        #expect(work.standings == [1: new, 4: old])
+        #expect(work.mail.changed[3]?.standing == MailStanding() && work.mail.changed[5]?.standing == new)
     }
 }

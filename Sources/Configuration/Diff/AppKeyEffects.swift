@@ -249,6 +249,7 @@ enum AppKeyEffects {
         .value("accepts_from", \.acceptsFrom, .live),
         .value("mailbox_limit", \.mailboxLimit, .live),
         .table("mailbox_size", \.mailboxSize, .live, size),
+        .value("mail_attempts", \.mailAttempts, .live),
         .table("wake_storm", \.wakeStorm, .live, WakeStormReader.members(of:)),
     ]
 

@@ -143,6 +143,7 @@ enum AppKeys {
         .value("accepts_from", \.specification.acceptsFrom, Read.texts),
         .value("mailbox_limit", \.specification.mailboxLimit, Read.integer(1...100_000)),
         .value("mailbox_size", \.specification.mailboxSize, Read.size),
+        .value("mail_attempts", \.specification.mailAttempts, Read.integer(1...1_000)),
         AppKey("wake_storm") { context, node, draft in
             Read.table(context, node, WakeStormReader.keys, into: &draft.specification.wakeStorm)
         },

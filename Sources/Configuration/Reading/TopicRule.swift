@@ -13,6 +13,8 @@ public struct TopicRule: Sendable, Hashable {
     public var wake: WakeManner = .background
     /// It waits until it is taken, also of an app that hears of it by a signal.
     public var keep = false
+    /// The apps that are told what this one does not handle, the first first: names, or `tag:NAME`.
+    public var next: [String] = []
 
     /// A topic of which each post is told by itself, and wakes the app where it is urgent.
     public init() {}
@@ -24,6 +26,7 @@ extension TopicRule {
         .value("urgent", \.urgent, Read.boolean),
         .value("wake", \.wake) { Read.choice($0, $1) },
         .value("keep", \.keep, Read.boolean),
+        .value("next", \.next, Read.texts),
     ]
 
     /// Bytes that the name of a topic may have.
@@ -66,6 +69,7 @@ extension TopicRule {
             let words = [
                 rule.coalesce.rawValue, rule.urgent ? "urgent" : nil,
                 rule.wake == .background ? nil : "wake \(rule.wake.rawValue)", rule.keep ? "keep" : nil,
+                rule.next.isEmpty ? nil : "next " + rule.next.joined(separator: " "),
             ]
             return words.compactMap { $0 }.joined(separator: ", ")
         }

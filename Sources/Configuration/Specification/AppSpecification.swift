@@ -189,6 +189,8 @@ public struct AppEvents: Sendable, Hashable {
     public var mailboxLimit = 1_000
     /// Bytes of all that waits for it; `nil` for any number.
     public var mailboxSize: UInt64? = 1 << 20
+    /// In so many runs that ended unasked it is told something; then it is told that no more.
+    public var mailAttempts = 3
     /// How often events may wake it.
     public var wakeStorm = WakeStormRules()
 

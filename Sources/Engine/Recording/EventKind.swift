@@ -59,6 +59,7 @@ package enum EventKind: String, CaseIterable {
 
     // Others tell it something.
     case posted = "6ac98f0e17414a1cb760157393c8decb"
+    case notHandled = "9bcc270ce885499797720aa66acf7863"
 
     // It speaks.
     case said = "4a2a0e8af8ae45eeba5eba9acd44631d"
@@ -118,6 +119,7 @@ package enum EventKind: String, CaseIterable {
         case .entered: "state"
         case .changing: "transition"
         case .told, .posted, .answered, .answerFailed: "message"
+        case .notHandled: "unhandled"
         case .taskBegan, .taskEnded, .holdEnded, .modeBegan, .modeEnded: "task"
         case .signalled: "signal"
         case .ended, .evicted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .gaveUp: "exit"
@@ -158,7 +160,7 @@ package enum EventKind: String, CaseIterable {
         case .adopted, .failed, .missedDeadline, .outOfMemory, .notLaunched, .requirementFailed, .lateAnswer,
             .outlivedGrace, .notStopped, .continuedByOthers, .overLimit, .lockHeld, .noStateDirectory, .stateNotKept,
             .stateSetAside, .memoryShort, .wakeStorm, .socketNotBound, .socketClosed,
-            .backlogNearlyFull, .gpsdNotBelieved:
+            .backlogNearlyFull, .gpsdNotBelieved, .notHandled:
             .warning
         case .gaveUp, .upgradeFailed, .keeperLost, .directoryDamaged, .configurationInvalid: .error
         }
@@ -176,7 +178,7 @@ package enum EventKind: String, CaseIterable {
             .madeRoom, .pagedOut, .nearLimit, .belowLimit, .waitsForMemory, .notWoken, .wakeStorm, .fetched,
             .fetchPutOff,
             .socketNotBound, .socketBound, .socketClosed,
-            .backlogNearlyFull:
+            .backlogNearlyFull, .notHandled:
             " "
         case .launched, .woken, .told, .posted, .signalled, .mainChanged, .unheard, .descriptorClosed, .refused,
             .adviceNotTaken,

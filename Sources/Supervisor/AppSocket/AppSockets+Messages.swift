@@ -75,7 +75,7 @@ extension AppSockets {
             parameters: parameters
         )
         trace(app, .told(next.message))
-        if let mail = next.mail { supervisor.mailboxes.sent(mail, to: app) }
+        if let mail = next.mail { supervisor.mailboxes.willSend(mail, to: app) }
         let topic = next.mail.flatMap { supervisor.mailboxes.mail($0, of: app)?.draft.topic }.map { " (\($0))" } ?? ""
         note(app, .told, text: "told \(next.message.rawValue)\(topic)")
         delegate.reply.send(["message": message.json], continues: true)
@@ -149,7 +149,11 @@ extension AppSockets {
             let why = answer.text.map { ": \($0)" } ?? ""
             note(app, .answerFailed, text: "could not do what \(message.rawValue) asks\(why)")
         } else {
-            note(app, .answered, text: "answered \(message.rawValue)")
+            note(
+                app,
+                .answered,
+                text: "answered \(message.rawValue)" + (answer.result == .unhandled ? ": it does not handle it" : "")
+            )
         }
         if answer.declines.contains(.restoration) { supervisor.savedStates.restorationDeclined(app) }
         if answer.declines.contains(.snapshot) { supervisor.snapshots.declineSnapshot(of: app) }
@@ -168,7 +172,11 @@ extension AppSockets {
             supervisor.savedStates.restorationFailed(app, answer.text)
         }
         if let mail = first.mail {
-            supervisor.mailboxes.acknowledged(mail, by: app)
+            if answer.result == .unhandled {
+                supervisor.mailboxes.passOver(mail, by: app)
+            } else {
+                supervisor.mailboxes.acknowledged(mail, by: app)
+            }
             supervisor.mailboxes.enqueue(app)
         }
         if isAwaited {

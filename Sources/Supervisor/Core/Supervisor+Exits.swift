@@ -149,11 +149,7 @@ extension Supervisor {
             refusal: app.run.refusal,
             missing: missingRequirements(of: app)
         )
-        if ending.reason.isFailure, let mail = reports.unansweredMail(of: app) {
-            text +=
-                "; it was being told \(mail.id) (\(mail.draft.topic)): if that ends it each time, ‘torpor mailbox "
-                + "\(app.name) --drop \(mail.id)’ drops it"
-        }
+        if ending.reason.isFailure, let guilt = mailboxes.guilt(of: app) { text += guilt }
         note(
             app,
             EventKind(ending),

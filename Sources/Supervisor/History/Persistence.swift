@@ -194,6 +194,7 @@ package final class Persistence: ShellRoom, LifecycleObserver {
 
     private func keepAll() {
         supervisor.mailboxes.keepAll()
+        supervisor.mailboxes.unhandled.loadAgain()
         for app in apps {
             app.kept.forget()
             keep(app)

@@ -38,7 +38,8 @@ extension Mailboxes {
             return whenLoaded { [weak self] in self?.post(request, from: sender, to: app, completion) }
         }
         do throws(PostRefusal) {
-            let (id, result) = try take(request, from: sender, for: app)
+            let message: Message = request.remote ? .didReceiveRemoteNotification : .didReceiveEvent
+            let (id, result) = try take(request, as: message, from: sender, for: app)
             host.store.sync { [weak self, weak app] problem in
                 guard let problem, let self, let app else { return completion(.success(result)) }
                 if result.change == "added" {
@@ -60,8 +61,9 @@ extension Mailboxes {
         }
     }
 
-    private func take(
+    func take(
         _ request: PostRequest,
+        as message: Message,
         from sender: String,
         for app: AppRuntime
     ) throws(PostRefusal) -> (id: Int64?, PostResult) {
@@ -74,8 +76,9 @@ extension Mailboxes {
             )
         case .unknown: break
         }
-        var draft = try draft(request, from: sender, for: app)
-        let order = wake(request, app)
+        var draft = try draft(request, as: message, from: sender, for: app)
+        let rule = rule(for: request.topic, app) ?? TopicRule()
+        let order = wakeOrder(rule, isUrgent: request.urgent ?? rule.urgent, isRemote: message == .didReceiveRemoteNotification, app)
         draft.wake = order.map { $0.foreground ? .foreground : .background }
         app.tokens.take(request.token, isUncertain: true)
         if request.token != nil { record(app) }
@@ -94,11 +97,7 @@ extension Mailboxes {
         let what = draft.key.map { "\(draft.topic) (\($0))" } ?? draft.topic
         note(app, .posted, text: "\(what) was posted to it", reason: sender)
         let (id, word) = Self.words(change)
-        let text = "\(draft.topic) from \(draft.sender)"
-        let outcome = host.wake(
-            app,
-            WakeEvent(.message, draft.topic, text, wake: order, mail: draft, at: loop.now)
-        )
+        let outcome = wake(app, for: draft, order)
         var result = PostResult(id: id, change: word, outcome: "waits")
         switch outcome {
         case .woken: result.outcome = "woken"
@@ -125,6 +124,7 @@ extension Mailboxes {
 
     private func draft(
         _ request: PostRequest,
+        as message: Message,
         from sender: String,
         for app: AppRuntime
     ) throws(PostRefusal) -> MailDraft {
@@ -148,7 +148,6 @@ extension Mailboxes {
             }
             coalescing = chosen
         }
-        let message: Message = request.remote ? .didReceiveRemoteNotification : .didReceiveEvent
         return MailDraft(
             topic: request.topic,
             message: message.rawValue,
@@ -159,12 +158,18 @@ extension Mailboxes {
         )
     }
 
-    /// How it wakes the app; nil for not at all.
-    private func wake(_ request: PostRequest, _ app: AppRuntime) -> Wake? {
-        let rule = rule(for: request.topic, app) ?? TopicRule()
-        guard request.urgent ?? rule.urgent else { return nil }
-        if request.remote, !app.specification.backgroundModes.contains(.remoteNotification) { return nil }
+    /// How what is posted wakes the app; nil for not at all.
+    func wakeOrder(_ rule: TopicRule, isUrgent: Bool, isRemote: Bool, _ app: AppRuntime) -> Wake? {
+        guard isUrgent else { return nil }
+        if isRemote, !app.specification.backgroundModes.contains(.remoteNotification) { return nil }
         return rule.wake.wake()
+    }
+
+    /// Wakes the app, as it is to be woken for what waits for it, and has it told.
+    @discardableResult
+    func wake(_ app: AppRuntime, for draft: MailDraft, _ order: Wake?) -> WakeOutcome {
+        let text = "\(draft.topic) from \(draft.sender)"
+        return host.wake(app, WakeEvent(.message, draft.topic, text, wake: order, mail: draft, at: loop.now))
     }
 
     // MARK: Topics

@@ -21,13 +21,17 @@ package final class Mailboxes: Room, LifecycleObserver {
     package let recorder: Recorder
     /// What it needs of the other rooms. It owns this one.
     unowned(unsafe) let host: any MailHost
-    private var boxes: [AppID: Mailbox] = [:]
+    var boxes: [AppID: Mailbox] = [:]
+    /// What nobody handled.
+    package private(set) lazy var unhandled = UnhandledMail(engine, recorder, host.store)
     /// What stands in the queue of an app's delegate, or was told by a signal and waits to be taken.
     private var told: [AppID: Set<Int64>] = [:]
     private var lastID: Int64 = 0
     /// What an earlier torpord has kept is here: before that nothing can be told of what it had begun to tell.
     private(set) var isLoaded = false
     private var afterLoad: [() -> Void] = []
+    /// Runs that ended before that, and whether that counts.
+    var endedBeforeLoad: [AppID: (run: UInt32, counts: Bool)] = [:]
     /// So many are handed to a delegate's queue at a time.
     private static let batch = 64
 
@@ -82,16 +86,19 @@ package final class Mailboxes: Room, LifecycleObserver {
     /// What the store has of the apps. `contents` has what came since the start, too.
     package func load(_ contents: StoreContents) {
         isLoaded = true
+        unhandled.load(contents)
+        lastID = max(lastID, contents.unhandled.keys.max() ?? 0)
         var kept: [AppID: [Mail]] = [:]
         for stored in contents.mail.values {
             lastID = max(lastID, stored.id)
-            guard let id = coordinator.id(of: stored.app), let mail = Mail(stored) else { continue }
+            guard let id = coordinator.id(of: stored.app), let mail = readable(stored, apps[id]) else { continue }
             kept[id, default: []].append(mail)
         }
         for app in apps {
             guard kept[app.id] != nil || boxes[app.id] != nil else { continue }
             take(kept[app.id] ?? [], of: app)
         }
+        settleAttempts()
         for app in apps { goOn(app) }
         for body in afterLoad { body() }
         afterLoad = []
@@ -175,7 +182,7 @@ package final class Mailboxes: Room, LifecycleObserver {
         return true
     }
 
-    private func dropIfEmpty(_ app: AppRuntime) {
+    func dropIfEmpty(_ app: AppRuntime) {
         if boxes[app.id]?.items.isEmpty ?? false { boxes[app.id] = nil }
         if told[app.id]?.isEmpty ?? false { told[app.id] = nil }
     }
@@ -253,8 +260,11 @@ package final class Mailboxes: Room, LifecycleObserver {
         return added > 0
     }
 
-    /// It is on its way: from now on it stays as it is.
-    package func sent(_ id: Int64, to app: AppRuntime) { boxes[app.id]?.setInFlight(id, true) }
+    /// It is about to be told: from now on it stays as it is. That is kept before anything is sent.
+    package func willSend(_ id: Int64, to app: AppRuntime) {
+        boxes[app.id]?.setInFlight(id, true)
+        beginAttempt(id, app)
+    }
 
     /// It is in the queue of a delegate to which an earlier torpord may have told it.
     package func isUnderWay(_ id: Int64, to app: AppRuntime) {
@@ -285,6 +295,8 @@ package final class Mailboxes: Room, LifecycleObserver {
     package func forget(_ app: AppRuntime) {
         boxes[app.id] = nil
         told[app.id] = nil
+        endedBeforeLoad[app.id] = nil
+        unhandled.forget(app)
     }
 }
 
@@ -304,6 +316,16 @@ extension StoredMail {
         count = mail.count
         lastAt = mail.lastAt
         wake = mail.draft.wake?.rawValue
+        standing = MailStanding(mail)
+    }
+}
+
+extension MailStanding {
+    init(_ mail: Mail) {
+        self.init()
+        attempts = Int64(mail.attempts)
+        run = mail.run.map { Int64($0) }
+        chain = mail.draft.chain.map { String(wire: $0.json.serialised()) }
     }
 }
 
@@ -320,6 +342,15 @@ extension Mail {
             sender: stored.sender
         )
         draft.wake = stored.wake.flatMap { MailWake(rawValue: $0) }
-        self.init(id: stored.id, draft: draft, count: stored.count, firstAt: stored.firstAt, lastAt: stored.lastAt)
+        draft.chain = stored.standing.chain.flatMap { try? JSON.parse($0) }.flatMap { MailChain($0) }
+        self.init(
+            id: stored.id,
+            draft: draft,
+            count: stored.count,
+            firstAt: stored.firstAt,
+            lastAt: stored.lastAt,
+            attempts: Int(clamping: stored.standing.attempts),
+            run: stored.standing.run.flatMap { UInt32(exactly: $0) }
+        )
     }
 }

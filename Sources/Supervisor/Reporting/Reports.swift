@@ -80,18 +80,6 @@ final class Reports: ShellRoom {
 
     // MARK: When it has ended
 
-    /// What of its mailbox an app was being told when it ended; nil where it had answered.
-    func unansweredMail(of app: AppRuntime) -> Mail? {
-        for entry in app.run.timeline.all.reversed() {
-            guard case .moment(let moment, _) = entry else { continue }
-            if case .answered(_, let answer) = moment, answer != .pending { return nil }
-            if case .told(let message) = moment {
-                return supervisor.mailboxes.waiting(for: app).first { $0.draft.message == message.rawValue }
-            }
-        }
-        return nil
-    }
-
     /// What an app failed to do, in words that go on behind its name; nil when it just ended.
     func failing(of app: AppRuntime, _ ending: Ending) -> String? {
         let rules = app.specification.rules

@@ -150,6 +150,8 @@ typedef struct torpor_policy_app {
     uint32_t connections; /* TCP connections that are open; TORPOR_UNKNOWN if it cannot be told */
     int64_t last_traffic; /* when data last went over one of those that are or were open, or one was closed to a port of it */
     int64_t last_heartbeat; /* when it last sent WATCHDOG=1 */
+    uint32_t mail;      /* messages that wait to be told to it */
+    uint32_t unhandled; /* messages to it that nobody handled */
 } torpor_policy_app;
 
 #define TORPOR_POWER_UNKNOWN 0u

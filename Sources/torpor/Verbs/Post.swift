@@ -67,7 +67,7 @@ struct Post: ParsableCommand {
         Output.page(Terminal.harmless("\(app.app) \(Self.words(result))") + "\n")
     }
 
-    private static func words(_ result: PostResult) -> String {
+    static func words(_ result: PostResult) -> String {
         switch (result.change, result.outcome) {
         case ("cancelled", _): "is told nothing: together with what waited it is nothing"
         case ("repeated", _): "had it already"

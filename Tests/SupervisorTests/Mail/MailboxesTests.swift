@@ -57,7 +57,7 @@ import Varlink
         try mail.shell.start("web")
         mail.host.onWake = { [unowned boxes = mail.boxes] in boxes.deliver(to: $0) }
         let first = try #require(try mail.post("a").get().id)
-        mail.boxes.sent(first, to: mail.web)
+        mail.boxes.willSend(first, to: mail.web)
         #expect(try mail.post("a").get().change == "added", "what is on its way stays as it is")
         try mail.shell.request(.forceQuit, "web")
         mail.web.channel = nil
@@ -154,7 +154,7 @@ import Varlink
         let mail = try FakeMail()
         var ids: [Int64] = []
         for topic in ["a", "b", "c"] { ids.append(try #require(try mail.post(topic).get().id)) }
-        mail.boxes.sent(ids[0], to: mail.web)
+        mail.boxes.willSend(ids[0], to: mail.web)
         var request = MailboxRequest(app: "web")
         #expect(mail.boxes.mailbox(request, of: mail.web, by: "p").mail.map(\.inFlight) == [true, false, false])
         request.drop = [ids[0], ids[1], 99]
@@ -182,7 +182,7 @@ import Varlink
     @Test("An app that is gone leaves nothing to whoever gets its place") func forgotten() throws {
         let mail = try FakeMail()
         try mail.post("a")
-        mail.boxes.sent(mail.boxes.waiting(for: mail.web)[0].id, to: mail.web)
+        mail.boxes.willSend(mail.boxes.waiting(for: mail.web)[0].id, to: mail.web)
         let engine = mail.shell.engine
         let web = mail.web
         engine.perform(try engine.coordinator.reconfigure([], now: engine.loop.now))

@@ -64,6 +64,7 @@ import Varlink
                 ["status"], ["status", "web", "crash"], ["logs", "web"], ["logs", "*"], ["logs"], ["report"],
                 ["memory"], ["memory rehearse"], ["timers"], ["doctor"], ["policy list"], ["policies"],
                 ["policy order"], ["policy reload", "mobile"], ["graph"], ["metrics"], ["mailbox", "web"],
+                ["unhandled"],
                 ["snapshot", "web"], ["apply"], ["health"], ["check", configuration], ["history", "web"],
                 ["resume", "web"], ["signal", "USR1", "web"], ["top", "--once"], ["stop", "web"],
                 ["force-quit", "web"],

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Engine
+import Mailbox
+import Store
+import Supervisor
+import TorporAPI
+import Varlink
+import VarlinkServer
+
+/// What is posted to apps, and what of it nobody handled.
+extension ControlService {
+    func tell(_ outcome: Result<PostResult, PostRefusal>, of request: PostRequest, _ reply: Reply) {
+        switch outcome {
+        case .success(let result): reply.send(result.json)
+        case .failure(let refusal): refuse(refusal, request.topic, request.app, reply)
+        }
+    }
+
+    private func refuse(_ refusal: PostRefusal, _ topic: String, _ app: String, _ reply: Reply) {
+        switch refusal {
+        case .notSubscribed(let sentence):
+            reply.fail(
+                ManagerInterface.ErrorName.notSubscribed,
+                ["app": .string(app), "topic": .string(topic), "message": .string(sentence)]
+            )
+        case .full(let sentence):
+            reply.fail(ManagerInterface.ErrorName.mailboxFull, ["app": .string(app), "message": .string(sentence)])
+        case .invalid(let error): reply.fail(error)
+        case .failed(let sentence): reply.fail(sentence)
+        }
+    }
+
+    func unhandled(_ request: UnhandledRequest, _ reply: Reply) throws(Selection.Unknown) {
+        let chosen = request.apps.isEmpty ? nil : try selection.resolve(request.apps)
+        var query = UnhandledQuery()
+        query.hasPayload = request.payload
+        query.ids = request.ids.isEmpty ? nil : request.ids
+        if let chosen, chosen.count == 1 { query.app = chosen[0].name }
+        let names = chosen.map { Set($0.map(\.name)) }
+        supervisor.mailboxes.whenLoaded { [self] in
+            supervisor.mailboxes.unhandled.list(query) { result in
+                switch result {
+                case .success(let rows):
+                    let rows = rows.filter { names?.contains($0.mail.app) ?? true }
+                    let all = rows.map { UnhandledInfo($0, withPayload: request.payload).json }
+                    reply.send(["unhandled": .array(all)])
+                case .failure(let problem): reply.fail("what nobody handled cannot be read: \(problem)")
+                }
+            }
+        }
+    }
+
+    func replay(_ request: ReplayRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
+        let to = try request.app.map { name throws(Selection.Unknown) in try selection.one(name) }
+        supervisor.mailboxes.whenLoaded { [self] in
+            guard let from = supervisor.mailboxes.unhandled.app(of: request.id) else {
+                return reply.fail(Self.isNotThere(request.id))
+            }
+            let app = to ?? from
+            supervisor.mailboxes.replay(request.id, of: from, to: app, by: person) { [weak self] outcome in
+                switch outcome {
+                case .success(let result):
+                    var json = result.json.objectValue ?? [:]
+                    json["app"] = .string(app.name)
+                    reply.send(.object(json))
+                case .failure(.gone): reply.fail(Self.isNotThere(request.id))
+                case .failure(.refused(let refusal, let topic)): self?.refuse(refusal, topic, app.name, reply)
+                }
+            }
+        }
+    }
+
+    func drop(_ request: DropRequest, by person: String, _ reply: Reply) throws(Selection.Unknown) {
+        let chosen = try selection.resolve(request.apps)
+        supervisor.mailboxes.whenLoaded { [self] in
+            let list = supervisor.mailboxes.unhandled
+            if let missing = request.ids.first(where: { list.app(of: $0) == nil }) {
+                return reply.fail(Self.isNotThere(missing))
+            }
+            let ids = Set(request.ids).sorted() + chosen.flatMap { list.ids(of: $0) }
+            for id in ids {
+                if let app = list.app(of: id) { list.drop(id, of: app) }
+            }
+            for app in chosen {
+                note(app, .posted, text: "what nobody handled of it was dropped", reason: person)
+            }
+            supervisor.store.sync { problem in
+                if let problem { return reply.fail("it is dropped, and that cannot be stored (\(problem))") }
+                reply.send(["ids": .array(ids.map { .int($0) })])
+            }
+        }
+    }
+
+    private static func isNotThere(_ id: Int64) -> String {
+        "nothing of the number \(id) is kept as unhandled: ‘torpor unhandled’ shows what is"
+    }
+}
+
+extension UnhandledInfo {
+    fileprivate init(_ item: StoredUnhandled, withPayload: Bool) {
+        let mail = item.mail
+        self.init(
+            id: mail.id,
+            app: mail.app,
+            topic: mail.topic,
+            name: mail.message,
+            sender: mail.sender,
+            since: item.at,
+            why: item.why
+        )
+        key = mail.key
+        // What cannot be read is shown as the text that it is.
+        payload = withPayload ? (try? JSON.parse(mail.payload)) ?? .string(mail.payload) : nil
+        count = mail.count
+        firstAt = mail.firstAt
+        lastAt = mail.lastAt
+        attempts = mail.standing.attempts
+        incarnation = item.run
+        asked = mail.standing.chain.flatMap { try? JSON.parse($0) }.flatMap { MailChain($0) }?.asked ?? []
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Configuration
+package import Engine
+import EventSources
+import Lifecycle
+import Mailbox
+import Store
+package import TorporAPI
+
+/// What an app does not handle goes on to the next: to those that its topic names as `next`.
+extension Mailboxes {
+    /// The app was told it and says that it does not handle it: the next in the chain is told, and at its end it is kept as
+    /// unhandled.
+    func passOver(_ id: Int64, by app: AppRuntime) {
+        guard let mail = mail(id, of: app) else { return acknowledged(id, by: app) }
+        var chain = mail.draft.chain ?? MailChain(sender: mail.draft.sender)
+        chain.passedOver(app.name, source: id, next: next(for: mail.draft.topic, after: app))
+        while let name = chain.takeNext() {
+            guard let id = coordinator.id(of: name) else { continue }
+            guard let (draft, order) = draft(mail, chain, from: app, to: apps[id]) else { continue }
+            // A torpord was killed between putting it there and taking it out here.
+            let isThere = waiting(for: apps[id]).contains { $0.draft.chain?.source == mail.id }
+            if !isThere, (try? add(draft, for: apps[id])) == nil { continue }
+            acknowledged(mail.id, by: app)
+            if isThere { return }
+            note(
+                apps[id],
+                .posted,
+                text: "\(draft.topic) was passed on to it: \(app.name) does not handle it",
+                reason: draft.sender
+            )
+            wake(apps[id], for: draft, order)
+            return
+        }
+        // It stands with whom it was sent to.
+        let first = chain.asked.first.flatMap { coordinator.id(of: $0) }.map { apps[$0] } ?? app
+        var kept = mail
+        kept.setChain(chain)
+        unhandled.add(StoredMail(kept, of: first.name), .unhandled, first)
+        acknowledged(mail.id, by: app)
+    }
+
+    /// The names of the apps that take what this one does not handle, and are there.
+    private func next(for topic: String, after app: AppRuntime) -> [String] {
+        guard let rule = app.specification.topics.rule(for: topic) else { return [] }
+        return rule.next.flatMap { pattern in
+            (try? selection.resolve([pattern]))?.filter { self.rule(for: topic, $0) != nil }.map(\.name) ?? []
+        }
+    }
+
+    /// It as the next app is told it; nil where that takes nothing of the topic.
+    private func draft(
+        _ mail: Mail,
+        _ chain: MailChain,
+        from app: AppRuntime,
+        to next: AppRuntime
+    ) -> (MailDraft, Wake?)? {
+        guard let rule = rule(for: mail.draft.topic, next) else { return nil }
+        var draft = MailDraft(
+            topic: mail.draft.topic,
+            message: mail.draft.message,
+            payload: mail.draft.payload,
+            coalescing: rule.coalesce,
+            key: mail.draft.key,
+            sender: "\(app.name) (unhandled)"
+        )
+        let isRemote = mail.draft.message == Message.didReceiveRemoteNotification.rawValue
+        let order = wakeOrder(rule, isUrgent: rule.urgent, isRemote: isRemote, next)
+        draft.wake = order.map { $0.foreground ? .foreground : .background }
+        draft.chain = chain
+        return (draft, order)
+    }
+
+    /// Tells an app something again that nobody handled, as if it had just been posted. `completion` is called when that is
+    /// on the disk.
+    package func replay(
+        _ id: Int64,
+        of app: AppRuntime,
+        to next: AppRuntime,
+        by person: String,
+        _ completion: @escaping (Result<PostResult, ReplayRefusal>) -> Void
+    ) {
+        var query = UnhandledQuery()
+        query.ids = [id]
+        unhandled.list(query) { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .failure(let problem):
+                completion(.failure(.refused(.failed("it cannot be read: \(problem)"), topic: "")))
+            case .success(let rows):
+                // Somebody else may have been quicker.
+                guard let item = rows.first, self.unhandled.has(id, of: app) else { return completion(.failure(.gone)) }
+                self.replay(item, of: app, to: next, by: person, completion)
+            }
+        }
+    }
+
+    private func replay(
+        _ item: StoredUnhandled,
+        of app: AppRuntime,
+        to next: AppRuntime,
+        by person: String,
+        _ completion: @escaping (Result<PostResult, ReplayRefusal>) -> Void
+    ) {
+        let topic = item.mail.topic
+        guard let mail = Mail(item.mail), let message = Message(rawValue: mail.draft.message) else {
+            let sentence = "it is nothing that this version can tell: ‘torpor unhandled --drop \(item.mail.id)’ drops it"
+            return completion(.failure(.refused(.failed(sentence), topic: topic)))
+        }
+        var request = PostRequest(app: next.name, topic: topic)
+        request.payload = mail.draft.payload
+        request.key = mail.draft.key
+        let sender = mail.draft.chain?.sender ?? mail.draft.sender
+        do throws(PostRefusal) {
+            let (_, result) = try take(request, as: message, from: sender, for: next)
+            unhandled.drop(item.mail.id, of: app)
+            note(next, .posted, text: "\(topic) that nobody handled was posted to it again", reason: person)
+            host.store.sync { problem in
+                if let problem {
+                    let sentence = "it is told again, and that cannot be stored (\(problem))"
+                    return completion(.failure(.refused(.failed(sentence), topic: topic)))
+                }
+                completion(.success(result))
+            }
+        } catch {
+            completion(.failure(.refused(error, topic: topic)))
+        }
+    }
+}
+
+/// Why something is not told again.
+package enum ReplayRefusal: Error {
+    /// It is not kept any more.
+    case gone
+    /// The app does not take it.
+    case refused(PostRefusal, topic: String)
+}

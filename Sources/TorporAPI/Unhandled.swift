@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import Varlink
+
+/// Something that nobody handled, or that ended whoever was told it.
+public struct UnhandledInfo: Hashable, Sendable {
+    /// Its number.
+    public var id: Int64
+    /// The app that it was sent to first.
+    public var app: String
+    /// What it is about.
+    public var topic: String
+    /// The message that it was told as.
+    public var name: String
+    /// What of the topic it is about.
+    public var key: String?
+    /// What it says; nil where that was not asked for.
+    public var payload: JSON?
+    /// Whom it comes from.
+    public var sender: String
+    /// How many became one in it.
+    public var count: Int64
+    /// When the first of them came, microseconds since 1970.
+    public var firstAt: Int64
+    /// When the last of them came, microseconds since 1970.
+    public var lastAt: Int64
+    /// Since when nobody is told it any more, microseconds since 1970.
+    public var since: Int64
+    /// Why: `unhandled`, `crashed`, `unknown-message` or `unreadable`.
+    public var why: String
+    /// In how many runs it was told.
+    public var attempts: Int64
+    /// The run of the app that it ended last: its termination report has the same number.
+    public var incarnation: Int64?
+    /// The apps that were told and did not handle it, the first first.
+    public var asked: [String]
+
+    /// Makes one from what every one has.
+    public init(id: Int64, app: String, topic: String, name: String, sender: String, since: Int64, why: String) {
+        self.id = id
+        self.app = app
+        self.topic = topic
+        self.name = name
+        self.sender = sender
+        self.since = since
+        self.why = why
+        count = 1
+        firstAt = since
+        lastAt = since
+        attempts = 0
+        asked = []
+    }
+
+    /// Reads it from its object.
+    public init(json: JSON) throws(FieldError) {
+        let fields = try Fields(json)
+        self.init(
+            id: try fields.int("id"),
+            app: try fields.string("app"),
+            topic: try fields.string("topic"),
+            name: try fields.string("name"),
+            sender: try fields.optionalString("sender") ?? "",
+            since: try fields.int("since"),
+            why: try fields.string("why")
+        )
+        key = try fields.optionalString("key")
+        payload = fields["payload"]
+        count = try fields.optionalInt("count") ?? 1
+        firstAt = try fields.int("first_at")
+        lastAt = try fields.int("last_at")
+        attempts = try fields.optionalInt("attempts") ?? 0
+        incarnation = try fields.optionalInt("incarnation")
+        asked = try fields.strings("asked")
+    }
+
+    /// It as an object.
+    public var json: JSON {
+        var object: JSONObject = [
+            "id": .int(id), "app": .string(app), "topic": .string(topic), "name": .string(name), "key": .optional(key),
+            "sender": .string(sender), "count": .int(count), "first_at": .int(firstAt), "last_at": .int(lastAt),
+            "since": .int(since), "why": .string(why), "attempts": .int(attempts),
+            "incarnation": .optional(incarnation), "asked": .strings(asked),
+        ]
+        if let payload { object["payload"] = payload }
+        return .object(object)
+    }
+}
+
+/// The parameters of Unhandled.
+public struct UnhandledRequest: Hashable, Sendable {
+    /// Only of these apps: names, patterns or `tag:NAME`; empty for all.
+    public var apps: [String] = []
+    /// Only these; empty for all.
+    public var ids: [Int64] = []
+    /// With what they say.
+    public var payload = false
+
+    /// All, without what they say.
+    public init() {}
+
+    init(fields: Fields) throws(FieldError) {
+        apps = try fields.strings("apps")
+        ids = try fields.integers("ids")
+        payload = try fields.optionalBool("payload") ?? false
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = [:]
+        if !apps.isEmpty { object["apps"] = .strings(apps) }
+        if !ids.isEmpty { object["ids"] = .array(ids.map { .int($0) }) }
+        if payload { object["payload"] = true }
+        return .object(object)
+    }
+}
+
+/// The parameters of ReplayUnhandled.
+public struct ReplayRequest: Hashable, Sendable {
+    /// The number.
+    public var id: Int64
+    /// The app that is told; nil for the one that it was sent to.
+    public var app: String?
+
+    /// Makes one from its parts.
+    public init(id: Int64, app: String? = nil) {
+        self.id = id
+        self.app = app
+    }
+
+    init(fields: Fields) throws(FieldError) {
+        id = try fields.int("id")
+        app = try fields.optionalString("app")
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = ["id": .int(id)]
+        if let app { object["app"] = .string(app) }
+        return .object(object)
+    }
+}
+
+/// The parameters of DropUnhandled.
+public struct DropRequest: Hashable, Sendable {
+    /// All of these apps: names, patterns or `tag:NAME`.
+    public var apps: [String] = []
+    /// These.
+    public var ids: [Int64] = []
+
+    /// Makes one from its parts.
+    public init(apps: [String] = [], ids: [Int64] = []) {
+        self.apps = apps
+        self.ids = ids
+    }
+
+    init(fields: Fields) throws(FieldError) {
+        apps = try fields.strings("apps")
+        ids = try fields.integers("ids")
+        guard apps.isEmpty != ids.isEmpty else {
+            throw FieldError(field: "ids", problem: "or apps say what is dropped: name one of the two")
+        }
+    }
+
+    var parameters: JSON {
+        var object: JSONObject = [:]
+        if !apps.isEmpty { object["apps"] = .strings(apps) }
+        if !ids.isEmpty { object["ids"] = .array(ids.map { .int($0) }) }
+        return .object(object)
+    }
+}

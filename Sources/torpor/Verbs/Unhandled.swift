@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import ArgumentParser
+import CommandLinePages
+import Linux
+import TorporAPI
+import Varlink
+
+struct Unhandled: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unhandled",
+        abstract: "Shows messages that no app handled, or that ended the app that was told them.",
+        discussion: """
+            WHY is unhandled (the app, and all that its topic names as next, have no use for it), crashed (it was told \
+            mail_attempts times, and the app ended each time; ‘torpor report’ has the report of RUN), unknown-message \
+            or unreadable. They are kept until they are told again or dropped, the newest 1,000 of each app.
+            """
+    )
+    .examples(
+        "torpor unhandled",
+        "torpor unhandled web --json",
+        "torpor unhandled --show 1764158733000017",
+        "torpor unhandled --replay 1764158733000017",
+        "torpor unhandled --replay 1764158733000017 --to web",
+        "torpor unhandled --drop 1764158733000017",
+        "torpor unhandled web --drop-all"
+    )
+
+    @OptionGroup package var apps: AnyAppsArgument
+    @Flag(name: .shortAndLong, help: "Go on with what nobody handles from now on.")
+    var follow = false
+    @Option(help: ArgumentHelp("What that of this number says, as JSON.", valueName: "id"))
+    var show: Int64?
+    @Option(help: ArgumentHelp("Have that of this number told again.", valueName: "id"))
+    var replay: [Int64] = []
+    @Option(
+        help: ArgumentHelp("The app that is told it, in place of the one that it was sent to.", valueName: "app"),
+        completion: .custom { words, _, _ in Completion.apps(words) }
+    )
+    var to: String?
+    @Option(help: ArgumentHelp("Keep that of this number no longer.", valueName: "id"))
+    var drop: [Int64] = []
+    @Flag(help: "Keep none of the apps any longer.")
+    var dropAll = false
+    @OptionGroup var times: TimeOptions
+    @OptionGroup var options: GlobalOptions
+
+    func validate() throws {
+        let ways = [follow, show != nil, !replay.isEmpty, !drop.isEmpty, dropAll].count { $0 }
+        if ways > 1 { throw ValidationError("--follow, --show, --replay, --drop and --drop-all: choose one") }
+        if to != nil, replay.isEmpty { throw ValidationError("--to goes with --replay") }
+        if let to, !AppArgument.isName(to) {
+            throw ValidationError("“\(to)” can be many apps, and --to takes one: write its name")
+        }
+        if !apps.apps.isEmpty, show != nil || !replay.isEmpty || !drop.isEmpty {
+            throw ValidationError("a number says which it is: leave out the app")
+        }
+        if dropAll, apps.apps.isEmpty { throw ValidationError("--drop-all wants the apps; '*' is all") }
+    }
+
+    package func run() throws {
+        let manager = try Manager(options)
+        if let show { return try showOne(show, manager) }
+        if !replay.isEmpty { return try tellAgain(manager) }
+        if !drop.isEmpty || dropAll { return try dropThem(manager) }
+        if follow { return try followAll(manager) }
+        let reply = try manager.call(.unhandled(request))
+        guard !options.json else { return Output.document(reply["unhandled"] ?? []) }
+        let items = try Self.items(reply)
+        guard !items.isEmpty else { return Output.write("nothing is unhandled\n") }
+        Output.page(Self.table(items).text)
+    }
+
+    private var request: UnhandledRequest {
+        var request = UnhandledRequest()
+        request.apps = apps.apps
+        return request
+    }
+
+    private static func items(_ reply: JSON) throws -> [UnhandledInfo] {
+        try Manager.read { () throws(FieldError) in
+            try Fields(reply).list("unhandled") { json throws(FieldError) in try UnhandledInfo(json: json) }
+        }
+    }
+
+    private static func table(_ items: [UnhandledInfo]) -> Table {
+        var table = Table(
+            ["ID", "APP", "TOPIC", "FROM", "SINCE", "WHY", "RUN"],
+            rightAligned: [6],
+            whole: [0, 4]
+        )
+        for item in items {
+            table.append([
+                .init("\(item.id)"), .init(item.app), .init(item.key.map { "\(item.topic) (\($0))" } ?? item.topic),
+                .init(item.sender), .init(Times.brief(item.since)),
+                .init(item.why, item.why == "unhandled" ? nil : .red), .init(item.incarnation.map { "\($0)" } ?? "-"),
+            ])
+        }
+        return table
+    }
+
+    private func showOne(_ id: Int64, _ manager: Manager) throws {
+        var request = UnhandledRequest()
+        request.ids = [id]
+        request.payload = true
+        let reply = try manager.call(.unhandled(request))
+        guard let item = reply["unhandled"]?.arrayValue?.first else {
+            throw Failure(
+                status: .failed,
+                message: "nothing of the number \(id) is kept as unhandled: ‘torpor unhandled’ shows what is"
+            )
+        }
+        Output.document(item)
+    }
+
+    private func tellAgain(_ manager: Manager) throws {
+        var replies: [JSON] = []
+        for id in replay {
+            let reply = try manager.call(.replayUnhandled(ReplayRequest(id: id, app: to)))
+            replies.append(reply)
+            guard !options.json else { continue }
+            let app = Terminal.harmless(reply["app"]?.stringValue ?? "")
+            let result = try Manager.read { () throws(FieldError) in try PostResult(json: reply) }
+            Output.write("\(app) \(Post.words(result))\n")
+        }
+        if options.json { Output.document(.array(replies)) }
+    }
+
+    private func dropThem(_ manager: Manager) throws {
+        let reply = try manager.call(.dropUnhandled(DropRequest(apps: apps.apps, ids: drop)))
+        if options.json { return Output.document(reply) }
+        let count = reply["ids"]?.arrayValue?.count ?? 0
+        Output.write(count == 1 ? "1 message dropped\n" : "\(count) messages dropped\n")
+    }
+
+    /// Shows what is kept, then looks again whenever the supervisor tells that there is more.
+    private func followAll(_ manager: Manager) throws {
+        Output.endWithReader()
+        var shown: Set<Int64> = []
+        func showNew() throws {
+            let items = try Self.items(try manager.call(.unhandled(request))).filter { shown.insert($0.id).inserted }
+            guard !items.isEmpty else { return }
+            if options.json {
+                Output.write(items.map { $0.json.description + "\n" }.joined())
+            } else {
+                Output.write(Self.table(items).text)
+            }
+        }
+        var events = EventsRequest()
+        events.follow = true
+        events.limit = 0
+        var problem: (any Error)?
+        _ = try Manager(options).call(.events(events)) { reply in
+            events.after = reply["sequence"]?.intValue
+            let isFirst = reply["events"]?.arrayValue?.isEmpty ?? true
+            let isOurs = reply["events"]?.arrayValue?.contains { $0["kind"]?.stringValue == "unhandled" } ?? false
+            guard isFirst || isOurs, problem == nil else { return }
+            do { try showNew() } catch { problem = error }
+        }
+        if let problem { throw problem }
+    }
+}
