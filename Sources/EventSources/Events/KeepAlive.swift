@@ -92,11 +92,6 @@ final class KeepAlive: EventRoom, EventSource {
         )
         // Whatever comes of it: the next time is a period away, or when it has slept again.
         due[app.id] = now + period
-        do throws(Mailbox.Refusal) {
-            let outcome = try wakes.happened(event, for: app)
-            if case .heldBack(_, let until) = outcome, let until { due[app.id] = until }
-        } catch {
-            log.warning("\(app.name) is not woken by \(text): it \(error)")
-        }
+        if case .heldBack(_, let until) = wakes.tell(event, for: app), let until { due[app.id] = until }
     }
 }

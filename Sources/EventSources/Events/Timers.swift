@@ -225,7 +225,9 @@ package final class Timers: EventRoom, EventSource {
     @discardableResult
     func happened(_ event: WakeEvent, _ app: AppRuntime, _ key: Key) -> Bool {
         do throws(Mailbox.Refusal) {
-            let outcome = try wakes.happened(event, for: app)
+            // A timer's work is due, whatever waits to be told. A fetch that is told nobody is none.
+            let outcome =
+                event.source == .timer ? wakes.tell(event, for: app) : try wakes.happened(event, for: app)
             guard case .heldBack = outcome else {
                 heldBack[app.id]?[key.name] = nil
                 return true
