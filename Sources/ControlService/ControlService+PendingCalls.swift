@@ -5,7 +5,9 @@ import Engine
 import EventLoop
 import Lifecycle
 import Linux
+import Mailbox
 import Processes
+import Store
 import Supervisor
 import TorporAPI
 import Varlink
@@ -19,6 +21,8 @@ final class PendingCall {
         /// Endings up to this incarnation do not concern the call, unless it is to end that one.
         let incarnation: UInt32
         let generation: Int
+        /// The URL that it is to open, by its number.
+        var url: Int64?
         /// It was carried out before, for the client that now asks again: what happened since has not been seen here.
         var isRepeated = false
         /// The app that was asked for, when this one is stopped because it requires it.
@@ -74,7 +78,7 @@ extension ControlService {
             }
             let before = coordinator.machine(app.id)
             let goalOfPerson = app.kept.goalOfPerson
-            let url = app.url
+            var url: Int64?
             // They take the token too: asked again for them in the same call, they are not stopped a second time.
             let along = stopped.dependents(of: app) { goesAlong($0, with: request) }
             for app in [app] + along {
@@ -85,7 +89,7 @@ extension ControlService {
             do throws(RequestError) {
                 personAsks(request, of: app, goal: before.goal)
                 noteAsked(request, of: app, by: peer)
-                if let url = request.url, request.verb == .foreground { app.url = url }
+                url = try open(request, for: peer, app)
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if let asked = self.request(for: request) { try self.request(asked, of: app.id) }
@@ -103,13 +107,14 @@ extension ControlService {
                     app: app.id,
                     target: target(of: request, app, before),
                     incarnation: before.incarnation,
-                    generation: machine.goalGeneration
+                    generation: machine.goalGeneration,
+                    url: url
                 )
                 if request.verb == .hold { item.result = result(app, ok: true, holding(app)) }
             } catch {
                 app.tokens.giveBack(request.token)
                 app.kept.goalOfPerson = goalOfPerson
-                app.url = url
+                if let url { supervisor.mailboxes.withdraw(url, of: app) }
                 note(app, .refused, text: "refused: \(error)")
                 item = PendingCall.Item(app: app.id, target: .done, incarnation: 0, generation: 0)
                 item.result = VerbResult(
@@ -129,7 +134,43 @@ extension ControlService {
                 items[index].result = result(apps[items[index].app], ok: true, "is on its way")
             }
         }
-        start(PendingCall(reply: reply, items: items), timeoutMilliseconds: request.timeoutMilliseconds)
+        let waiter = PendingCall(reply: reply, items: items)
+        guard items.contains(where: { $0.url != nil }) else {
+            return start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
+        }
+        // What was asked for is on the disk before anybody hears that it is on its way.
+        supervisor.store.sync { [weak self] _ in
+            self?.start(waiter, timeoutMilliseconds: request.timeoutMilliseconds)
+        }
+    }
+
+    /// Has the URL of a request wait for the app. Returns its number; nil where there is none.
+    private func open(_ request: VerbRequest, for peer: Peer, _ app: AppRuntime) throws(RequestError) -> Int64? {
+        guard request.verb == .foreground, let url = request.url else { return nil }
+        do throws(URLRefusal) {
+            return try supervisor.mailboxes.open(url, from: Self.name(of: peer), key: request.token?.text, app)
+        } catch {
+            throw RequestError(error.description)
+        }
+    }
+
+    /// How an app that is in the foreground has taken the URL of the call; nil while it has not.
+    private func judgeURL(_ item: PendingCall.Item, _ app: AppRuntime, _ result: VerbResult) -> VerbResult? {
+        guard let url = item.url, result.ok else { return result }
+        let waits = supervisor.mailboxes.waiting(for: app).contains { $0.id == url }
+        // By a signal it is told that there is something.
+        if waits { return coordinator.machine(app.id).hasDelegate ? nil : result }
+        if supervisor.mailboxes.unhandled.has(url, of: app) {
+            return self.result(
+                app,
+                ok: false,
+                "is in the foreground, and does not open the URL: ‘torpor unhandled \(app.name)’ keeps it",
+                "unhandled"
+            )
+        }
+        guard let answered = app.lastAnswered, answered.id == url, let failure = answered.failure else { return result }
+        let why = failure.isEmpty ? "" : ": \(failure)"
+        return self.result(app, ok: false, "is in the foreground, and could not open the URL\(why)", "failed")
     }
 
     private func holding(_ app: AppRuntime) -> String {
@@ -166,7 +207,7 @@ extension ControlService {
         case .start: .start(background: request.background)
         case .stop: .stop(.stopped)
         case .restart: .restart
-        case .foreground: request.url == nil ? .foreground : .openURL
+        case .foreground: .foreground
         case .background: .background
         case .suspend: request.force ? .forceSuspend : .suspend
         case .resume: .resume
@@ -211,7 +252,7 @@ extension ControlService {
             let item = waiter.items[index]
             if let touched, !touched.contains(item.app) { continue }
             let app = apps[item.app]
-            waiter.items[index].result = judge(item, app).map { result in
+            waiter.items[index].result = judge(item, app).flatMap { judgeURL(item, app, $0) }.map { result in
                 guard let cause = item.cause else { return result }
                 var result = result
                 result.message = (result.message ?? "") + "; it requires \(cause)"

@@ -18,6 +18,7 @@ extension AppMachine {
     private static let resuming: [Step] = [.enter(.background), .tell(.resumed, .transition)]
     private static let leaving: [Step] = [.tell(.willResignActive, .transition), .enter(.inactive)]
 
+    // Of records that were written when URLs were told by edges.
     private static let activatingWithURL: [Step] = [
         .tell(.openURL, .transition), .tell(.didBecomeActive, .transition), .enter(.active),
     ]
@@ -41,19 +42,13 @@ extension AppMachine {
                 abandonSuspending(into: &actions, now: now)
                 continue
             }
-            if running.state == .active, effectiveGoal == .active, hasURL {
-                hasURL = false
-                actions.append(.tell(.openURL))
-            }
             switch (running.state, effectiveGoal) {
             case (.active, .active), (.inactive, .inactive), (.background, .background), (.suspended, .suspended),
                 (.active, .notRunning), (.inactive, .notRunning), (.background, .notRunning),
                 (.suspended, .notRunning):
                 return
             case (.inactive, .active):
-                let steps = hasURL ? Self.activatingWithURL : Self.activating
-                hasURL = false
-                begin(.activating, steps, into: &actions, now: now)
+                begin(.activating, Self.activating, into: &actions, now: now)
             case (.active, .inactive):
                 begin(.deactivating, Self.deactivating, into: &actions, now: now)
             case (.active, .background), (.active, .suspended):
@@ -70,9 +65,7 @@ extension AppMachine {
                     begin(.enteringBackground, Self.inactiveToBackground, into: &actions, now: now)
                 }
             case (.background, .active):
-                let steps = hasURL ? Self.backgroundToActiveWithURL : Self.backgroundToActive
-                hasURL = false
-                begin(.enteringForeground, steps, into: &actions, now: now)
+                begin(.enteringForeground, Self.backgroundToActive, into: &actions, now: now)
             case (.background, .inactive):
                 begin(.enteringForeground, Self.backgroundToInactive, into: &actions, now: now)
             case (.background, .suspended):

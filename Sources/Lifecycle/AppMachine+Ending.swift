@@ -199,10 +199,6 @@ extension AppMachine {
         isDone = rules.isOneshot && reason == .exitSuccess
         phase = .notRunning(.resting)
         let next = whatFollows(reason, relaunch: terminating.relaunch, now: now)
-        switch next {
-        case .rest, .gaveUp: hasURL = false
-        case .restart, .relaunch: break
-        }
         actions.append(.entered(.notRunning))
         actions.append(
             .ended(

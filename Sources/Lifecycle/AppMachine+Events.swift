@@ -36,7 +36,6 @@ extension AppMachine {
         case .delegate(let attached): setDelegate(attached, into: &actions, now: now)
         case .failedToPrepare: isPrepared = false
         case .delivered(let message): delivered(message, now: now)
-        case .declinedURL: hasURL = false
         case .lockHeld: lockHeld(into: &actions, now: now)
         case .showsNew: takeSnapshot(into: &actions, now: now)
         case .declinedSnapshot: declineSnapshot(into: &actions, now: now)

@@ -12,7 +12,7 @@ extension AppMachine {
         if isPrepared { flags |= 4 }
         if grantIsOver { flags |= 8 }
         if isForced { flags |= 16 }
-        if hasURL { flags |= 32 }
+        // 32 was that a URL waits to be opened.
         if backgroundTime != nil { flags |= 64 }
         if comesBack { flags |= 128 }
         record.put(flags)
@@ -37,7 +37,6 @@ extension AppMachine {
         isPrepared = flags & 4 != 0
         grantIsOver = flags & 8 != 0
         isForced = flags & 16 != 0
-        hasURL = flags & 32 != 0
         comesBack = flags & 128 != 0
         let awaiting = record.takeOptional(Message.self)
         if case .launching(var launching) = phase {

@@ -30,8 +30,6 @@ extension AppMachine {
             isForced = true
             forgetLocks()
             walk(into: &actions, now: now)
-        case .openURL:
-            openURL(into: &actions, now: now)
         case .hold(let reason, let until):
             try hold(reason, until: until, into: &actions, now: now)
         case .release:
@@ -59,15 +57,6 @@ extension AppMachine {
         }
         settleTasks(now: now)
         return actions
-    }
-
-    private mutating func openURL(into actions: inout [Action], now: Duration) {
-        if case .running(let running) = phase, running.state == .active, running.edge == nil, effectiveGoal == .active {
-            actions.append(.tell(.openURL))
-        } else {
-            hasURL = true
-        }
-        start(foreground: true, reason: .user, into: &actions, now: now)
     }
 
     /// Launches the app as the configuration says, for the supervisor's start or for an app that requires it.

@@ -58,8 +58,6 @@ public struct AppMachine: Sendable {
     public internal(set) var isForced = false
     /// Whether it wants no snapshot taken until it enters the background again.
     public internal(set) var declinesSnapshot = false
-    /// A URL waits to be opened.
-    var hasURL = false
 
     var phase: Phase = .notRunning(.resting)
     var edgeDeadline: Deadline?

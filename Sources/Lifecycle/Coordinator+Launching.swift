@@ -104,7 +104,7 @@ extension Coordinator {
     private func isWantedInForeground(_ app: AppID) -> Bool {
         graph.requiredBy[app].contains { other in
             switch nodes[other].pendingGoal {
-            case .foreground, .openURL, .start(background: false): return true
+            case .foreground, .start(background: false): return true
             default: break
             }
             let goal = nodes[other].machine.goal

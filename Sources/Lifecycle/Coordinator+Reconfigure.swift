@@ -199,7 +199,7 @@ extension Coordinator {
         switch request {
         case .stop(let reason) where reason != .replaced: return
         case .forceQuit, .release, .mode, .cover: return
-        case .stop, .start, .restart, .foreground, .openURL, .background, .suspend, .forceSuspend, .resume, .interrupt,
+        case .stop, .start, .restart, .foreground, .background, .suspend, .forceSuspend, .resume, .interrupt,
             .evict, .wake, .reset, .hold:
             throw RequestError("was removed from the configuration: put it back and apply that first")
         }

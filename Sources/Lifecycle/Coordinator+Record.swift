@@ -86,7 +86,6 @@ extension Coordinator {
         case .evict: record.put(UInt8(12))
         case .wake(let wake): record.put(UInt8(wake.foreground ? 17 : 13))
         case .reset: record.put(UInt8(14))
-        case .openURL: record.put(UInt8(15))
         case .forceSuspend: record.put(UInt8(16))
         // Those never wait for other apps.
         case .hold, .release, .mode, .cover: record.put(UInt8(0))
@@ -110,7 +109,8 @@ extension Coordinator {
         case 12: return .evict
         case 13: return .wake(Wake())
         case 14: return .reset
-        case 15: return .openURL
+        // With a URL, as it was written when that was a request of its own.
+        case 15: return .foreground
         case 16: return .forceSuspend
         case 17: return .wake(Wake(foreground: true))
         default:

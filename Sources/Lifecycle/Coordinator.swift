@@ -209,7 +209,7 @@ public struct Coordinator: Sendable {
     public mutating func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         try requireDeclared(app, for: request)
         switch request {
-        case .start, .foreground, .openURL, .restart, .wake:
+        case .start, .foreground, .restart, .wake:
             if isShuttingDown {
                 throw RequestError("is not started, since torpord is shutting down: start torpord again")
             }
@@ -221,7 +221,7 @@ public struct Coordinator: Sendable {
         }
         switch request {
         case .wake, .interrupt, .reset, .hold, .release, .mode, .cover: break
-        case .start, .foreground, .openURL, .restart, .background, .suspend, .forceSuspend, .resume, .stop, .forceQuit,
+        case .start, .foreground, .restart, .background, .suspend, .forceSuspend, .resume, .stop, .forceQuit,
             .evict:
             nodes[app].machine.comesBack = false
         }
@@ -234,7 +234,7 @@ public struct Coordinator: Sendable {
             absorb(try nodes[app].machine.request(request, now: now), of: app, now: now)
         case .stop, .restart:
             stop([app], request, now: now)
-        case .start, .foreground, .openURL, .resume, .background, .wake:
+        case .start, .foreground, .resume, .background, .wake:
             try bring(app, request, now: now)
         case .suspend, .forceSuspend, .forceQuit, .evict:
             let actions = try nodes[app].machine.request(request, now: now)
@@ -440,7 +440,7 @@ public struct Coordinator: Sendable {
     ) throws(RequestError) -> Bool {
         var startsAgain = Self.comesBack(after: stop)
         switch request {
-        case .start, .foreground, .openURL: startsAgain = true
+        case .start, .foreground: startsAgain = true
         case .background, .suspend, .forceSuspend, .resume, .interrupt, .wake: break
         case .stop, .restart, .forceQuit, .evict, .reset, .hold, .release, .mode, .cover: return false
         }

@@ -40,8 +40,6 @@ public enum AppEvent: Sendable, Hashable {
     case failedToPrepare
     /// A message that had to wait for an earlier one's answer is told only now: its time begins.
     case delivered(Message)
-    /// The app does not want the URL that waits for it.
-    case declinedURL
     /// The app has a lock that others need, and is suspended or about to be.
     case lockHeld
     /// What the app did in the background changed what it shows.
@@ -79,8 +77,6 @@ public enum Request: Sendable, Hashable {
     /// Suspend, whatever holds the app.
     case forceSuspend
     case resume
-    /// Foreground, with a URL to open there.
-    case openURL
     /// Keep it in the background until then, or until it is released; the reason is the operator's.
     case hold(reason: String, until: Duration?)
     /// End all holds.
@@ -107,7 +103,8 @@ public struct RequestError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The sentence, such as "is not running: start it first".
     public let description: String
 
-    init(_ description: String) { self.description = description }
+    /// For what the core cannot know, too.
+    public init(_ description: String) { self.description = description }
 }
 
 /// What the shell has to do, in order.

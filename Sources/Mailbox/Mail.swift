@@ -122,9 +122,14 @@ public struct Mail: Sendable, Hashable {
 
     /// What a delegate is told with it.
     public var parameters: JSON {
-        [
+        var object: JSONObject = [
             "id": .int(id), "topic": .string(draft.topic), "key": .optional(draft.key), "payload": draft.payload,
             "sender": .string(draft.sender), "count": .int(count), "first_at": .int(firstAt), "last_at": .int(lastAt),
         ]
+        if let url { object["url"] = .string(url) }
+        return .object(object)
     }
+
+    /// The URL that it is to open; nil where it is none.
+    public var url: String? { draft.topic == OpenedURL.topic ? draft.payload["url"]?.stringValue : nil }
 }

@@ -241,7 +241,7 @@ enum Whim {
         case 15: .cover(begin: false)
         case 16: .hold(reason: "whim", until: nil)
         case 17: .release
-        case 18: .openURL
+        case 18: .foreground
         case 19: .forceSuspend
         case 20: .mode(.audio, isTrue: true)
         case 21: .mode(.audio, isTrue: false)

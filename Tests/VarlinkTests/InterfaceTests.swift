@@ -62,6 +62,14 @@ import VarlinkServer
         mailbox.take = true
         mailbox.drop = [1, 2]
         requests.append(.mailbox(mailbox))
+        var unhandled = UnhandledRequest()
+        requests.append(.unhandled(unhandled))
+        (unhandled.apps, unhandled.ids, unhandled.payload) = (["a", "tag:x"], [1, 2], true)
+        requests.append(.unhandled(unhandled))
+        requests.append(.replayUnhandled(ReplayRequest(id: 7)))
+        requests.append(.replayUnhandled(ReplayRequest(id: 7, app: "a")))
+        requests.append(.dropUnhandled(DropRequest(apps: ["a"])))
+        requests.append(.dropUnhandled(DropRequest(ids: [1, 2])))
         requests.append(.snapshot(app: "a", offset: 7))
         requests.append(.icon(app: "a"))
         for request in requests {

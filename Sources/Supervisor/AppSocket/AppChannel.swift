@@ -20,7 +20,7 @@ final class AppChannel {
         var isAwaited: Bool
         /// Of taskExpiring.
         var task: UInt32?
-        /// Of openURL.
+        /// Of openURL, as torpords before this version told it: now it is mail.
         var url: String?
         /// What of its mailbox it is.
         var mail: Int64?
@@ -66,13 +66,11 @@ final class AppChannel {
         _ message: Message,
         isAwaited: Bool,
         task: UInt32? = nil,
-        url: String? = nil,
         mail: Int64? = nil
     ) {
         lastID &+= 1
         var outgoing = Outgoing(id: lastID, message: message, isAwaited: isAwaited, hasWaited: !queue.isEmpty)
         outgoing.task = task
-        outgoing.url = url
         outgoing.mail = mail
         queue.append(outgoing)
     }
@@ -88,12 +86,20 @@ extension AppRuntime {
         set { slots[ChannelSlot.self] = newValue }
     }
 
-    /// What it shall open.
-    package var url: String? {
-        get { slots[UrlSlot.self] }
-        set { slots[UrlSlot.self] = newValue }
+    /// What of its mailbox it answered last.
+    package var lastAnswered: AnsweredMail? {
+        get { slots[LastAnsweredSlot.self] }
+        set { slots[LastAnsweredSlot.self] = newValue }
     }
 }
 
+/// What an app answered to something of its mailbox.
+package struct AnsweredMail {
+    /// Its number.
+    package let id: Int64
+    /// Why it did not work, in the app's words; nil where it did.
+    package let failure: String?
+}
+
 private enum ChannelSlot: Slot { typealias Value = AppChannel }
-private enum UrlSlot: Slot { typealias Value = String }
+private enum LastAnsweredSlot: Slot { typealias Value = AnsweredMail }

@@ -23,11 +23,11 @@ extension AppSockets {
             switch output.action {
             case .tell(let message):
                 let app = apps[output.app]
-                let url = message == .openURL ? app.url : nil
-                if message == .openURL { app.url = nil }
                 guard hearsByChannel(output.app) else { continue }
+                // URLs come before it.
+                if message == .didBecomeActive { supervisor.mailboxes.enqueue(app, comesToForeground: true) }
                 let isAwaited = coordinator.machine(output.app).awaitedMessage == message
-                channel(of: app).add(message, isAwaited: isAwaited, url: url)
+                channel(of: app).add(message, isAwaited: isAwaited)
                 // Before anything else that it is told on its way.
                 if message == .resumed { supervisor.mailboxes.enqueue(app) }
             case .warn(let token):
@@ -157,10 +157,7 @@ extension AppSockets {
         }
         if answer.declines.contains(.restoration) { supervisor.savedStates.restorationDeclined(app) }
         if answer.declines.contains(.snapshot) { supervisor.snapshots.declineSnapshot(of: app) }
-        if answer.declines.contains(.url) {
-            app.url = nil
-            deliver(.declinedURL, to: app.id)
-        }
+        if answer.declines.contains(.url), first.mail == nil { supervisor.mailboxes.declineURLs(app) }
         if message == .performFetch {
             supervisor.wakes.timers.fetched(
                 app,
@@ -172,7 +169,8 @@ extension AppSockets {
             supervisor.savedStates.restorationFailed(app, answer.text)
         }
         if let mail = first.mail {
-            if answer.result == .unhandled {
+            app.lastAnswered = AnsweredMail(id: mail, failure: answer.result == .failed ? answer.text ?? "" : nil)
+            if answer.result == .unhandled || message == .openURL && answer.declines.contains(.url) {
                 supervisor.mailboxes.passOver(mail, by: app)
             } else {
                 supervisor.mailboxes.acknowledged(mail, by: app)

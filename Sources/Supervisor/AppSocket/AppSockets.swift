@@ -223,7 +223,7 @@ final class AppSockets: ShellRoom, LifecycleObserver {
         LaunchEnvironment.options(
             coordinator.machine(app.id).launchOrder,
             event: app.pendingWake?.event,
-            url: app.url,
+            url: supervisor.mailboxes.url(for: app),
             restoredState: stateOffered(to: app)?.path
         )
     }

@@ -31,7 +31,7 @@ package struct ChannelLedger: Hashable {
     var tasks: [Task] = []
     package var holds: [Hold] = []
     var messages: [Told] = []
-    /// What it is to open.
+    /// What it is to open, as torpords before this version kept it: now it is mail.
     package var url: String?
 
     package init(incarnation: UInt32) { self.incarnation = incarnation }

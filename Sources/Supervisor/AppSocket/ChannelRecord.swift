@@ -45,7 +45,7 @@ extension AppSockets {
     func keepLedger(of app: AppRuntime) {
         let machine = coordinator.machine(app.id)
         let messages = app.channel?.queue.filter { !$0.isAwaited || $0.url != nil } ?? []
-        let isEmpty = !machine.isHeld && messages.isEmpty && app.url == nil
+        let isEmpty = !machine.isHeld && messages.isEmpty
         guard !isEmpty || app.ledger != nil else { return }
         if isEmpty {
             app.ledger = nil
@@ -84,7 +84,6 @@ extension AppSockets {
                 mail: message.mail
             )
         }
-        ledger.url = app.url
         return ledger
     }
 
@@ -98,7 +97,8 @@ extension AppSockets {
         app.ledger = bytes.isEmpty ? nil : bytes
         let machine = coordinator.machine(app.id)
         let isSame = ledger?.incarnation == machine.incarnation && machine.isAlive
-        app.url = ledger?.url
+        // A torpord before this version kept it here.
+        if let url = ledger?.url { _ = try? supervisor.mailboxes.open(url, from: "", key: nil, app) }
         let tasks = isSame ? ledger?.tasks ?? [] : []
         coordinator.restore(app.id, tasks: tasks.map(\.task), holds: ledger?.holds ?? [])
         guard machine.isAlive, record.lastID > 0 || !tasks.isEmpty || machine.hasDelegate else { return }

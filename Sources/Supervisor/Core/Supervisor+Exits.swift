@@ -163,10 +163,6 @@ extension Supervisor {
         }
         app.lastEnding = (ending, text)
         engine.ended(app, ending)
-        switch ending.next {
-        case .rest, .gaveUp: app.url = nil
-        case .restart, .relaunch: break
-        }
         app.heldBack = nil
         app.run.passTimer?.cancel()
         if let path = app.run.tree?.cgroupPath { try? Cgroup.removeTree(path) }

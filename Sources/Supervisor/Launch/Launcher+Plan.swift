@@ -101,7 +101,7 @@ extension Launcher {
         let options = LaunchEnvironment.options(
             order,
             event: app.pendingWake?.event,
-            url: app.url,
+            url: supervisor.mailboxes.url(for: app),
             restoredState: supervisor.savedStates.archiveToRestore(app, order)?.path
         )
         variables["TORPOR_LAUNCH_OPTIONS"] = String(wire: options.serialised())

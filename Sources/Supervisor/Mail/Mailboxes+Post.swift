@@ -131,6 +131,10 @@ extension Mailboxes {
         if let problem = TopicRule.problem(request.topic) {
             throw .invalid(FieldError(field: "topic", problem: "cannot be used: \(problem)"))
         }
+        if request.topic.hasPrefix(OpenedURL.reserved), message != .openURL {
+            let problem = "cannot be used: topics that begin with \(OpenedURL.reserved) are the supervisor's own"
+            throw .invalid(FieldError(field: "topic", problem: problem))
+        }
         if let key = request.key, key.utf8.count > TopicRule.longestName {
             throw .invalid(FieldError(field: "key", problem: "has at most \(TopicRule.longestName) bytes"))
         }
@@ -176,7 +180,8 @@ extension Mailboxes {
 
     /// How the app hears of a topic: as it asked for it when it ran, else as its configuration says.
     func rule(for topic: String, _ app: AppRuntime) -> TopicRule? {
-        app.subscriptions?.rule(for: topic) ?? app.specification.topics.rule(for: topic)
+        if topic == OpenedURL.topic { return takesURLs(app) ? Self.urlRule : nil }
+        return app.subscriptions?.rule(for: topic) ?? app.specification.topics.rule(for: topic)
     }
 
     /// Whether a signal is not all that the app shall hear of it.

@@ -168,7 +168,10 @@ package final class Mailboxes: Room, LifecycleObserver {
     /// The app answered it, or somebody took it: it is told to nobody any more.
     func acknowledged(_ id: Int64, by app: AppRuntime) {
         told[app.id]?.remove(id)
-        guard boxes[app.id]?.remove(id) != nil || !isLoaded else { return }
+        let mail = boxes[app.id]?.remove(id)
+        guard mail != nil || !isLoaded else { return }
+        // Somebody may wait for it.
+        if mail?.url != nil { engine.touch(app.id) }
         host.store.removeMail(id, of: app.name)
         dropIfEmpty(app)
     }
@@ -213,7 +216,8 @@ package final class Mailboxes: Room, LifecycleObserver {
         guard app.run.tree?.mainHasEnded == false else { return }
         // A signal that is pending is none more: one is as good as many.
         var signals: [Int32: Bool] = [:]
-        for mail in box.items where !isBeingTold(mail.id, to: app) {
+        for mail in box.items
+        where !isBeingTold(mail.id, to: app) && isTime(for: mail, app, comesToForeground: false) {
             guard let message = Message(rawValue: mail.draft.message),
                 let number = app.specification.signals[message]
             else { continue }
@@ -243,14 +247,17 @@ package final class Mailboxes: Room, LifecycleObserver {
     }
 
     /// Puts what waits behind what the app's delegate is being told; whether there was anything.
+    ///
+    /// - Parameter comesToForeground: it is about to be told didBecomeActive, after this.
     @discardableResult
-    func enqueue(_ app: AppRuntime) -> Bool {
+    func enqueue(_ app: AppRuntime, comesToForeground: Bool = false) -> Bool {
         guard isLoaded, let box = boxes[app.id] else { return false }
         let channel = host.channel(of: app)
         let room = Self.batch - channel.queue.count { $0.mail != nil }
         guard room > 0 else { return false }
         var added = 0
-        for mail in box.items where !isBeingTold(mail.id, to: app) {
+        for mail in box.items
+        where !isBeingTold(mail.id, to: app) && isTime(for: mail, app, comesToForeground: comesToForeground) {
             guard let message = Message(rawValue: mail.draft.message) else { continue }
             channel.add(message, isAwaited: false, mail: mail.id)
             told[app.id, default: []].insert(mail.id)

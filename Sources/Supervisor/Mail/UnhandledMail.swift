@@ -116,7 +116,8 @@ package final class UnhandledMail: Room {
         _ query: UnhandledQuery,
         _ completion: @escaping (Result<[StoredUnhandled], Store.Unavailable>) -> Void
     ) {
-        store.unhandled(query, completion)
+        // A person waits for it, and has time.
+        store.unhandled(query, within: .seconds(10), completion)
     }
 
     /// It is kept no longer; false when it was not.

@@ -35,7 +35,14 @@ import Varlink
 
     private func kept(_ mail: FakeMail, _ query: UnhandledQuery = UnhandledQuery()) throws -> [StoredUnhandled] {
         var rows: [StoredUnhandled]?
-        mail.boxes.unhandled.list(query) { rows = try? $0.get() }
+        // A disk that is busy with others is asked again.
+        func ask() {
+            mail.boxes.unhandled.list(query) { result in
+                rows = try? result.get()
+                if rows == nil { ask() }
+            }
+        }
+        ask()
         try mail.turn { rows != nil }
         return rows ?? []
     }
@@ -229,10 +236,11 @@ import Varlink
         #expect(list.ids(of: mail.web).first == 4 && list.count(of: mail.web) == 1_000)
         #expect(mail.web.unhandledDropped == 3)
         #expect(try kept(mail).count == 1_000)
-        for id in 2_000..<2_300 as Range<Int64> { list.add(item(id, bytes: 64 << 10), .unhandled, mail.web) }
-        let bytes = try kept(mail).reduce(0) { $0 + $1.size }
+        for id in 2_000..<2_270 as Range<Int64> { list.add(item(id, bytes: 64 << 10), .unhandled, mail.web) }
+        let rows = try kept(mail)
+        let bytes = rows.reduce(0) { $0 + $1.size }
         #expect(bytes <= 16 << 20 && bytes > 15 << 20)
-        #expect(try kept(mail).map(\.mail.id) == list.ids(of: mail.web))
+        #expect(rows.map(\.mail.id) == list.ids(of: mail.web))
         let one = try #require(list.ids(of: mail.web).first)
         #expect(list.drop(one, of: mail.web) && !list.drop(one, of: mail.web))
         list.forget(mail.web)
