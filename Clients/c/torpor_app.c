@@ -538,6 +538,9 @@ struct answer {
     struct answer *next;
     int64_t id;
     bool sent; /* Over the connection that is. */
+    bool is_unhandled;
+    unsigned declines;
+    torpor_fetched fetched;
     size_t size;
     char *call;
 };
@@ -838,8 +841,20 @@ static void put_declined(struct text *call, unsigned declines)
     put(call, "]");
 }
 
+/* The word of a result; TORPOR_LATER is the request for more time. */
+static const char *word_of(torpor_result result)
+{
+    switch (result) {
+    case TORPOR_DONE: return "done";
+    case TORPOR_UNHANDLED: return "unhandled";
+    case TORPOR_LATER: return "pending";
+    case TORPOR_FAILED: break;
+    }
+    return "failed";
+}
+
 /* Puts an answer into the queue; it is sent at once where that can be. With `lock` held. */
-static int queue_answer(torpor_app *app, int64_t id, const char *result, const char *text, int64_t expected_ms,
+static int queue_answer(torpor_app *app, int64_t id, torpor_result result, const char *text, int64_t expected_ms,
                         unsigned declines, torpor_fetched fetched)
 {
     static const char *const found[] = {NULL, "new-data", "no-data", "failed"};
@@ -849,7 +864,7 @@ static int queue_answer(torpor_app *app, int64_t id, const char *result, const c
     put(&call, "\"id\":");
     put_int(&call, id);
     put(&call, ",\"result\":\"");
-    put(&call, result);
+    put(&call, word_of(result));
     put(&call, "\"");
     if (text != NULL) {
         put(&call, ",\"text\":");
@@ -875,6 +890,9 @@ static int queue_answer(torpor_app *app, int64_t id, const char *result, const c
     answer->id = id;
     answer->call = call.bytes;
     answer->size = call.used;
+    answer->is_unhandled = result == TORPOR_UNHANDLED;
+    answer->declines = declines;
+    answer->fetched = fetched;
     struct answer **last = &app->first_answer;
     while (*last != NULL)
         last = &(*last)->next;
@@ -898,7 +916,11 @@ static void read_answers(torpor_app *app)
         }
         app->first_answer = answer->next;
         const char *error = error_of(reply);
-        if (error != NULL && strcmp(error, "AlreadyAnswered") != 0)
+        if (error != NULL && strcmp(error, "InvalidParameter") == 0 && answer->is_unhandled) {
+            /* A supervisor that is older than the word: to that one the message is done. */
+            if (queue_answer(app, answer->id, TORPOR_DONE, NULL, -1, answer->declines, answer->fetched) != 0)
+                complain(app, "There was no memory for the answer to message %lld.", (long long)answer->id);
+        } else if (error != NULL && strcmp(error, "AlreadyAnswered") != 0)
             complain(app, "The answer to message %lld was not taken: %s", (long long)answer->id, sentence_of(reply));
         free(answer->call);
         free(answer);
@@ -916,10 +938,10 @@ static int answer_later(torpor_app *app, int64_t id, torpor_result result, const
                         torpor_fetched fetched)
 {
     if (result == TORPOR_LATER)
-        return fail(app, -EINVAL, "An answer is TORPOR_DONE or TORPOR_FAILED; torpor_app_pending asks for more time.");
+        return fail(app, -EINVAL,
+                    "An answer is TORPOR_DONE, TORPOR_UNHANDLED or TORPOR_FAILED; torpor_app_pending asks for more time.");
     pthread_mutex_lock(&app->lock);
-    int code = queue_answer(app, id, result == TORPOR_DONE ? "done" : "failed", text, -1, declines,
-                            fetched);
+    int code = queue_answer(app, id, result, text, -1, declines, fetched);
     pthread_mutex_unlock(&app->lock);
     return code == 0 ? 0 : no_memory(app);
 }
@@ -938,45 +960,60 @@ int torpor_app_answer_fetch(torpor_app *app, int64_t id, torpor_result result, c
 int torpor_app_pending(torpor_app *app, int64_t id, int64_t expected_ms, const char *text)
 {
     pthread_mutex_lock(&app->lock);
-    int code = queue_answer(app, id, "pending", text, expected_ms, 0, TORPOR_FETCHED_UNKNOWN);
+    int code = queue_answer(app, id, TORPOR_LATER, text, expected_ms, 0, TORPOR_FETCHED_UNKNOWN);
     pthread_mutex_unlock(&app->lock);
     return code == 0 ? 0 : no_memory(app);
 }
 
 /* ---- Messages ---------------------------------------------------------------------------------------------------- */
 
-static torpor_handler *handler_of(const torpor_delegate *delegate, const char *name)
+/* The app's function for a message; NULL where there is none. *for_others: another app may be told instead. */
+static torpor_handler *handler_of(const torpor_delegate *delegate, const char *name, bool *for_others)
 {
     const struct {
         const char *name;
         torpor_handler *handler;
+        bool for_others;
     } handlers[] = {
-        {"willFinishLaunching", delegate->will_finish_launching},
-        {"restoreState", delegate->restore_state},
-        {"didFinishLaunching", delegate->did_finish_launching},
-        {"openURL", delegate->open_url},
-        {"didBecomeActive", delegate->did_become_active},
-        {"willResignActive", delegate->will_resign_active},
-        {"didEnterBackground", delegate->did_enter_background},
-        {"willEnterForeground", delegate->will_enter_foreground},
-        {"resumed", delegate->resumed},
-        {"taskExpiring", delegate->task_expiring},
-        {"didReceiveMemoryWarning", delegate->did_receive_memory_warning},
-        {"settingsDidChange", delegate->settings_did_change},
-        {"performFetch", delegate->perform_fetch},
-        {"willTerminate", delegate->will_terminate},
+        {"willFinishLaunching", delegate->will_finish_launching, false},
+        {"restoreState", delegate->restore_state, false},
+        {"didFinishLaunching", delegate->did_finish_launching, false},
+        {"openURL", delegate->open_url, true},
+        {"didBecomeActive", delegate->did_become_active, false},
+        {"willResignActive", delegate->will_resign_active, false},
+        {"didEnterBackground", delegate->did_enter_background, false},
+        {"willEnterForeground", delegate->will_enter_foreground, false},
+        {"resumed", delegate->resumed, false},
+        {"taskExpiring", delegate->task_expiring, false},
+        {"didReceiveMemoryWarning", delegate->did_receive_memory_warning, false},
+        {"performFetch", delegate->perform_fetch, false},
+        {"willTerminate", delegate->will_terminate, false},
+        {"settingsDidChange", delegate->settings_did_change, false},
+        {"identityDidChange", delegate->identity_did_change, false},
+        {"significantTimeChange", delegate->significant_time_change, false},
+        {"protectedDataWillBecomeUnavailable", delegate->protected_data_will_become_unavailable, false},
+        {"protectedDataDidBecomeAvailable", delegate->protected_data_did_become_available, false},
+        {"didReceiveEvent", delegate->did_receive_event, true},
+        {"didReceiveNotification", delegate->did_receive_notification, true},
+        {"didReceiveRemoteNotification", delegate->did_receive_remote_notification, true},
     };
-    for (size_t index = 0; index < sizeof handlers / sizeof handlers[0]; index++)
-        if (strcmp(handlers[index].name, name) == 0 && handlers[index].handler != NULL)
+    *for_others = true;
+    for (size_t index = 0; index < sizeof handlers / sizeof handlers[0]; index++) {
+        if (strcmp(handlers[index].name, name) != 0)
+            continue;
+        *for_others = handlers[index].for_others;
+        if (handlers[index].handler != NULL)
             return handlers[index].handler;
+    }
     return delegate->other;
 }
 
 /* Calls the app's function and answers for it. With `lock` held, which is let go meanwhile. */
 static void deliver(torpor_app *app, torpor_message *message)
 {
-    torpor_handler *handler = handler_of(&app->delegate, message->name);
-    torpor_result result = TORPOR_DONE;
+    bool for_others;
+    torpor_handler *handler = handler_of(&app->delegate, message->name, &for_others);
+    torpor_result result = TORPOR_UNHANDLED;
     if (handler != NULL) {
         pthread_mutex_unlock(&app->lock);
         result = handler(app, message, app->context);
@@ -984,8 +1021,9 @@ static void deliver(torpor_app *app, torpor_message *message)
     }
     if (result == TORPOR_LATER)
         return;
-    const char *name = result == TORPOR_DONE ? "done" : "failed";
-    if (queue_answer(app, message->id, name, message->text, -1, message->declines, message->fetched) != 0)
+    if (result == TORPOR_UNHANDLED && !for_others)
+        result = TORPOR_DONE;
+    if (queue_answer(app, message->id, result, message->text, -1, message->declines, message->fetched) != 0)
         complain(app, "There was no memory for the answer to %s.", message->name);
 }
 
@@ -1523,6 +1561,85 @@ void *torpor_app_read_state(const torpor_message *message, size_t *size)
     close(fd);
     errno = error;
     return NULL;
+}
+
+/* ---- What belongs to messages ------------------------------------------------------------------------------------ */
+
+static const char *text_of(const torpor_json *object, const char *key)
+{
+    return torpor_json_string(torpor_json_get(object, key), NULL);
+}
+
+const char *torpor_message_url(const torpor_message *message) { return text_of(message->parameters, "url"); }
+
+const char *torpor_message_reason(const torpor_message *message) { return text_of(message->parameters, "reason"); }
+
+double torpor_message_gap(const torpor_message *message)
+{
+    return torpor_json_double(torpor_json_get(message->parameters, "gap_s"), 0);
+}
+
+const torpor_json *torpor_message_options(const torpor_message *message)
+{
+    return torpor_json_get(message->parameters, "options");
+}
+
+torpor_task torpor_message_task(const torpor_message *message)
+{
+    torpor_task task = {
+        torpor_json_int(torpor_json_get(message->parameters, "token"), 0),
+        text_of(message->parameters, "name"),
+        torpor_json_int(torpor_json_get(message->parameters, "remaining_ms"), -1),
+    };
+    return task;
+}
+
+torpor_level torpor_message_level(const torpor_message *message)
+{
+    const char *level = text_of(message->parameters, "level");
+    if (level != NULL && strcmp(level, "critical") == 0)
+        return TORPOR_LEVEL_CRITICAL;
+    return level != NULL && strcmp(level, "limit") == 0 ? TORPOR_LEVEL_LIMIT : TORPOR_LEVEL_WARNING;
+}
+
+torpor_mail torpor_message_mail(const torpor_message *message)
+{
+    const torpor_json *parameters = message->parameters;
+    torpor_mail mail = {
+        torpor_json_int(torpor_json_get(parameters, "id"), 0),
+        text_of(parameters, "topic"),
+        text_of(parameters, "key"),
+        torpor_json_get(parameters, "payload"),
+        text_of(parameters, "sender"),
+        torpor_json_int(torpor_json_get(parameters, "count"), 1),
+        torpor_json_int(torpor_json_get(parameters, "first_at"), 0),
+        torpor_json_int(torpor_json_get(parameters, "last_at"), 0),
+    };
+    return mail;
+}
+
+const char *torpor_message_changed(const torpor_message *message, size_t index)
+{
+    const torpor_json *names = torpor_json_get(torpor_json_get(message->parameters, "payload"), "changed");
+    return torpor_json_string(torpor_json_at(names, index), NULL);
+}
+
+const char *torpor_message_path(const torpor_message *message)
+{
+    const char *path = text_of(message->parameters, "path");
+    return path != NULL ? path : text_of(torpor_json_get(message->parameters, "payload"), "path");
+}
+
+torpor_time_change torpor_message_time_change(const torpor_message *message)
+{
+    const torpor_json *payload = torpor_json_get(message->parameters, "payload");
+    torpor_time_change change = {
+        torpor_json_bool(torpor_json_get(payload, "clock"), false),
+        text_of(payload, "time_zone"),
+        torpor_json_int(torpor_json_get(payload, "utc_offset_s"), TORPOR_SAME_OFFSET),
+        text_of(payload, "day"),
+    };
+    return change;
 }
 
 /* ---- The app ----------------------------------------------------------------------------------------------------- */

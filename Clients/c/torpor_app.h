@@ -18,7 +18,8 @@
  *         torpor_app_dispatch(app);
  *
  * Messages come one at a time, in order, each once: also when the supervisor is replaced or restarted meanwhile. A
- * function that a delegate does not have counts as done at once. Where a program runs without a supervisor, since
+ * function that a delegate does not have counts as done at once; of a URL and of what waited in the app's mailbox it
+ * counts as TORPOR_UNHANDLED. Where a program runs without a supervisor, since
  * somebody started it in a shell, it hears will_finish_launching, did_finish_launching and did_become_active as at a
  * launch into the foreground, tasks are not limited, and saving a state is an error (-ENOTCONN).
  *
@@ -74,7 +75,9 @@ bool torpor_json_bool(const torpor_json *json, bool otherwise);
 typedef enum torpor_result {
     TORPOR_DONE = 0,   /* It has done what there was to do. */
     TORPOR_FAILED = 1, /* It could not; message->text says why. */
-    TORPOR_LATER = 2   /* torpor_app_answer will say it, from any thread, before the deadline. */
+    TORPOR_LATER = 2,  /* torpor_app_answer will say it, from any thread, before the deadline. */
+    /* It has no use for it, and another app may be told: of a URL, and of what waited in the mailbox. Else as done. */
+    TORPOR_UNHANDLED = 3
 } torpor_result;
 
 /* What an app does not want of what it is offered: bits of message->declines. */
@@ -104,27 +107,92 @@ typedef struct torpor_message {
     torpor_fetched fetched; /* For perform_fetch: what there was. */
 } torpor_message;
 
+/* How short memory is: that of the machine, or that of the app within its own limit. */
+typedef enum torpor_level {
+    TORPOR_LEVEL_WARNING = 1,  /* Also a level that this library does not know. */
+    TORPOR_LEVEL_CRITICAL = 2, /* Apps are about to be ended. */
+    TORPOR_LEVEL_LIMIT = 3     /* The app comes near its memory_limit. */
+} torpor_level;
+
+/* A background task whose time is almost up. */
+typedef struct torpor_task {
+    int64_t token;
+    const char *name;
+    int64_t remaining_ms; /* -1 where it is not said. */
+} torpor_task;
+
+/* What waited in the app's mailbox. */
+typedef struct torpor_mail {
+    int64_t id;        /* No other has it: each is told once. */
+    const char *topic; /* What it is about. */
+    const char *key;   /* What of the topic; NULL for none. */
+    const torpor_json *payload;
+    const char *sender;
+    int64_t count;    /* How many became one in it. */
+    int64_t first_at; /* When the first and the last of them came, in microseconds since 1970. */
+    int64_t last_at;
+} torpor_mail;
+
+/* What became of the clock. */
+typedef struct torpor_time_change {
+    bool clock_was_set;
+    const char *time_zone; /* "Europe/Berlin"; NULL where it is as before. */
+    int64_t utc_offset_s;  /* Seconds to the east of UTC, TORPOR_SAME_OFFSET where it is as before. */
+    const char *day;       /* "2026-11-23"; NULL where it is as before. */
+} torpor_time_change;
+
+#define TORPOR_SAME_OFFSET INT64_MIN
+
+/* What belongs to messages; of another message, or where the supervisor does not say it, NULL, 0 or the like. All of it
+ * is valid as long as the message is. */
+
+/* open_url: what to open. */
+const char *torpor_message_url(const torpor_message *message);
+/* will_terminate: why the app is ended, such as "stopped". */
+const char *torpor_message_reason(const torpor_message *message);
+/* resumed: for how many seconds the app was stopped. */
+double torpor_message_gap(const torpor_message *message);
+/* will_finish_launching, did_finish_launching: why the app was launched (reason, foreground, event, ...). */
+const torpor_json *torpor_message_options(const torpor_message *message);
+/* task_expiring. */
+torpor_task torpor_message_task(const torpor_message *message);
+/* did_receive_memory_warning. */
+torpor_level torpor_message_level(const torpor_message *message);
+/* did_receive_event and all below it in torpor_delegate, but for `other`. */
+torpor_mail torpor_message_mail(const torpor_message *message);
+/* settings_did_change, identity_did_change: the settings' names, from 0 up to NULL. None where a file changed. */
+const char *torpor_message_changed(const torpor_message *message, size_t index);
+/* restore_state: where the archive is. settings_did_change, identity_did_change: the file that changed. */
+const char *torpor_message_path(const torpor_message *message);
+/* significant_time_change. */
+torpor_time_change torpor_message_time_change(const torpor_message *message);
+
 typedef torpor_result torpor_handler(torpor_app *app, torpor_message *message, void *context);
 
 /* The functions of an app. Set all to zero and then those that are wanted. */
 typedef struct torpor_delegate {
-    torpor_handler *will_finish_launching;      /* parameters: options (reason, event, ...) */
-    torpor_handler *restore_state;              /* parameters: path, bytes; see torpor_app_read_state */
-    torpor_handler *did_finish_launching;       /* parameters: options */
-    torpor_handler *open_url;                   /* parameters: url */
+    torpor_handler *will_finish_launching;      /* torpor_message_options */
+    torpor_handler *restore_state;              /* torpor_app_read_state */
+    torpor_handler *did_finish_launching;       /* torpor_message_options */
+    torpor_handler *open_url;                   /* torpor_message_url */
     torpor_handler *did_become_active;
     torpor_handler *will_resign_active;
     torpor_handler *did_enter_background;
     torpor_handler *will_enter_foreground;
-    torpor_handler *resumed;                    /* parameters: gap_s, how long it was stopped */
-    torpor_handler *task_expiring;              /* parameters: token, name, remaining_ms */
-    torpor_handler *did_receive_memory_warning;
-    torpor_handler *settings_did_change;
-    torpor_handler *will_terminate;             /* parameters: reason */
+    torpor_handler *resumed;                    /* torpor_message_gap */
+    torpor_handler *task_expiring;              /* torpor_message_task */
+    torpor_handler *did_receive_memory_warning; /* torpor_message_level */
     torpor_handler *perform_fetch;              /* It is time to look for new content; sets message->fetched. */
-    /* Every message that has no function above, or NULL there. What waited in the app's mailbox (didReceiveEvent,
-     * didReceiveNotification, didReceiveRemoteNotification ...) has the parameters id, topic, key, payload, sender, count,
-     * first_at and last_at. */
+    torpor_handler *will_terminate;             /* torpor_message_reason */
+    torpor_handler *did_receive_event;          /* Of a timer, path, device ..., or posted: torpor_message_mail */
+    torpor_handler *did_receive_notification;   /* Of the machine (power, screens ...): torpor_message_mail */
+    torpor_handler *did_receive_remote_notification; /* From outside of the machine: torpor_message_mail */
+    torpor_handler *settings_did_change;        /* torpor_message_changed, torpor_message_path */
+    torpor_handler *identity_did_change;        /* Another account is the app's: as settings_did_change */
+    torpor_handler *significant_time_change;    /* torpor_message_time_change */
+    torpor_handler *protected_data_will_become_unavailable; /* The session was locked. */
+    torpor_handler *protected_data_did_become_available;    /* It was unlocked. */
+    /* Every message that has no function above, or NULL there. */
     torpor_handler *other;
     /* Before the first message, and again when the supervisor was replaced: how the app is (app, incarnation, state,
      * transition, options, tasks). Whoever is not launched with ready = "delegate" learns here whether it is in use. */

@@ -68,6 +68,7 @@ class FakeSupervisor:
         self.calls: List[Tuple[str, Json]] = []
         self.refusals: List[Tuple[str, Refusal]] = []
         self.deaf: Set[str] = set()
+        self.results = {"done", "failed", "pending", "unhandled"}
         self.start()
 
     # What a test does.
@@ -235,6 +236,8 @@ class FakeSupervisor:
         return {"message": None, **self._State(connection)}
 
     def _Answer(self, connection: Connection, id: int, result: str, **more: Any) -> Json:
+        if result not in self.results:
+            raise Refusal("org.varlink.service.InvalidParameter", parameter="result")
         answer = {"result": result, **{k: v for k, v in more.items() if v not in (None, [])}}
         if id in self.answers:
             raise Refusal("AlreadyAnswered", id=id)

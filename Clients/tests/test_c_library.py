@@ -120,6 +120,62 @@ class CLibraryTests(SupervisedTestCase):
             self.assertEqual(self.supervisor.told("performFetch"), {"result": "done", "fetch": name})
         probe.finish()
 
+    def test_what_belongs_to_a_message_has_its_type(self) -> None:
+        probe = self.probe()
+        told = self.supervisor.told
+        for name, parameters, lines in [
+            ("didReceiveMemoryWarning", {"level": "critical"}, ["level 2"]),
+            ("didReceiveMemoryWarning", {"level": "unheardOf"}, ["level 1"]),
+            ("didReceiveMemoryWarning", {"level": "limit"}, ["level 3"]),
+            ("didReceiveMemoryWarning", {"level": 4}, ["level 1"]),
+            ("willTerminate", {"reason": "stopped"}, ["reason stopped"]),
+            ("taskExpiring", {"token": 3, "name": "upload", "remaining_ms": 1500}, ["task 3 upload 1500"]),
+            ("taskExpiring", {}, ["task 0 - -1"]),
+            ("settingsDidChange", {"payload": {"changed": ["port", "theme"]}},
+             ["changed port", "changed theme", "path -"]),
+            ("settingsDidChange", {"payload": {"path": "/etc/web.conf"}}, ["path /etc/web.conf"]),
+            ("identityDidChange", {"payload": {"changed": "port"}}, ["path -"]),
+            ("identityDidChange", {"payload": [1]}, ["path -"]),
+            ("significantTimeChange", {"payload": {"clock": True, "time_zone": "Europe/Berlin", "utc_offset_s": 3600,
+                                                   "day": "2026-11-23"}}, ["clock 1 Europe/Berlin 3600 2026-11-23"]),
+            ("significantTimeChange", {}, ["clock 0 - -1 -"]),
+            ("didReceiveEvent", {"id": 7, "topic": "jobs", "key": "k", "payload": "x", "sender": "web", "count": 2,
+                                 "first_at": 1, "last_at": 2}, ["mail 7 jobs k web 2 1 2", "payload x"]),
+            ("didReceiveRemoteNotification", {"payload": {}}, ["mail 0 - - - 1 0 0", "payload -"]),
+            ("openURL", {"url": 4}, ["url -"]),
+        ]:
+            seen = len(probe.seen)
+            self.assertEqual(told(name, **parameters), {"result": "done"})
+            probe.until(lines[-1])
+            self.assertEqual([line for line in probe.seen[seen:] if not line.startswith("message")][-len(lines):], lines)
+        probe.finish()
+
+    def test_what_there_is_no_function_for_is_unhandled(self) -> None:
+        probe = self.probe("--bare")
+        self.supervisor.wait_attached()
+        for name in ["openURL", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "unheardOf"]:
+            self.assertEqual(self.supervisor.told(name), {"result": "unhandled"}, name)
+        for name in ["didBecomeActive", "settingsDidChange", "identityDidChange", "significantTimeChange"]:
+            self.assertEqual(self.supervisor.told(name), {"result": "done"}, name)
+        probe.finish()
+
+    def test_unhandled_is_done_for_a_supervisor_that_does_not_know_it(self) -> None:
+        probe = self.probe()
+        probe.do("leaves didReceiveEvent")
+        probe.do("later didReceiveNotification")
+        for results, expected in [(set(), "unhandled"), ({"unhandled"}, "done")]:
+            self.supervisor.results -= results
+            self.assertEqual(self.supervisor.told("didReceiveEvent"), {"result": expected})
+            self.assertEqual(self.supervisor.told("didReceiveEvent"), {"result": expected})
+            number = self.supervisor.tell("didReceiveNotification")
+            probe.until(f"message {number}")
+            probe.do(f"unhandled {number}")
+            self.assertEqual(self.supervisor.answer(number), {"result": expected})
+        probe.do("leaves settingsDidChange")
+        self.assertEqual(self.supervisor.told("settingsDidChange"), {"result": "done"})
+        self.assertFalse([line for line in probe.seen if line.startswith("problem")])
+        probe.finish()
+
     def test_failed_declined_and_later_answers(self) -> None:
         probe = self.probe()
         probe.do("fails openURL")

@@ -80,6 +80,25 @@ class AsyncioTests(SupervisedTestCase):
         with self.assertRaisesRegex(TypeError, "not its class"):
             torpor.aio.App(Recorder)  # type: ignore[arg-type]
 
+    def test_what_nobody_handles_is_said(self) -> None:
+        class Notes(torpor.Delegate):
+            async def did_receive_event(self, message: torpor.Message) -> Any:
+                return torpor.UNHANDLED if message.topic == "jobs" else None
+
+            async def other(self, message: torpor.Message) -> Any:
+                return torpor.UNHANDLED
+
+        async def work(app: torpor.aio.App) -> None:
+            self.assertEqual(await self.told("didReceiveEvent", topic="jobs"), {"result": "unhandled"})
+            self.assertEqual(await self.told("didReceiveEvent", topic="news"), {"result": "done"})
+            self.assertEqual(await self.told("didReceiveNotification"), {"result": "unhandled"})
+            self.assertEqual(await self.told("openURL", url="x:"), {"result": "unhandled"})
+            self.assertEqual(await self.told("settingsDidChange"), {"result": "done"})
+            self.supervisor.results.remove("unhandled")
+            self.assertEqual(await self.told("didReceiveEvent", topic="jobs"), {"result": "done"})
+
+        self.run_app(Notes(), work)
+
     def test_failed_declined_and_later_answers(self) -> None:
         recorder = Recorder()
 

@@ -91,6 +91,62 @@ class ThreadsTests(SupervisedTestCase):
         self.supervisor.told("didReceiveNotification", topic="power")
         self.assertEqual(heard, [("jobs", [1]), "didReceiveNotification"])
 
+    def test_what_nobody_has_a_method_for_is_unhandled(self) -> None:
+        self.app(torpor.Delegate())
+        for name in ["didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification", "openURL", "unheardOf"]:
+            self.assertEqual(self.supervisor.told(name, topic="jobs"), {"result": "unhandled"}, name)
+        for name in ["settingsDidChange", "significantTimeChange", "didBecomeActive", "didReceiveMemoryWarning"]:
+            self.assertEqual(self.supervisor.told(name), {"result": "done"}, name)
+
+    def test_a_method_says_that_it_does_not_handle_it(self) -> None:
+        recorder = Recorder()
+        app = self.app(recorder)
+        recorder.on = {
+            "didReceiveEvent": lambda message: torpor.UNHANDLED if message.topic == "jobs" else None,
+            "didReceiveNotification": lambda message: torpor.LATER,
+        }
+        self.assertEqual(self.supervisor.told("didReceiveEvent", topic="jobs"), {"result": "unhandled"})
+        self.assertEqual(self.supervisor.told("didReceiveEvent", topic="news"), {"result": "done"})
+        number = self.supervisor.tell("didReceiveNotification")
+        recorder.wait(lambda: "didReceiveNotification" in recorder.names)
+        with self.assertRaises(ValueError):
+            app.answer(recorder.heard[-1], "It failed.", unhandled=True)
+        app.answer(recorder.heard[-1], unhandled=True)
+        self.assertEqual(self.supervisor.answer(number), {"result": "unhandled"})
+
+    def test_a_supervisor_that_does_not_know_the_word_is_told_done(self) -> None:
+        recorder = Recorder()
+        self.app(recorder)
+        recorder.on = {"didReceiveEvent": lambda message: torpor.UNHANDLED}
+        self.supervisor.results.remove("unhandled")
+        for _ in range(2):
+            self.assertEqual(self.supervisor.told("didReceiveEvent", topic="jobs"), {"result": "done"})
+        self.assertEqual(self.supervisor.count("Answer"), 4)
+        self.assertEqual(recorder.problems, [])
+
+    def test_what_belongs_to_a_message_has_its_type(self) -> None:
+        message = lambda **parameters: torpor.Message(1, "x", None, parameters)  # noqa: E731
+        self.assertEqual([message(level=level).level for level in ("critical", "limit", "new", 4)],
+                         ["critical", "limit", "warning", "warning"])
+        self.assertEqual(message().level, "warning")
+        settings = message(payload={"changed": ["port", 4, "theme"]}, count=2, first_at=1_500_000, last_at="x", id=7)
+        self.assertEqual((settings.changed, settings.path, settings.count, settings.mail_id), (["port", "theme"], None, 2, 7))
+        self.assertEqual(settings.first_at and settings.first_at.isoformat(), "1970-01-01T00:00:01.500000+00:00")
+        self.assertIsNone(settings.last_at)
+        self.assertIsNone(message(first_at=1 << 62).first_at)
+        file = message(payload={"path": "/etc/web.conf", "changed": "port"})
+        self.assertEqual((file.changed, file.path), ([], "/etc/web.conf"))
+        clock = message(payload={"clock": True, "time_zone": "Europe/Berlin", "utc_offset_s": 3600, "day": "2026-11-23"})
+        self.assertEqual((clock.clock_was_set, clock.time_zone, clock.utc_offset, clock.day),
+                         (True, "Europe/Berlin", 3600, "2026-11-23"))
+        for payload in (None, [], "text", {"clock": 1, "time_zone": 4, "utc_offset_s": "1", "day": [], "path": 5}):
+            clock = message(payload=payload)
+            self.assertEqual((clock.clock_was_set, clock.time_zone, clock.utc_offset, clock.day), (False, None, None, None))
+            self.assertEqual((clock.changed, clock.path), ([], None))
+        task = message(token=3, name="upload", remaining_ms=1500)
+        self.assertEqual((task.token, task.task, task.remaining), (3, "upload", 1.5))
+        self.assertEqual((message().token, message().task, message().remaining), (0, None, None))
+
     def test_a_wrong_word_or_result_is_a_sentence(self) -> None:
         recorder = Recorder()
         self.app(recorder)
@@ -382,8 +438,6 @@ class DelegateTests(unittest.TestCase):
         with open(os.path.join(os.path.dirname(CLIENTS), "Sources/Lifecycle/States.swift")) as file:
             cases = re.findall(r"    case (\w+)$", file.read().split("enum Message")[1].split("}")[0], re.MULTILINE)
         self.assertGreater(len(cases), 20)
-        # Nothing sends it.
-        cases.remove("refresh")
         from torpor import _delegate
 
         self.assertEqual(set(_delegate._METHODS), set(cases))

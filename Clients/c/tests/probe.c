@@ -2,8 +2,8 @@
 
 /* An app for tests: does what lines of its standard input say, and writes what it hears on its standard output.
  *
- * probe [--thread] [--worker]. Lines: "later NAME", "fails NAME", "declines NAME BITS" say how messages are answered from
- * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
+ * probe [--thread] [--worker] [--bare: without functions for messages]. Lines: "later NAME", "fails NAME", "leaves NAME", "declines NAME BITS" say how messages are answered from
+ * now on, "fetched N" what performFetch found; "answer ID", "failed ID", "unhandled ID", "pending ID MS", "begin NAME", "end TOKEN", "time", "save TEXT", "save-size BYTES",
  * "save-file NAME", "discard", "notify TEXT", "quit" call the function. */
 #define _POSIX_C_SOURCE 200809L
 #include "../torpor_app.h"
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char later[64], fails[64], declines[64];
+static char later[64], fails[64], leaves[64], declines[64];
 static unsigned declined, fetched;
 
 __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
@@ -33,6 +33,38 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
         exit(1);
 }
 
+static const char *shown(const char *text) { return text != NULL ? text : "-"; }
+
+/* What belongs to the message, by the functions that give it its type. */
+static void tell_parts(const torpor_message *message)
+{
+    const char *name = message->name;
+    if (strcmp(name, "didReceiveMemoryWarning") == 0)
+        say("level %d", (int)torpor_message_level(message));
+    if (strcmp(name, "willTerminate") == 0)
+        say("reason %s", shown(torpor_message_reason(message)));
+    if (strcmp(name, "taskExpiring") == 0) {
+        torpor_task task = torpor_message_task(message);
+        say("task %lld %s %lld", (long long)task.token, shown(task.name), (long long)task.remaining_ms);
+    }
+    if (strcmp(name, "settingsDidChange") == 0 || strcmp(name, "identityDidChange") == 0) {
+        for (size_t index = 0; torpor_message_changed(message, index) != NULL; index++)
+            say("changed %s", torpor_message_changed(message, index));
+        say("path %s", shown(torpor_message_path(message)));
+    }
+    if (strcmp(name, "significantTimeChange") == 0) {
+        torpor_time_change change = torpor_message_time_change(message);
+        say("clock %d %s %d %s", change.clock_was_set, shown(change.time_zone),
+            change.utc_offset_s == TORPOR_SAME_OFFSET ? -1 : (int)change.utc_offset_s, shown(change.day));
+    }
+    if (strncmp(name, "didReceive", 10) == 0) {
+        torpor_mail mail = torpor_message_mail(message);
+        say("mail %lld %s %s %s %lld %lld %lld", (long long)mail.id, shown(mail.topic), shown(mail.key),
+            shown(mail.sender), (long long)mail.count, (long long)mail.first_at, (long long)mail.last_at);
+        say("payload %s", shown(torpor_json_string(mail.payload, NULL)));
+    }
+}
+
 static torpor_result hear(torpor_app *app, torpor_message *message, void *context)
 {
     (void)app;
@@ -45,9 +77,12 @@ static torpor_result hear(torpor_app *app, torpor_message *message, void *contex
         free(state);
     }
     if (strcmp(message->name, "openURL") == 0)
-        say("url %s", torpor_json_string(torpor_json_get(message->parameters, "url"), NULL));
+        say("url %s", shown(torpor_message_url(message)));
     if (strcmp(message->name, "resumed") == 0)
-        say("gap %.2f", torpor_json_double(torpor_json_get(message->parameters, "gap_s"), -1));
+        say("gap %.2f", torpor_message_gap(message));
+    tell_parts(message);
+    if (strcmp(message->name, leaves) == 0)
+        return TORPOR_UNHANDLED;
     if (strcmp(message->name, later) == 0)
         return TORPOR_LATER;
     if (strcmp(message->name, declines) == 0)
@@ -96,6 +131,8 @@ static bool obey(torpor_app *app, char *line)
         snprintf(later, sizeof later, "%s", rest);
     else if (strcmp(line, "fails") == 0)
         snprintf(fails, sizeof fails, "%s", rest);
+    else if (strcmp(line, "leaves") == 0)
+        snprintf(leaves, sizeof leaves, "%s", rest);
     else if (strcmp(line, "declines") == 0)
         sscanf(rest, "%63s %u", declines, &declined);
     else if (strcmp(line, "fetched") == 0)
@@ -104,6 +141,8 @@ static bool obey(torpor_app *app, char *line)
         torpor_app_answer(app, atoll(rest), TORPOR_DONE, NULL, 0);
     else if (strcmp(line, "failed") == 0)
         torpor_app_answer(app, atoll(rest), TORPOR_FAILED, "Later it failed.", 0);
+    else if (strcmp(line, "unhandled") == 0)
+        torpor_app_answer(app, atoll(rest), TORPOR_UNHANDLED, NULL, 0);
     else if (strcmp(line, "pending") == 0) {
         char *end;
         long long id = strtoll(rest, &end, 10);
@@ -167,13 +206,18 @@ static bool read_lines(torpor_app *app)
 int main(int count, char **arguments)
 {
     bool thread = false;
+    bool bare = false;
     unsigned flags = 0;
     for (int index = 1; index < count; index++) {
         thread = thread || strcmp(arguments[index], "--thread") == 0;
+        bare = bare || strcmp(arguments[index], "--bare") == 0;
         if (strcmp(arguments[index], "--worker") == 0)
             flags = TORPOR_NO_MESSAGES;
     }
     torpor_delegate delegate = {.open_url = hear, .other = hear, .attached = attached, .problem = problem};
+    delegate.did_receive_event = delegate.settings_did_change = delegate.did_receive_memory_warning = hear;
+    if (bare)
+        delegate = (torpor_delegate){.attached = attached, .problem = problem};
     torpor_app *app = torpor_app_open(&delegate, NULL, flags);
     if (app == NULL)
         return 1;

@@ -21,11 +21,12 @@ also when the supervisor is replaced or restarted meanwhile::
 nobody supervises hears the launch messages all the same, and its tasks have no limit; only states cannot be kept.
 """
 
-from ._delegate import LATER, Delegate, Later
+from ._delegate import LATER, UNHANDLED, Delegate, Later, Unhandled
 from ._errors import (
     AlreadyAnswered,
     AlreadyAttached,
     Failed,
+    InvalidParameter,
     NotInFlight,
     NotPermitted,
     NotSupervised,
@@ -35,7 +36,7 @@ from ._errors import (
     TorporError,
     UnknownTask,
 )
-from ._messages import Declinable, Fetched, Message, Situation, launch_options, notify
+from ._messages import Declinable, Fetched, MemoryLevel, Message, Situation, launch_options, notify
 from .threads import App, BackgroundTask
 
 #: The version of this library: that of Torpor.
@@ -50,8 +51,10 @@ __all__ = [
     "Delegate",
     "Fetched",
     "Failed",
+    "InvalidParameter",
     "LATER",
     "Later",
+    "MemoryLevel",
     "Message",
     "NotInFlight",
     "NotPermitted",
@@ -61,6 +64,8 @@ __all__ = [
     "TaskExpired",
     "TooLarge",
     "TorporError",
+    "UNHANDLED",
+    "Unhandled",
     "UnknownTask",
     "launch_options",
     "notify",

@@ -22,14 +22,27 @@ class Later:
 LATER = Later()
 
 
+class Unhandled:
+    """The type of UNHANDLED."""
+
+    def __repr__(self) -> str:
+        return "torpor.UNHANDLED"
+
+
+#: What a method returns that has no use for what came: the supervisor may tell another app.
+UNHANDLED = Unhandled()
+
+
 class Delegate:
     """What an app hears: a method a message, each of which may be overridden.
 
     A method that returns answers ``done``; one that raises answers ``failed`` with the exception's text; one that
-    returns LATER leaves the answer to ``app.answer(message)``. With torpor.aio.App they may be coroutines. SystemExit,
+    returns LATER leaves the answer to ``app.answer(message)``, one that returns UNHANDLED answers ``unhandled``: of a URL
+    and of what waited in the app's mailbox another app may be told. With torpor.aio.App they may be coroutines. SystemExit,
     as of sys.exit(), ends the program with that status, without an answer.
 
-    The methods of what waited in the app's mailbox, from did_receive_event on, call ``other`` unless they are overridden.
+    The methods of what waited in the app's mailbox, from settings_did_change on, call ``other`` unless they are overridden,
+    and that returns UNHANDLED.
 
     A method whose name is almost that of one of these is probably misspelled and would never be called: a warning says so.
     """
@@ -58,6 +71,7 @@ class Delegate:
 
     def open_url(self, message: Message) -> Any:
         """message.url is to be opened."""
+        return UNHANDLED
 
     def did_become_active(self, message: Message) -> Any:
         """The app is in use."""
@@ -75,19 +89,39 @@ class Delegate:
         """It was stopped for message.gap seconds, and runs again."""
 
     def task_expiring(self, message: Message) -> Any:
-        """The time of a background task is almost up; its own expiry handler is called before this."""
+        """The time of a background task is almost up; its own expiry handler is called before this.
+
+        message.task and .token say which, message.remaining how many seconds are left.
+        """
 
     def did_receive_memory_warning(self, message: Message) -> Any:
-        """Memory is short: caches are to be dropped."""
-
-    def settings_did_change(self, message: Message) -> Any:
-        """The app's configuration was changed."""
+        """Memory is short: caches are to be dropped. message.level says how short, "warning", "critical" or "limit"."""
 
     def perform_fetch(self, message: Message) -> Any:
         """It is time to look for new content: message.fetched("new-data"), "no-data" or "failed" says what there was."""
 
     def will_terminate(self, message: Message) -> Any:
         """The app is ended: SIGTERM follows."""
+
+    def settings_did_change(self, message: Message) -> Any:
+        """The app's settings changed: message.changed has their names, message.path the file, one of settings_files."""
+        return self.other(message)
+
+    def identity_did_change(self, message: Message) -> Any:
+        """Another account is the app's: message.changed names the settings, message.path the file of identity_files."""
+        return self.other(message)
+
+    def significant_time_change(self, message: Message) -> Any:
+        """The clock was set (message.clock_was_set), or message.time_zone, .utc_offset or .day is another one."""
+        return self.other(message)
+
+    def protected_data_will_become_unavailable(self, message: Message) -> Any:
+        """The session was locked: files that its user's key opens cannot be read until it is unlocked."""
+        return self.other(message)
+
+    def protected_data_did_become_available(self, message: Message) -> Any:
+        """The session was unlocked."""
+        return self.other(message)
 
     def did_receive_event(self, message: Message) -> Any:
         """Something was posted to the app, or a timer or a file of it: message.topic, .payload, .key, .sender, .count."""
@@ -101,28 +135,9 @@ class Delegate:
         """As did_receive_event, from outside of the machine, by torpor-gateway."""
         return self.other(message)
 
-    def did_receive_local_notification(self, message: Message) -> Any:
-        """As did_receive_event, of a notification that was due."""
-        return self.other(message)
-
-    def significant_time_change(self, message: Message) -> Any:
-        """The clock was set, the time zone or the day is another one: message.payload says which."""
-        return self.other(message)
-
-    def identity_did_change(self, message: Message) -> Any:
-        """One of the app's identity_files changed: message.payload names it."""
-        return self.other(message)
-
-    def protected_data_will_become_unavailable(self, message: Message) -> Any:
-        """The session was locked."""
-        return self.other(message)
-
-    def protected_data_did_become_available(self, message: Message) -> Any:
-        """The session was unlocked."""
-        return self.other(message)
-
     def other(self, message: Message) -> Any:
         """Every message that has no method above, and what those of the mailbox are told that are not overridden."""
+        return UNHANDLED
 
     def problem(self, sentence: str) -> None:
         """Something went wrong that the library goes on after."""
@@ -146,12 +161,15 @@ _METHODS: Dict[str, str] = {
     "didReceiveEvent": "did_receive_event",
     "didReceiveNotification": "did_receive_notification",
     "didReceiveRemoteNotification": "did_receive_remote_notification",
-    "didReceiveLocalNotification": "did_receive_local_notification",
     "significantTimeChange": "significant_time_change",
     "identityDidChange": "identity_did_change",
     "protectedDataWillBecomeUnavailable": "protected_data_will_become_unavailable",
     "protectedDataDidBecomeAvailable": "protected_data_did_become_available",
 }
+
+
+#: What another app may be told instead; the others concern the app alone.
+_FOR_OTHERS = ("openURL", "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification")
 
 
 def _meant(name: str) -> Optional[str]:
@@ -188,18 +206,20 @@ def checked(delegate: Optional[Delegate], app: str, *, coroutines: bool) -> Dele
     return delegate
 
 
-def is_later(result: Any, message: Message) -> bool:
-    """Whether a method of a delegate leaves the answer to app.answer; TypeError for what means nothing."""
-    if result is LATER:
-        return True
-    if result is None:
-        return False
-    if inspect.iscoroutine(result):
-        result.close()
+def result_of(returned: Any, message: Message) -> Optional[str]:
+    """The answer that a method of a delegate returned; None for LATER, TypeError for what means nothing."""
+    if returned is LATER:
+        return None
+    if returned is None:
+        return "done"
+    if returned is UNHANDLED:
+        return "unhandled" if message.name in _FOR_OTHERS or message.name not in _METHODS else "done"
+    if inspect.iscoroutine(returned):
+        returned.close()
         raise TypeError(f"the method for {message.name} returned a coroutine, which torpor.App does not await: use torpor.aio.App")
     raise TypeError(
-        f"the method for {message.name} returned {result!r}: return nothing when it is done, torpor.LATER to answer "
-        "later, and raise an exception when it failed"
+        f"the method for {message.name} returned {returned!r}: return nothing when it is done, torpor.UNHANDLED when another "
+        "app may be told, torpor.LATER to answer later, and raise an exception when it failed"
     )
 
 

@@ -55,13 +55,17 @@ class Failed(TorporError):
     """The supervisor could not do it; the text says why."""
 
 
+class InvalidParameter(TorporError):
+    """The supervisor does not take a parameter of a call."""
+
+
 class TaskExpired(TorporError):
     """The time of a background task was up before its work was done."""
 
 
 _BY_NAME: Dict[str, Type[TorporError]] = {
     kind.__name__: kind
-    for kind in (NotPermitted, AlreadyAttached, NotInFlight, AlreadyAnswered, UnknownTask, TooLarge, Failed)
+    for kind in (NotPermitted, AlreadyAttached, NotInFlight, AlreadyAnswered, UnknownTask, TooLarge, Failed, InvalidParameter)
 }
 
 

@@ -7,12 +7,16 @@ import json
 import os
 import socket
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import Any, Dict, List, Literal, Mapping, Optional, get_args
 
 Json = Dict[str, Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 #: What an app may decline of what it is offered: "url" and "restoration" in answers to launch messages, "snapshot" in
 #: one to didEnterBackground.
 Declinable = Literal["url", "restoration", "snapshot"]
+#: How short memory is: that of the machine ("warning", "critical"), or that of the app within its own limit.
+MemoryLevel = Literal["warning", "critical", "limit"]
 #: What an app found that looked for new content.
 Fetched = Literal["new-data", "no-data", "failed"]
 
@@ -22,6 +26,23 @@ def _need(word: str, words: Any, method: str) -> None:
     if word not in get_args(words):
         known = ", ".join(f'"{each}"' for each in get_args(words))
         raise ValueError(f"{method}({word!r}): it takes {known}")
+
+
+def _text(value: Any) -> Optional[str]:
+    return value if isinstance(value, str) else None
+
+
+def _integer(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _moment(value: Any) -> Optional[datetime]:
+    """Of microseconds since 1970, in UTC."""
+    microseconds = _integer(value)
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds) if microseconds else None
+    except OverflowError:
+        return None
 
 
 @dataclass
@@ -75,8 +96,8 @@ class Message:
 
     @property
     def path(self) -> Optional[str]:
-        """Where the state archive is (restoreState)."""
-        return self.parameters.get("path")
+        """Where the state archive is (restoreState); the file that changed (settingsDidChange, identityDidChange)."""
+        return _text(self.parameters.get("path")) or _text(self._news.get("path"))
 
     @property
     def url(self) -> Optional[str]:
@@ -92,6 +113,61 @@ class Message:
     def reason(self) -> Optional[str]:
         """Why the app is ended (willTerminate)."""
         return self.parameters.get("reason")
+
+    @property
+    def level(self) -> MemoryLevel:
+        """How short memory is (didReceiveMemoryWarning); what this library does not know counts as "warning"."""
+        level = self.parameters.get("level")
+        return "critical" if level == "critical" else "limit" if level == "limit" else "warning"
+
+    @property
+    def token(self) -> int:
+        """The background task's (taskExpiring)."""
+        return _integer(self.parameters.get("token"))
+
+    @property
+    def task(self) -> Optional[str]:
+        """The background task's name (taskExpiring)."""
+        return _text(self.parameters.get("name"))
+
+    @property
+    def remaining(self) -> Optional[float]:
+        """How many seconds the app may still run for its tasks (taskExpiring)."""
+        remaining = self.parameters.get("remaining_ms")
+        return remaining / 1000 if isinstance(remaining, (int, float)) else None
+
+    @property
+    def changed(self) -> List[str]:
+        """The settings' names (settingsDidChange, identityDidChange); empty where a file changed: path."""
+        names = self._news.get("changed", self.parameters.get("changed"))
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+    @property
+    def clock_was_set(self) -> bool:
+        """Whether the clock was set (significantTimeChange)."""
+        return self._news.get("clock") is True
+
+    @property
+    def time_zone(self) -> Optional[str]:
+        """The time zone, such as Europe/Berlin, where it is another one (significantTimeChange)."""
+        return _text(self._news.get("time_zone"))
+
+    @property
+    def utc_offset(self) -> Optional[int]:
+        """How far local time is from UTC, in seconds to the east, where that changed (significantTimeChange)."""
+        offset = self._news.get("utc_offset_s")
+        return offset if isinstance(offset, int) and not isinstance(offset, bool) else None
+
+    @property
+    def day(self) -> Optional[str]:
+        """The day, such as 2026-11-23, where it is another one (significantTimeChange)."""
+        return _text(self._news.get("day"))
+
+    @property
+    def _news(self) -> Mapping[str, Any]:
+        """The payload where it is an object."""
+        payload = self.parameters.get("payload")
+        return payload if isinstance(payload, dict) else {}
 
     @property
     def topic(self) -> Optional[str]:
@@ -116,7 +192,22 @@ class Message:
     @property
     def count(self) -> int:
         """How many became one in it."""
-        return int(self.parameters.get("count") or 1)
+        return _integer(self.parameters.get("count")) or 1
+
+    @property
+    def mail_id(self) -> int:
+        """The number of what waited in the app's mailbox, which no other has: each is told once."""
+        return _integer(self.parameters.get("id"))
+
+    @property
+    def first_at(self) -> Optional[datetime]:
+        """When the first of those came that became one in it."""
+        return _moment(self.parameters.get("first_at"))
+
+    @property
+    def last_at(self) -> Optional[datetime]:
+        """When the last of them came."""
+        return _moment(self.parameters.get("last_at"))
 
     def read_state(self) -> bytes:
         """The state archive's bytes (restoreState)."""

@@ -135,6 +135,15 @@ class Session:
         return self._own_tokens
 
     @staticmethod
+    def final_answer(message: Message, failed: Optional[str], unhandled: bool) -> Json:
+        """The answer that is not pending."""
+        if failed is not None:
+            if unhandled:
+                raise ValueError("a message has either failed or is unhandled")
+            return Session.answer(message, "failed", failed)
+        return Session.answer(message, "unhandled" if unhandled else "done")
+
+    @staticmethod
     def answer(
         message: Message, result: str, text: Optional[str] = None, expected: Optional[float] = None
     ) -> Json:

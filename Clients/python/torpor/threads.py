@@ -14,8 +14,8 @@ import time
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Type
 
-from ._delegate import Delegate, checked, is_later, method_of
-from ._errors import AlreadyAnswered, AlreadyAttached, NotPermitted, SupervisorGone, TorporError, UnknownTask
+from ._delegate import Delegate, checked, method_of, result_of
+from ._errors import AlreadyAnswered, AlreadyAttached, InvalidParameter, NotPermitted, SupervisorGone, TorporError, UnknownTask
 from ._messages import Message, Situation
 from ._session import (
     ALONE,
@@ -217,11 +217,11 @@ class App:
 
     # Answers.
 
-    def answer(self, message: Message, failed: Optional[str] = None) -> None:
-        """Answers a message whose method returned LATER: done, or failed with a sentence."""
+    def answer(self, message: Message, failed: Optional[str] = None, *, unhandled: bool = False) -> None:
+        """Answers a message whose method returned LATER: done, failed with a sentence, or unhandled."""
         self._session.need_this_process()
         if self.supervised:
-            self._answer(Session.answer(message, "done" if failed is None else "failed", failed))
+            self._answer(Session.final_answer(message, failed, unhandled))
 
     def pending(self, message: Message, expected: float, text: Optional[str] = None) -> None:
         """Says that the answer takes so many seconds from now, for a longer deadline where the app may have one."""
@@ -389,18 +389,20 @@ class App:
 
     def _handle(self, message: Message) -> None:
         failed: Optional[str] = None
+        result: Optional[str] = None
         try:
             if message.name == "taskExpiring":
                 task = self._running.get(message.parameters.get("token", 0))
                 if task is not None:
                     task._expire()
-            if is_later(method_of(self._delegate, message)(message), message):
+            result = result_of(method_of(self._delegate, message)(message), message)
+            if result is None:
                 return
         except Exception as error:
             _log.exception("The delegate failed at %s.", message.name)
             failed = str(error) or type(error).__name__
         try:
-            self.answer(message, failed)
+            self.answer(message, failed, unhandled=result == "unhandled")
         except TorporError as error:
             if not self._closed.is_set():
                 self._problem(f"The answer to {message.name} was not taken: {error}")
@@ -425,6 +427,12 @@ class App:
                     return
                 except AlreadyAnswered:
                     return
+                except InvalidParameter:
+                    if parameters["result"] != "unhandled":
+                        raise
+                    # A supervisor that is older than the word: to that one the message is done.
+                    call = call_bytes("Answer", {**parameters, "result": "done"})
+                    continue
                 except (OSError, ValueError):
                     if self._answers is not None:
                         self._answers.close()
