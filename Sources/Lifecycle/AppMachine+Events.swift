@@ -146,9 +146,8 @@ extension AppMachine {
         case .restoreState: .didFinishLaunching
         case .didFinishLaunching, .openURL, .didBecomeActive, .willResignActive, .didEnterBackground,
             .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning, .taskExpiring, .settingsDidChange,
-            .identityDidChange, .significantTimeChange, .refresh, .performFetch, .didReceiveEvent,
-            .didReceiveNotification, .didReceiveRemoteNotification, .didReceiveLocalNotification,
-            .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
+            .identityDidChange, .significantTimeChange, .performFetch, .didReceiveEvent, .didReceiveNotification,
+            .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
             nil
         }
     }

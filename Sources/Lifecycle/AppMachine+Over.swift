@@ -13,7 +13,7 @@ extension AppMachine {
         case .evicted, .exitsOnSuspend: return failed
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit,
-            .unresponsive, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .stopped, .shutdown, .forceQuit,
+            .unresponsive, .wakeStorm, .stopped, .shutdown, .forceQuit,
             .launchFailed:
             return true
         }

@@ -207,9 +207,9 @@ extension AppMachine.Phase {
 }
 
 extension AppMachine.Rest: RecordCoded {
-    static let recordOrder: [AppMachine.Rest] = [.resting, .delayed, .waiting]
+    static let recordOrder: [AppMachine.Rest?] = [.resting, .delayed, .waiting]
 }
 
 extension AppMachine.Terminating.Stage: RecordCoded {
-    static let recordOrder: [AppMachine.Terminating.Stage] = [.asked, .signaled, .announced, .killed, .cleaning]
+    static let recordOrder: [AppMachine.Terminating.Stage?] = [.asked, .signaled, .announced, .killed, .cleaning]
 }

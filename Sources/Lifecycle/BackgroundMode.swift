@@ -19,6 +19,14 @@ public enum BackgroundMode: String, Sendable, Hashable, CaseIterable {
     /// It hears messages that are pushed to it from outside.
     case remoteNotification = "remote-notification"
 
+    /// Whether it does something yet; the others are accepted, and `torpor check` warns of them.
+    public var isBuilt: Bool {
+        switch self {
+        case .audio, .location, .voip, .fetch, .bluetoothCentral, .bluetoothPeripheral, .remoteNotification: true
+        case .externalAccessory: false
+        }
+    }
+
     /// Its place in a set.
     var bit: UInt16 {
         switch self {

@@ -121,11 +121,11 @@ public struct RecordReader {
     mutating func takeOptional<Value: RecordCoded>(_ type: Value.Type) -> Value? {
         let code = take(UInt8.self, or: .max)
         if code == .max { return nil }
-        guard Int(code) < Value.recordOrder.count else {
+        guard let value = Value(recordCode: code) else {
             isInvalid = true
             return nil
         }
-        return Value.recordOrder[Int(code)]
+        return value
     }
 
     /// A deadline.
@@ -137,15 +137,21 @@ public struct RecordReader {
     mutating func refuse() { isInvalid = true }
 }
 
-/// A value that records hold as its place in a list. The lists are append-only: a place never changes.
+/// A value that records hold as its place in a list. The lists are append-only: a place never changes, and that of a
+/// value which is gone stays empty (nil).
 protocol RecordCoded: Equatable {
-    static var recordOrder: [Self] { get }
+    static var recordOrder: [Self?] { get }
 }
 
 extension RecordCoded {
     var recordCode: UInt8 {
         guard let index = Self.recordOrder.firstIndex(of: self) else { preconditionFailure("\(self) has no place") }
         return UInt8(index)
+    }
+
+    init?(recordCode: UInt8) {
+        guard Int(recordCode) < Self.recordOrder.count, let value = Self.recordOrder[Int(recordCode)] else { return nil }
+        self = value
     }
 }
 
@@ -160,50 +166,59 @@ extension Duration {
 }
 
 extension AppState: RecordCoded {
-    static let recordOrder: [AppState] = [.notRunning, .inactive, .active, .background, .suspended]
+    static let recordOrder: [AppState?] = [.notRunning, .inactive, .active, .background, .suspended]
 }
 
 extension Goal: RecordCoded {
-    static let recordOrder: [Goal] = [.notRunning, .inactive, .active, .background, .suspended]
+    static let recordOrder: [Goal?] = [.notRunning, .inactive, .active, .background, .suspended]
 }
 
 extension Transition: RecordCoded {
-    static let recordOrder: [Transition] = [
+    static let recordOrder: [Transition?] = [
         .launching, .activating, .deactivating, .enteringBackground, .enteringForeground, .suspending, .resuming,
         .terminating,
     ]
 }
 
 extension Readiness: RecordCoded {
-    static let recordOrder: [Readiness] = [.exec, .notify, .probe, .delegate]
+    static let recordOrder: [Readiness?] = [.exec, .notify, .probe, .delegate]
 }
 
 extension LaunchReason: RecordCoded {
-    static let recordOrder: [LaunchReason] = [.user, .boot, .restart, .dependency, .event, .policy]
+    static let recordOrder: [LaunchReason?] = [.user, .boot, .restart, .dependency, .event, .policy]
 }
 
 extension DeadlineKind: RecordCoded {
-    static let recordOrder: [DeadlineKind] = [
+    static let recordOrder: [DeadlineKind?] = [
         .launch, .transition, .background, .suspend, .willTerminate, .grace, .kill, .restart, .watchdog,
         .backgroundTime, .task,
     ]
 }
 
 extension Message: RecordCoded {
-    static let recordOrder: [Message] = [
+    /// Its number in records, from 0, which never changes.
+    public var number: UInt8 { recordCode }
+
+    /// The message of a number; nil where there is none.
+    public init?(number: UInt8) { self.init(recordCode: number) }
+
+    static let recordOrder: [Message?] = [
         .willFinishLaunching, .restoreState, .didFinishLaunching, .openURL, .didBecomeActive, .willResignActive,
         .didEnterBackground, .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning, .taskExpiring,
-        .settingsDidChange, .identityDidChange, .significantTimeChange, .refresh, .performFetch,
-        .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification, .didReceiveLocalNotification,
+        .settingsDidChange, .identityDidChange, .significantTimeChange, nil, .performFetch, .didReceiveEvent,
+        .didReceiveNotification, .didReceiveRemoteNotification, nil,
         .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable,
     ]
 }
 
 extension TerminationReason: RecordCoded {
-    static let recordOrder: [TerminationReason] = [
+    /// Its number in records and for policies, from 0, which never changes.
+    public var number: UInt8 { recordCode }
+
+    static let recordOrder: [TerminationReason?] = [
         .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
-        .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit, .unresponsive, .cpuLimit,
-        .wakeStorm, .gpuInBackground, .noPurposeString, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
+        .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit, .unresponsive, nil,
+        .wakeStorm, nil, nil, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit,
         .launchFailed,
     ]
 }

@@ -37,7 +37,8 @@ public enum Transition: String, Sendable, Hashable, CaseIterable {
     case terminating
 }
 
-/// What an app can be told. The raw values are the names that configurations and apps use.
+/// What an app can be told. The raw values are the names that configurations and apps use. Each is one that something
+/// sends: `scripts/check-sources promises` compares them with the documents, the libraries and the senders.
 public enum Message: String, Sendable, Hashable, CaseIterable {
     case willFinishLaunching
     case restoreState
@@ -54,17 +55,19 @@ public enum Message: String, Sendable, Hashable, CaseIterable {
     case settingsDidChange
     case identityDidChange
     case significantTimeChange
-    case refresh
     case performFetch
     case didReceiveEvent
     case didReceiveNotification
     case didReceiveRemoteNotification
-    case didReceiveLocalNotification
     case protectedDataWillBecomeUnavailable
     case protectedDataDidBecomeAvailable
+
+    /// Names that configurations may have and that nothing sends: `torpor check` warns of them.
+    public static let unsentNames = ["refresh", "didReceiveLocalNotification"]
 }
 
-/// Why an incarnation ended. Codes, and what follows from each, are the table at the end of docs/lifecycle.md.
+/// Why an incarnation ended. Codes, and what follows from each, are the table at the end of docs/lifecycle.md. Each is one
+/// that something gives: `scripts/check-sources promises` looks for it.
 public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case exitSuccess = "exit-success"
     case exitFailure = "exit-failure"
@@ -81,10 +84,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     case replaced
     case memoryLimit = "memory-limit"
     case unresponsive
-    case cpuLimit = "cpu-limit"
     case wakeStorm = "wake-storm"
-    case gpuInBackground = "gpu-in-background"
-    case noPurposeString = "no-purpose-string"
     case evicted
     case stopped
     case exitsOnSuspend = "exits-on-suspend"
@@ -100,8 +100,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .wakeStorm: 0xbad2_2222
         case .forceQuit: 0xdead_fa11
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
-            .memoryLimit, .unresponsive, .cpuLimit, .gpuInBackground, .noPurposeString, .evicted, .stopped,
-            .exitsOnSuspend, .shutdown, .launchFailed:
+            .memoryLimit, .unresponsive, .evicted, .stopped, .exitsOnSuspend, .shutdown, .launchFailed:
             nil
         }
     }
@@ -110,8 +109,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
     public var isFailure: Bool {
         switch self {
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
-            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .cpuLimit, .wakeStorm,
-            .gpuInBackground, .noPurposeString, .launchFailed:
+            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed:
             true
         case .exitSuccess, .dependencyFailed, .replaced, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit:
             false
@@ -124,7 +122,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .stopped, .forceQuit, .evicted, .exitsOnSuspend, .shutdown: true
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit,
-            .unresponsive, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .launchFailed:
+            .unresponsive, .wakeStorm, .launchFailed:
             false
         }
     }
@@ -136,8 +134,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .stopped, .forceQuit, .exitSuccess: false
         case .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
             .lockWhileSuspending, .oomKill, .unknown, .dependencyFailed, .replaced, .memoryLimit, .unresponsive,
-            .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .evicted, .exitsOnSuspend, .shutdown,
-            .launchFailed:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
             true
         }
     }
@@ -148,8 +145,7 @@ public enum TerminationReason: String, Sendable, Hashable, CaseIterable {
         case .stopped, .forceQuit, .dependencyFailed: false
         case .exitSuccess, .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog,
             .taskExpired, .lockWhileSuspending, .oomKill, .unknown, .replaced, .memoryLimit, .unresponsive,
-            .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .evicted, .exitsOnSuspend, .shutdown,
-            .launchFailed:
+            .wakeStorm, .evicted, .exitsOnSuspend, .shutdown, .launchFailed:
             true
         }
     }

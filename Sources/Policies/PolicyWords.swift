@@ -19,12 +19,12 @@ public enum PolicyWords {
     public static let advice = [
         "goal", "grant", "order", "admit", "delay", "refuse", "restart", "give-up", "profile", "ask-again",
     ]
-    /// Of `enum torpor_policy_reason`, whose first is none.
+    /// Of `enum torpor_policy_reason`, whose first is none; empty for numbers that no ending has.
     public static let reasons = [
         "none", "exit-success", "exit-failure", "signal", "core-dump", "launch-deadline", "background-deadline",
         "watchdog", "task-expired", "lock-while-suspending", "oom-kill", "unknown", "dependency-failed", "replaced",
-        "memory-limit", "unresponsive", "cpu-limit", "wake-storm", "gpu-in-background", "no-purpose-string", "evicted",
-        "stopped", "exits-on-suspend", "shutdown", "force-quit", "launch-failed",
+        "memory-limit", "unresponsive", "", "wake-storm", "", "", "evicted", "stopped", "exits-on-suspend", "shutdown",
+        "force-quit", "launch-failed",
     ]
 
     /// `state` for 2.
@@ -48,7 +48,7 @@ public enum PolicyWords {
     public static func pressure(_ pressure: UInt32) -> String { word(pressures, pressure) }
 
     private static func word(_ words: [String], _ index: UInt32, _ number: UInt32? = nil) -> String {
-        index < words.count ? words[Int(index)] : String(number ?? index)
+        index < words.count && !words[Int(index)].isEmpty ? words[Int(index)] : String(number ?? index)
     }
 
     private static func number(_ words: [String], _ word: String) -> UInt32? {

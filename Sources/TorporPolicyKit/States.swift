@@ -92,14 +92,8 @@ public struct EndReason: RawRepresentable, Sendable, Hashable {
     public static let memoryLimit = EndReason(TORPOR_REASON_MEMORY_LIMIT)
     /// It did not answer a message in time.
     public static let unresponsive = EndReason(TORPOR_REASON_UNRESPONSIVE)
-    /// It took more processor time than it may.
-    public static let processorLimit = EndReason(TORPOR_REASON_CPU_LIMIT)
     /// It was woken too often.
     public static let wakeStorm = EndReason(TORPOR_REASON_WAKE_STORM)
-    /// It used the GPU in the background.
-    public static let gpuInBackground = EndReason(TORPOR_REASON_GPU_IN_BACKGROUND)
-    /// It used what it did not say that it would.
-    public static let noPurposeString = EndReason(TORPOR_REASON_NO_PURPOSE_STRING)
     /// Its memory was needed.
     public static let evicted = EndReason(TORPOR_REASON_EVICTED)
     /// A person stopped it.

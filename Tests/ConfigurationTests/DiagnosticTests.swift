@@ -132,8 +132,8 @@ struct DiagnosticTests {
                 "15: apps.web.stop_signal: SIGSTOP cannot be used here: Torpor itself needs it"
             ),
             (
-                "signals.refresh = \"KILL\"",
-                "19: apps.web.signals.refresh: KILL cannot be used here: Torpor itself needs it"
+                "signals.performFetch = \"KILL\"",
+                "19: apps.web.signals.performFetch: KILL cannot be used here: Torpor itself needs it"
             ),
             // Values with a form of their own
             ("umask = 27", "9: apps.web.umask: expected a string of octal digits, found an integer: write \"0027\""),
@@ -270,6 +270,23 @@ struct DiagnosticTests {
                 "14: warning: apps.web.keep_alive: does nothing without background_modes = [\"voip\"]"
             ),
             ("answers = true", "11: warning: apps.web.answers: there is nothing to answer without signals"),
+            (
+                "signals.refresh = \"SIGHUP\"",
+                "9: warning: apps.web.signals.refresh: does nothing: no app is told refresh yet"
+            ),
+            (
+                "background_modes = [\"external-accessory\", \"fetch\"]",
+                "20: warning: apps.web.background_modes: \"external-accessory\" does nothing yet"
+            ),
+            (
+                "wake_after_force_quit = [\"external-accessory\"]",
+                "25: warning: apps.web.wake_after_force_quit: \"external-accessory\" does nothing yet"
+            ),
+            (
+                "wake_after_force_quit = [\"localtion\"]",
+                "25: warning: apps.web.wake_after_force_quit: \"localtion\" is no background mode; did you mean "
+                    + "\"location\"?"
+            ),
         ]
     )
     func wrongValue(keys: String, complaint: String) {

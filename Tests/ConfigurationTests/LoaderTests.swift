@@ -288,13 +288,13 @@ struct LoaderTests {
     func everyValueMatters(key: String) throws {
         // Only of several instances is there a first one.
         let others = (key == "instance_first" ? "instances = 2\n" : "") + Self.others
-        let plain = try load("[apps.a]\nexec = [\"plain\"]\nsignals.refresh = \"HUP\"\n" + others).get()
+        let plain = try load("[apps.a]\nexec = [\"plain\"]\nsignals.performFetch = \"HUP\"\n" + others).get()
         let text =
             key == "signals"
-            ? "[apps.a]\nexec = [\"plain\"]\nsignals = { refresh = \"HUP\", didEnterBackground = \"USR1\" }\n"
+            ? "[apps.a]\nexec = [\"plain\"]\nsignals = { performFetch = \"HUP\", didEnterBackground = \"USR1\" }\n"
             : key == "exec"
-                ? "[apps.a]\nsignals.refresh = \"HUP\"\nexec = [\"/bin/a\"]\n"
-                : "[apps.a]\nexec = [\"plain\"]\nsignals.refresh = \"HUP\"\n\(key) = \(Self.everything[key] ?? "")\n"
+                ? "[apps.a]\nsignals.performFetch = \"HUP\"\nexec = [\"/bin/a\"]\n"
+                : "[apps.a]\nexec = [\"plain\"]\nsignals.performFetch = \"HUP\"\n\(key) = \(Self.everything[key] ?? "")\n"
         #expect(try load(text + others).get().apps != plain.apps)
     }
 

@@ -153,8 +153,7 @@ struct EndingTests {
     func table(reason: TerminationReason) {
         let restarted: Set<TerminationReason> = [
             .exitFailure, .signal, .coreDump, .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired,
-            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .cpuLimit, .wakeStorm,
-            .gpuInBackground, .noPurposeString, .launchFailed,
+            .lockWhileSuspending, .oomKill, .unknown, .memoryLimit, .unresponsive, .wakeStorm, .launchFailed,
         ]
         let codes: [TerminationReason: UInt32] = [
             .launchDeadline: 0x8bad_f00d, .backgroundDeadline: 0x8bad_f00d, .watchdog: 0x8bad_f00d,

@@ -120,6 +120,7 @@ struct SnapshotTests {
         #expect(PolicyWords.advice(TORPOR_ADVISE_GIVE_UP.rawValue) == "give-up")
         #expect(PolicyWords.reason(TORPOR_REASON_LAUNCH_FAILED.rawValue) == PolicyWords.reasons.last)
         #expect(PolicyWords.reason(TORPOR_REASON_REPLACED.rawValue) == "replaced")
+        #expect(PolicyWords.reason(16) == "16")
         #expect(PolicyWords.launch(TORPOR_LAUNCH_BY_POLICY.rawValue) == PolicyWords.launches.last)
         #expect(PolicyWords.pressure(TORPOR_PRESSURE_CRITICAL) == PolicyWords.pressures.last)
         for kind in 0..<UInt32(12) {

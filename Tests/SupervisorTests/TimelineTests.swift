@@ -31,7 +31,7 @@ struct TimelineTests {
         var moments: [Moment] = [.planned, .executed, .contact, .ready, .saidStopping, .supervisorReplaced]
         moments += AppState.allCases.map { .entered($0) }
         moments += Transition.allCases.map { .began($0) }
-        moments += [.told(.refresh), .mainChanged, .exited, .signalled(64), .taskBegan(255), .taskEnded(0)]
+        moments += [.told(.performFetch), .mainChanged, .exited, .signalled(64), .taskBegan(255), .taskEnded(0)]
         moments += Moment.Answer.allCases.map { .answered(.openURL, $0) }
         moments += [.missed(.launch), .missed(.grace)]
         var timeline = Timeline()

@@ -1305,7 +1305,7 @@ _torpor_app_delegate() {
     # Offer option value completions
     case "${prev}" in
     '--on')
-        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''refresh='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''didReceiveLocalNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='
+        __torpor_add_completions -W 'willFinishLaunching='$'\n''restoreState='$'\n''didFinishLaunching='$'\n''openURL='$'\n''didBecomeActive='$'\n''willResignActive='$'\n''didEnterBackground='$'\n''willEnterForeground='$'\n''resumed='$'\n''willTerminate='$'\n''didReceiveMemoryWarning='$'\n''taskExpiring='$'\n''settingsDidChange='$'\n''identityDidChange='$'\n''significantTimeChange='$'\n''performFetch='$'\n''didReceiveEvent='$'\n''didReceiveNotification='$'\n''didReceiveRemoteNotification='$'\n''protectedDataWillBecomeUnavailable='$'\n''protectedDataDidBecomeAvailable='
         return
         ;;
     esac

@@ -879,7 +879,7 @@ _torpor_app() {
 
 _torpor_app_delegate() {
     local -i ret=1
-    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'refresh=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'didReceiveLocalNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=')
+    local -ar ___on=('willFinishLaunching=' 'restoreState=' 'didFinishLaunching=' 'openURL=' 'didBecomeActive=' 'willResignActive=' 'didEnterBackground=' 'willEnterForeground=' 'resumed=' 'willTerminate=' 'didReceiveMemoryWarning=' 'taskExpiring=' 'settingsDidChange=' 'identityDidChange=' 'significantTimeChange=' 'performFetch=' 'didReceiveEvent=' 'didReceiveNotification=' 'didReceiveRemoteNotification=' 'protectedDataWillBecomeUnavailable=' 'protectedDataDidBecomeAvailable=')
     local -ar arg_specs=(
         '*--on[A command for a message; * for those that have none.]:message=command:{__torpor_complete "${___on[@]}"}'
         '--answers[Read the answers from standard input.]'

@@ -90,6 +90,7 @@ struct AppDraft {
         {
             error("expiry_warning", "must be shorter than task_time")
         }
+        warnOfModes()
         let location = origins["location"] == nil ? "regions" : "location"
         if origins[location] != nil, !specification.backgroundModes.contains(.location) {
             warning(location, "does nothing without background_modes = [\"location\"]")
@@ -108,6 +109,20 @@ struct AppDraft {
         }
         if rules.isOneshot, rules.watchdog != nil {
             warning("watchdog", "a oneshot app has no heartbeat once it is done")
+        }
+    }
+
+    private func warnOfModes() {
+        for mode in specification.backgroundModes where !mode.isBuilt {
+            warning("background_modes", "\(quoted(mode.rawValue)) does nothing yet")
+        }
+        for name in specification.wakeAfterForceQuit {
+            guard let mode = BackgroundMode(rawValue: name) else {
+                let hint = Nearest.hint(name, among: BackgroundMode.allCases.map(\.rawValue))
+                warning("wake_after_force_quit", "\(quoted(name)) is no background mode" + hint)
+                continue
+            }
+            if !mode.isBuilt { warning("wake_after_force_quit", "\(quoted(name)) does nothing yet") }
         }
     }
 

@@ -207,8 +207,7 @@ package enum EventKind: String, CaseIterable {
         case .oomKill, .memoryLimit: self = .outOfMemory
         case .launchFailed: self = .notLaunched
         case .dependencyFailed: self = .requirementFailed
-        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .cpuLimit, .wakeStorm,
-            .gpuInBackground, .noPurposeString:
+        case .exitFailure, .signal, .coreDump, .unknown, .lockWhileSuspending, .wakeStorm:
             self = .failed
         }
     }

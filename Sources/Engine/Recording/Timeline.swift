@@ -137,8 +137,8 @@ private enum MomentCode {
         case .ready: pair(3)
         case .entered(let state): pair(4, place(of: state, in: states))
         case .began(let transition): pair(5, place(of: transition, in: transitions))
-        case .told(let message): pair(told, place(of: message, in: messages))
-        case .answered(let message, let answer): pair(7 + answer.rawValue, place(of: message, in: messages))
+        case .told(let message): pair(told, message.number)
+        case .answered(let message, let answer): pair(7 + answer.rawValue, message.number)
         case .missed(let deadline): pair(10, place(of: deadline, in: deadlines))
         case .signalled(let number): pair(11, UInt8(clamping: number))
         case .taskBegan(let token): pair(12, token)
@@ -160,9 +160,9 @@ private enum MomentCode {
         case 3: return .ready
         case 4: return member(value, of: states).map { .entered($0) }
         case 5: return member(value, of: transitions).map { .began($0) }
-        case told: return member(value, of: messages).map { .told($0) }
+        case told: return Message(number: value).map { .told($0) }
         case 7, 8, 9:
-            guard let message = member(value, of: messages), let answer = Moment.Answer(rawValue: kind - 7) else {
+            guard let message = Message(number: value), let answer = Moment.Answer(rawValue: kind - 7) else {
                 return nil
             }
             return .answered(message, answer)
@@ -180,7 +180,6 @@ private enum MomentCode {
 
     private static let states = AppState.allCases
     private static let transitions = Transition.allCases
-    private static let messages = Message.allCases
     private static let deadlines = DeadlineKind.allCases
 
     private static func pair(_ kind: UInt8, _ value: UInt8 = 0) -> UInt16 { UInt16(value) << 8 | UInt16(kind) }

@@ -115,9 +115,8 @@ extension AppSockets {
         case .didReceiveMemoryWarning:
             return ["level": .string(app.memoryWarning ?? MemoryLevel.warning.rawValue)]
         case .didBecomeActive, .willResignActive, .didEnterBackground, .willEnterForeground, .settingsDidChange,
-            .identityDidChange, .significantTimeChange, .refresh, .performFetch, .didReceiveEvent,
-            .didReceiveNotification, .didReceiveRemoteNotification, .didReceiveLocalNotification,
-            .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
+            .identityDidChange, .significantTimeChange, .performFetch, .didReceiveEvent, .didReceiveNotification,
+            .didReceiveRemoteNotification, .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
             return .emptyObject
         }
     }

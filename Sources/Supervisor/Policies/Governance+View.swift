@@ -128,10 +128,10 @@ extension Transition? {
 }
 
 extension TerminationReason? {
-    /// The order of the header is that of the enumeration, which a test compares.
+    /// The header's numbers are those of records, from 1, which a test compares.
     var policyCode: UInt32 {
         guard let self else { return TORPOR_REASON_NONE.rawValue }
-        return UInt32(TerminationReason.allCases.firstIndex(of: self).map { $0 + 1 } ?? 0)
+        return UInt32(self.number) + 1
     }
 }
 

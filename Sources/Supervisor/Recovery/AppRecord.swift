@@ -127,7 +127,7 @@ package struct AppRecord {
         profileState = AppState.allCases.first { code > 0 && Self.code(of: $0) == code }
         launch = LaunchMoments(from: &record)
         let message = record.take(UInt8.self)
-        missedMessage = Message.allCases.first { message > 0 && Self.code(of: $0) == message }
+        missedMessage = message > 0 ? Message(number: message - 1) : nil
         restoration = Restoration(rawValue: record.take(UInt8.self))
     }
 
@@ -136,9 +136,8 @@ package struct AppRecord {
         StateTimes.recordBytes + 1 + LaunchMoments.recordBytes + 2 + AppMachine.laterBytes + AppMachine.wakeBytes
         + ChannelRecord.bytes
 
-    /// Messages are only ever added at the end.
     private static func code(of message: Message?) -> UInt8 {
-        message.flatMap { Message.allCases.firstIndex(of: $0) }.map { UInt8($0) + 1 } ?? 0
+        message.map { $0.number + 1 } ?? 0
     }
 
     private static func code(of state: AppState?) -> UInt8 {

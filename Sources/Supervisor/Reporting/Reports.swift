@@ -45,9 +45,9 @@ final class Reports: ShellRoom {
         let isStuck: Bool
         switch reason {
         case .launchDeadline, .backgroundDeadline, .watchdog, .taskExpired, .unresponsive: isStuck = true
-        case .lockWhileSuspending, .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground: isStuck = false
+        case .lockWhileSuspending, .memoryLimit, .wakeStorm: isStuck = false
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
-            .noPurposeString, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
+            .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return
         }
         app.run.crashSnapshot = CrashSnapshot(of: tree)
@@ -116,8 +116,7 @@ final class Reports: ShellRoom {
         case .lockWhileSuspending:
             return app.run.locksInTheWay?.first.map { "was to be suspended while \($0.sentence)" }
         case .exitSuccess, .exitFailure, .signal, .coreDump, .oomKill, .unknown, .dependencyFailed, .replaced,
-            .memoryLimit, .cpuLimit, .wakeStorm, .gpuInBackground, .noPurposeString, .evicted, .stopped,
-            .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
+            .memoryLimit, .wakeStorm, .evicted, .stopped, .exitsOnSuspend, .shutdown, .forceQuit, .launchFailed:
             return nil
         }
     }

@@ -64,7 +64,7 @@ enum torpor_policy_edge {
     TORPOR_EDGE_TERMINATING = 8,
 };
 
-/* Why an app ended. */
+/* Why an app ended. 16, 18 and 19 are kept free: no app ends so. */
 enum torpor_policy_reason {
     TORPOR_REASON_NONE = 0,
     TORPOR_REASON_EXIT_SUCCESS = 1,
@@ -82,10 +82,7 @@ enum torpor_policy_reason {
     TORPOR_REASON_REPLACED = 13,
     TORPOR_REASON_MEMORY_LIMIT = 14,
     TORPOR_REASON_UNRESPONSIVE = 15,
-    TORPOR_REASON_CPU_LIMIT = 16,
     TORPOR_REASON_WAKE_STORM = 17,
-    TORPOR_REASON_GPU_IN_BACKGROUND = 18,
-    TORPOR_REASON_NO_PURPOSE_STRING = 19,
     TORPOR_REASON_EVICTED = 20,
     TORPOR_REASON_STOPPED = 21,
     TORPOR_REASON_EXITS_ON_SUSPEND = 22,
