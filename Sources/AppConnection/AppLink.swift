@@ -266,6 +266,14 @@ public final class AppLink {
             tasks.removeAll { $0 == token }
         default: break
         }
+        if case .answer(var answer) = call.request, answer.result == .unhandled,
+            response.error == VarlinkErrorName.invalidParameter
+        {
+            // A supervisor that is older than the word takes it for a mistake: to that one the message is done.
+            answer.result = .done
+            pending.append(Pending(request: .answer(answer), completion: call.completion))
+            return
+        }
         switch (call.request, response.error) {
         case (_, nil), (.answer, AppInterface.ErrorName.alreadyAnswered),
             (.endTask, AppInterface.ErrorName.unknownTask):

@@ -3,6 +3,10 @@
 /// What an app does when its state changes: the messages of the lifecycle as methods, each with a default that does
 /// nothing.
 ///
+/// What waited in the app's mailbox, and URLs, can be answered with ``MailResult/unhandled``: the supervisor may then tell
+/// another app. That is also the answer where the method for it is not implemented. A method without a result answers
+/// `done`.
+///
 /// The supervisor waits for each method to return before it goes on, at most for the message's deadline
 /// (``TorporApp/timeToAnswer``), and tells one thing at a time. A method that throws answers `failed`, with the error as
 /// the sentence; the lifecycle goes on all the same. An actor or a class of the main actor can be a delegate as well as a
@@ -21,6 +25,9 @@ public protocol AppDelegate: Sendable {
 
     /// The app is asked to open this.
     func openURL(_ app: TorporApp, url: String) async throws
+
+    /// The same, and says whether the app opens it.
+    func openURL(_ app: TorporApp, url: String) async throws -> MailResult
 
     /// The app is in the foreground and in use.
     func didBecomeActive(_ app: TorporApp) async throws
@@ -41,6 +48,9 @@ public protocol AppDelegate: Sendable {
     /// Memory is short: what can be computed again should go.
     func didReceiveMemoryWarning(_ app: TorporApp) async throws
 
+    /// The same, and how short. Without this method ``didReceiveMemoryWarning(_:)`` is called.
+    func didReceiveMemoryWarning(_ app: TorporApp, level: MemoryLevel) async throws
+
     /// A background task that is not one of ``TorporApp/withBackgroundTask(_:onExpiry:isolation:_:)`` must be ended within
     /// `remaining`, or the app is.
     func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws
@@ -51,11 +61,40 @@ public protocol AppDelegate: Sendable {
     /// It is time to look for new content (`background_modes = ["fetch"]`); what it found decides when it is told next.
     func performFetch(_ app: TorporApp) async throws -> FetchResult?
 
-    /// Something waited for the app: an event, a notification, a message of another app. Without this method
-    /// ``received(_:message:)`` gets it.
+    /// The app's settings changed: one of its `settings_files`, or the settings that the supervisor keeps.
+    func settingsDidChange(_ app: TorporApp, change: SettingsChange) async throws
+
+    /// Another user or account is the app's: one of its `identity_files` changed, or a setting that says so.
+    func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws
+
+    /// The clock was set, or the time zone or the day is another one.
+    func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws
+
+    /// The session was locked: files that its user's key opens cannot be read until it is unlocked.
+    func protectedDataWillBecomeUnavailable(_ app: TorporApp) async throws
+
+    /// The session was unlocked.
+    func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws
+
+    /// An event of one of the app's sources (timers, paths, devices, regions), or what a program or another app posted to
+    /// it.
+    func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
+
+    /// News of the machine: power, screens, accessories, its language.
+    func didReceiveNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
+
+    /// Something that was pushed to the app from outside of the machine (`background_modes = ["remote-notification"]`).
+    func didReceiveRemoteNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
+
+    /// Something waited for the app: what the three methods above are for, where they are not implemented. Without this
+    /// method ``received(_:message:)`` gets it.
     func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws
 
-    /// A message that this version of the library has no method for.
+    /// The same, and says whether the app has a use for it.
+    func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult
+
+    /// A message that this version of the library has no method for, or the delegate none of its own: what waited in the
+    /// app's mailbox, and changes of settings, identity, time and protected data.
     func received(_ app: TorporApp, message: OtherMessage) async throws
 
     /// The supervisor is not there; messages come again when it, or its successor, is. Nothing has to be done.
@@ -69,8 +108,12 @@ extension AppDelegate {
     public func restoreState(_ app: TorporApp, state: SavedState) async throws {}
     /// Does nothing.
     public func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws {}
-    /// Does nothing.
-    public func openURL(_ app: TorporApp, url: String) async throws {}
+    /// Leaves it to another app.
+    public func openURL(_ app: TorporApp, url: String) async throws { throw NotImplemented() }
+    /// Asks the method without a result.
+    public func openURL(_ app: TorporApp, url: String) async throws -> MailResult {
+        try await MailResult.of { try await openURL(app, url: url) as Void }
+    }
     /// Does nothing.
     public func didBecomeActive(_ app: TorporApp) async throws {}
     /// Does nothing.
@@ -83,6 +126,10 @@ extension AppDelegate {
     public func resumed(_ app: TorporApp, after gap: Duration) async throws {}
     /// Does nothing.
     public func didReceiveMemoryWarning(_ app: TorporApp) async throws {}
+    /// Calls the method without a level.
+    public func didReceiveMemoryWarning(_ app: TorporApp, level: MemoryLevel) async throws {
+        try await didReceiveMemoryWarning(app)
+    }
     /// Does nothing.
     public func taskExpiring(_ app: TorporApp, task: String, remaining: Duration) async throws {}
     /// Does nothing.
@@ -90,11 +137,57 @@ extension AppDelegate {
     /// Does not look.
     public func performFetch(_ app: TorporApp) async throws -> FetchResult? { nil }
     /// Hands it on.
+    public func settingsDidChange(_ app: TorporApp, change: SettingsChange) async throws {
+        try await handOn(app, "settingsDidChange", change.mail.parameters)
+    }
+    /// Hands it on.
+    public func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws {
+        try await handOn(app, "identityDidChange", change.mail.parameters)
+    }
+    /// Hands it on.
+    public func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws {
+        try await handOn(app, "significantTimeChange", change.mail.parameters)
+    }
+    /// Hands it on.
+    public func protectedDataWillBecomeUnavailable(_ app: TorporApp) async throws {
+        try await handOn(app, "protectedDataWillBecomeUnavailable", .emptyObject)
+    }
+    /// Hands it on.
+    public func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws {
+        try await handOn(app, "protectedDataDidBecomeAvailable", .emptyObject)
+    }
+    /// Hands it on.
+    public func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
+        try await didReceive(app, mail: mail)
+    }
+    /// Hands it on.
+    public func didReceiveNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
+        try await didReceive(app, mail: mail)
+    }
+    /// Hands it on.
+    public func didReceiveRemoteNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
+        try await didReceive(app, mail: mail)
+    }
+    /// Hands it on.
     public func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws {
         try await received(app, message: OtherMessage(name: mail.name, parameters: mail.parameters))
     }
-    /// Does nothing.
-    public func received(_ app: TorporApp, message: OtherMessage) async throws {}
+    /// Asks the method without a result.
+    public func didReceive(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
+        try await MailResult.of { try await didReceive(app, mail: mail) as Void }
+    }
+    /// Leaves it to another app.
+    public func received(_ app: TorporApp, message: OtherMessage) async throws { throw NotImplemented() }
+
+    /// What concerns this app alone is done where it has no method for it.
+    private func handOn(_ app: TorporApp, _ name: String, _ parameters: JSON) async throws {
+        _ = try await MailResult.of {
+            try await received(app, message: OtherMessage(name: name, parameters: parameters))
+        }
+    }
     /// Does nothing.
     public func supervisorLost(_ app: TorporApp) async {}
 }
+
+/// What the methods throw that a delegate does not implement.
+struct NotImplemented: Error {}

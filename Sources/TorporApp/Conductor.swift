@@ -58,7 +58,7 @@ struct Conductor<Delegate: AppDelegate> {
     private func launchHere(_ options: LaunchOptions, isActive: Bool = false) async -> Launch {
         for name in ["willFinishLaunching", "didFinishLaunching"] {
             do {
-                try await delegate.hear(name, ["options": options.json], app)
+                _ = try await delegate.hear(name, ["options": options.json], app)
             } catch {
                 ThisProcess.complain("\(name) failed: \(error)")
             }
@@ -77,7 +77,9 @@ struct Conductor<Delegate: AppDelegate> {
         }
         var answer = AppAnswer(id: message.id)
         do {
-            if isHeard { try await delegate.hear(message.name, message.parameters, app) }
+            if isHeard, try await delegate.hear(message.name, message.parameters, app) == .unhandled {
+                answer.result = .unhandled
+            }
         } catch {
             answer.result = .failed
             answer.text = "\(error)"
@@ -113,7 +115,7 @@ struct Solo<Delegate: AppDelegate> {
 
     private func tell(_ name: String, _ parameters: JSON) async {
         do {
-            try await delegate.hear(name, parameters, app)
+            _ = try await delegate.hear(name, parameters, app)
         } catch {
             ThisProcess.complain("\(name) failed: \(error)")
         }
@@ -122,9 +124,10 @@ struct Solo<Delegate: AppDelegate> {
 
 extension AppDelegate {
     /// Calls the method of a message.
-    func hear(_ name: String, _ parameters: JSON, _ app: TorporApp) async throws {
+    func hear(_ name: String, _ parameters: JSON, _ app: TorporApp) async throws -> MailResult {
         func milliseconds(_ name: String) -> Duration { .milliseconds(parameters[name]?.intValue ?? 0) }
         func text(_ name: String) -> String { parameters[name]?.stringValue ?? "" }
+        var mail: ReceivedMail { ReceivedMail(name: name, parameters: parameters) }
         switch name {
         case "willFinishLaunching", "didFinishLaunching":
             let options = parameters["options"].map { LaunchOptions($0) } ?? app.launchOptions
@@ -134,29 +137,41 @@ extension AppDelegate {
                 try await didFinishLaunching(app, options: options)
             }
         case "restoreState": try await restoreState(app, state: SavedState(path: text("path")))
-        case "openURL": try await openURL(app, url: text("url"))
+        case "openURL": return try await openURL(app, url: text("url"))
         case "didBecomeActive": try await didBecomeActive(app)
         case "willResignActive": try await willResignActive(app)
         case "didEnterBackground": try await didEnterBackground(app)
         case "willEnterForeground": try await willEnterForeground(app)
         case "resumed":
             try await resumed(app, after: .seconds(parameters["gap_s"]?.doubleValue ?? 0))
-        case "didReceiveMemoryWarning": try await didReceiveMemoryWarning(app)
+        case "didReceiveMemoryWarning":
+            // Supervisors before 0.2 did not say it.
+            let level = parameters["level"]?.stringValue.map(MemoryLevel.init(name:)) ?? .warning
+            try await didReceiveMemoryWarning(app, level: level)
         case "taskExpiring":
             let remaining = milliseconds("remaining_ms")
             if let token = parameters["token"]?.intValue,
                 await app.expire(token: token, name: text("name"), remaining: remaining)
             {
-                return
+                return .done
             }
             try await taskExpiring(app, task: text("name"), remaining: remaining)
         case "willTerminate": try await willTerminate(app, reason: text("reason"))
         case "performFetch":
             let found = try await performFetch(app)
             app.state.withLock { $0.inFlight?.fetched = found }
-        case "didReceiveEvent", "didReceiveNotification", "didReceiveRemoteNotification":
-            try await didReceive(app, mail: ReceivedMail(name: name, parameters: parameters))
-        default: try await received(app, message: OtherMessage(name: name, parameters: parameters))
+        case "settingsDidChange": try await settingsDidChange(app, change: SettingsChange(mail: mail))
+        case "identityDidChange": try await identityDidChange(app, change: SettingsChange(mail: mail))
+        case "significantTimeChange": try await significantTimeChange(app, change: TimeChange(mail: mail))
+        case "protectedDataWillBecomeUnavailable": try await protectedDataWillBecomeUnavailable(app)
+        case "protectedDataDidBecomeAvailable": try await protectedDataDidBecomeAvailable(app)
+        case "didReceiveEvent": return try await didReceiveEvent(app, mail: mail)
+        case "didReceiveNotification": return try await didReceiveNotification(app, mail: mail)
+        case "didReceiveRemoteNotification": return try await didReceiveRemoteNotification(app, mail: mail)
+        default:
+            let message = OtherMessage(name: name, parameters: parameters)
+            return try await MailResult.of { try await received(app, message: message) }
         }
+        return .done
     }
 }

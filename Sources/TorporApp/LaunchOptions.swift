@@ -51,36 +51,6 @@ public struct SavedState: Hashable, Sendable {
     }
 }
 
-/// Something that waited for the app in its mailbox: what was posted to it, and what timers, files, devices and the system
-/// have for it.
-public struct ReceivedMail: Hashable, Sendable {
-    /// The message that brings it: `didReceiveEvent`, `didReceiveNotification`, `didReceiveRemoteNotification`.
-    public let name: String
-    /// What belongs to the message: an object.
-    public let parameters: JSON
-
-    /// Its number, which no other has: each is told once.
-    public var id: Int64 { parameters["id"]?.intValue ?? 0 }
-    /// What it is about.
-    public var topic: String { parameters["topic"]?.stringValue ?? "" }
-    /// What of the topic it is about.
-    public var key: String? { parameters["key"]?.stringValue }
-    /// What it says.
-    public var payload: JSON { parameters["payload"] ?? .null }
-    /// Whom it comes from.
-    public var sender: String { parameters["sender"]?.stringValue ?? "" }
-    /// How many became one in it.
-    public var count: Int64 { parameters["count"]?.intValue ?? 1 }
-}
-
-/// A message that the library knows nothing of.
-public struct OtherMessage: Hashable, Sendable {
-    /// Its name.
-    public let name: String
-    /// What belongs to it: an object.
-    public let parameters: JSON
-}
-
 /// What an app may decline.
 public struct Declined: Hashable, Sendable {
     let name: String

@@ -35,6 +35,8 @@ final class FakeSupervisor: @unchecked Sendable {
         var diesAtAnswers: Set<Int> = []
         /// Dies when it is asked this, before it answers; once.
         var diesAtMember: String?
+        /// It is older than this result of an answer.
+        var unknownResult: AppAnswer.Result?
     }
 
     init(_ script: Script = Script()) throws {
@@ -189,6 +191,10 @@ final class FakeSupervisor: @unchecked Sendable {
         case .answer(let answer):
             if answered.contains(where: { $0.id == answer.id && $0.result != .pending }) {
                 send(socket.raw, ["id": .int(answer.id)], error: AppInterface.ErrorName.alreadyAnswered)
+                return true
+            }
+            if answer.result == script.unknownResult {
+                send(socket.raw, ["parameter": "result"], error: VarlinkErrorName.invalidParameter)
                 return true
             }
             answered.append(answer)

@@ -63,7 +63,7 @@ actor Recorder: AppDelegate {
 
 /// Runs a delegate against a supervisor until `body` is over, then has it end.
 func running(
-    _ delegate: Recorder,
+    _ delegate: some AppDelegate,
     under supervisor: FakeSupervisor,
     _ body: @Sendable () async throws -> Void
 ) async throws {

@@ -5,10 +5,11 @@ import Linux
 import TorporAPI
 import WireText
 
-/// What a script says about the message in flight, a line each: `done`, `failed TEXT`, `pending DURATION TEXT`,
+/// What a script says about the message in flight, a line each: `done`, `unhandled`, `failed TEXT`, `pending DURATION TEXT`,
 /// `decline WHAT`, `fetch WHAT`.
 enum DelegateLine: Equatable {
     case done
+    case unhandled
     case failed(String)
     case pending(milliseconds: Int64, text: String)
     case decline(AppAnswer.Declined)
@@ -18,7 +19,7 @@ enum DelegateLine: Equatable {
     struct NotUnderstood: Error, CustomStringConvertible {
         let line: String
         var description: String {
-            "“\(line)” is no answer: write done, failed TEXT, pending DURATION TEXT, decline "
+            "“\(line)” is no answer: write done, unhandled, failed TEXT, pending DURATION TEXT, decline "
                 + AppAnswer.Declined.allCases.map(\.rawValue).joined(separator: "|") + ", or fetch "
                 + AppAnswer.Fetched.allCases.map(\.rawValue).joined(separator: "|")
         }
@@ -29,6 +30,7 @@ enum DelegateLine: Equatable {
         let rest = words.count > 1 ? words[1] : ""
         switch words.first {
         case "done" where rest.isEmpty: self = .done
+        case "unhandled" where rest.isEmpty: self = .unhandled
         case "failed": self = .failed(rest.isEmpty ? "it failed" : rest)
         case "pending":
             let parts = rest.split(separator: " ", maxSplits: 1).map(String.init)

@@ -2,6 +2,7 @@
 
 import AppConnection
 import CommandLinePages
+import Lifecycle
 import Linux
 import TorporAPI
 import Varlink
@@ -18,6 +19,8 @@ final class DelegateRun {
 
     /// The message in flight.
     private struct Current {
+        /// Another app may be told instead.
+        var isForOthers: Bool
         var answer: AppAnswer
         var command: String?
         var child: ChildProcess?
@@ -133,7 +136,8 @@ final class DelegateRun {
             let message = waiting.removeFirst()
             // What was saved is there before the program looks for it.
             if message.name != "willFinishLaunching", message.name != "restoreState" { try startProgram() }
-            current = Current(answer: AppAnswer(id: message.id))
+            let isForOthers = Self.isForOthers(message.name)
+            current = Current(isForOthers: isForOthers, answer: AppAnswer(id: message.id))
             switch manner {
             case .lines(let json, let readsAnswers):
                 let line = json ? "\(message.json)" : "\(message.id) \(message.name) \(message.parameters)"
@@ -141,6 +145,7 @@ final class DelegateRun {
                 if !readsAnswers { answer() }
             case .commands(let commands):
                 guard let command = commands[message.name] ?? commands["*"] else {
+                    if isForOthers { current?.answer.result = .unhandled }
                     answer()
                     continue
                 }
@@ -170,9 +175,28 @@ final class DelegateRun {
         current?.pipe = read
     }
 
+    /// Whether another app may be told a message where this one has no use for it; the others concern it alone.
+    private static func isForOthers(_ name: String) -> Bool {
+        switch Message(rawValue: name) {
+        case nil, .openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification: true
+        case .willFinishLaunching, .restoreState, .didFinishLaunching, .didBecomeActive, .willResignActive,
+            .didEnterBackground, .willEnterForeground, .resumed, .willTerminate, .didReceiveMemoryWarning,
+            .taskExpiring, .settingsDidChange, .identityDidChange, .significantTimeChange, .performFetch,
+            .protectedDataWillBecomeUnavailable, .protectedDataDidBecomeAvailable:
+            false
+        }
+    }
+
     /// TORPOR_MESSAGE, and each thing that belongs to it: TORPOR_MESSAGE_URL, TORPOR_MESSAGE_PATH …
     static func variables(_ message: AppMessage) -> [String: String] {
         var variables: [String: String] = [:]
+        if message.name == Message.settingsDidChange.rawValue || message.name == Message.identityDidChange.rawValue {
+            let payload = message.parameters["payload"]
+            let changed = payload?["changed"]?.arrayValue?.compactMap(\.stringValue) ?? []
+            variables["TORPOR_MESSAGE_CHANGED"] = changed.filter { !$0.utf8.contains(0) }.joined(separator: "\n")
+            let path = payload?["path"]?.stringValue ?? ""
+            variables["TORPOR_MESSAGE_CHANGED_PATH"] = path.utf8.contains(0) ? "" : path
+        }
         for member in message.parameters.objectValue?.members ?? [] where !member.value.isNull {
             let text = member.value.stringValue ?? "\(member.value)"
             let name = member.name.uppercased()
@@ -205,6 +229,11 @@ final class DelegateRun {
         do throws(DelegateLine.NotUnderstood) {
             switch try DelegateLine(line) {
             case .done: if current?.child == nil { answer() }
+            case .unhandled:
+                let isForOthers = current?.isForOthers ?? false
+                current?.answer.result = isForOthers ? .unhandled : .done
+                current?.answer.text = nil
+                if current?.child == nil { answer() }
             case .failed(let text):
                 current?.answer.result = .failed
                 current?.answer.text = text

@@ -15,7 +15,8 @@ struct DelegateVerb: ParsableCommand {
             With --on a command is run for a message, by /bin/sh, and the message is answered when it ends: done for exit \
             status 0, failed for any other. It has TORPOR_MESSAGE, TORPOR_MESSAGE_ID, TORPOR_MESSAGE_DEADLINE_MS, and \
             what belongs to the message (TORPOR_MESSAGE_URL, _PATH, _GAP_S, _REASON …). On its descriptor 3 it can say \
-            “pending 20s TEXT”, “failed TEXT”, “decline url|restoration|snapshot” or “fetch new-data|no-data|failed”. All other messages are answered.
+            “pending 20s TEXT”, “failed TEXT”, “unhandled”, “decline url|restoration|snapshot” or “fetch new-data|no-data|failed”. \
+            All other messages are answered: URLs and what was posted with unhandled, so that another app may be told.
 
             After -- a program can follow, which is started when the launch messages before didFinishLaunching are \
             answered, and whose end is the end of this. The app has ready = "delegate" and, for example:
@@ -23,7 +24,7 @@ struct DelegateVerb: ParsableCommand {
 
             Without --on and without a program each message is written to standard output, a line each: number, name, \
             and what belongs to it as JSON; and answered at once. With --answers the lines of standard input answer: \
-            “done”, “failed TEXT”, “pending DURATION TEXT”, “decline WHAT” and “fetch WHAT” before one of these.
+            “done”, “unhandled”, “failed TEXT”, “pending DURATION TEXT”, “decline WHAT” and “fetch WHAT” before one of these.
             """
     )
     .examples(

@@ -2,7 +2,9 @@
 
 import DaemonHarness
 import Foundation
+import KernelFiles
 import Linux
+import MockLogind
 import Testing
 import TorporAPI
 import Varlink
@@ -16,6 +18,9 @@ struct ConformanceTests {
         "willFinishLaunching foreground", "didFinishLaunching", "didBecomeActive",
         // An interruption, and its end.
         "willResignActive", "didBecomeActive",
+        // Asked and told while it is in use.
+        "openURL notes:1", "settingsDidChange web.conf", "identityDidChange account", "didReceiveEvent jobs seven",
+        "didReceiveEvent left over", "didReceiveRemoteNotification push hello",
         // To the background with an upload that takes for ever, and back.
         "willResignActive", "didEnterBackground", "taskExpiring upload", "willEnterForeground", "didBecomeActive",
         // Stopped, and continued.
@@ -44,6 +49,10 @@ struct ConformanceTests {
             [apps.web]
             exec = [\(words)]
             environment = { \(variables)CONFORMANCE = "@D" }
+            settings_files = ["@D/web.conf"]
+            identity_files = ["@D/account"]
+            background_modes = ["remote-notification"]
+            topics = { jobs = {}, left = {}, push = {} }
             launch = "on-demand"
             ready = "delegate"
             restart = "never"
@@ -52,7 +61,8 @@ struct ConformanceTests {
             background_deadline = "20s"
             task_time = "4s"
             expiry_warning = "3s"
-            """
+            """,
+            files: ["web.conf": "1", "account": "somebody"]
         ) { daemon in
             var steps: [Step] = []
             try Self.conduct(daemon) { title, text, walk in
@@ -64,6 +74,82 @@ struct ConformanceTests {
             #expect(daemon.records("web") == Self.told)
             try Self.keep(steps, told: daemon.records("web"), of: language)
         }
+    }
+
+    /// What the machine and its session have for it, in the background.
+    static let toldOfMachine = [
+        "willFinishLaunching background", "didFinishLaunching", "didEnterBackground",
+        "didReceiveMemoryWarning warning", "significantTimeChange Asia/Tokyo", "didReceiveNotification locale",
+        "protectedDataWillBecomeUnavailable", "protectedDataDidBecomeAvailable",
+    ]
+
+    @Test(
+        "short memory, another time zone, another language, a locked session",
+        .enabled(if: Users.isRoot && MockLogind.obstacle == nil, "needs root for a folder over /etc, and dbusmock"),
+        arguments: Language.allCases
+    )
+    func machine(_ language: Language) throws {
+        let folder = try Daemon.makeFolder()
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let program = try language.program(in: folder)
+        let words = program.exec.map { "\"\($0)\"" }.joined(separator: ", ")
+        let variables = program.environment.map { "\($0) = \"\($1)\", " }.sorted().joined()
+        let logind = try MockLogind { body in try Spawn.lock.withLock { try body() } }
+        try logind.startLogind()
+        try logind.run("add_session('c1', 1000)")
+        let kernel = try KernelFiles()
+        // Folders and links of its own in /etc: what changes there is this torpord's alone.
+        let wrapper = [
+            "/usr/bin/unshare", "-m", "/bin/sh", "-ec",
+            "mkdir @D/etc; cp -a /etc/. @D/etc 2>/dev/null || :; rm -f @D/etc/localtime @D/etc/locale.conf; "
+                + "ln -s /usr/share/zoneinfo/UTC @D/etc/localtime; mount --bind @D/etc /etc; unset TZ; exec \"$@\"",
+            "sh",
+        ]
+        let daemon = try Daemon(
+            """
+            [supervisor]
+            session = "c1"
+
+            [apps.web]
+            exec = [\(words)]
+            environment = { \(variables)CONFORMANCE = "@D" }
+            notifications = ["clock", "locale", "protected-data"]
+            launch = "on-demand"
+            ready = "delegate"
+            restart = "never"
+            evict = "never"
+            launch_deadline = "20s"
+            background_deadline = "20s"
+            """,
+            environment: ["DBUS_SYSTEM_BUS_ADDRESS": logind.address, "TORPOR_KERNEL_FILES": kernel.root],
+            wrapper: wrapper
+        )
+        try daemon.waitUntilItAnswers()
+        try daemon.eventually("logind is followed") {
+            try (daemon.call(.doctor)["checks"]?.arrayValue ?? []).map { try DoctorCheck(json: $0) }
+                .contains { $0.name == "logind" && $0.ok }
+        }
+        try daemon.done(.start, "web") { $0.background = true }
+        try daemon.waitForRecord("web", "didEnterBackground")
+        kernel.setAvailable(0.07)
+        try daemon.waitForRecord("web", "didReceiveMemoryWarning warning")
+        kernel.setAvailable(0.5)
+        let zone = daemon.directory + "/etc/localtime"
+        try FileManager.default.createSymbolicLink(
+            atPath: zone + ".new",
+            withDestinationPath: "/usr/share/zoneinfo/Asia/Tokyo"
+        )
+        guard rename(zone + ".new", zone) == 0 else { throw Trouble("rename: \(errno)") }
+        try daemon.waitForRecord("web", "significantTimeChange Asia/Tokyo")
+        try File.replace(daemon.directory + "/etc/locale.conf", Array("LANG=tr_TR.UTF-8\n".utf8))
+        try daemon.waitForRecord("web", "didReceiveNotification locale")
+        try logind.hint("c1", true)
+        try daemon.waitForRecord("web", "protectedDataWillBecomeUnavailable")
+        try logind.hint("c1", false)
+        try daemon.waitForRecord("web", "protectedDataDidBecomeAvailable")
+        #expect(daemon.records("web") == Self.toldOfMachine)
+        try daemon.done(.stop, "web")
+        try daemon.stop()
     }
 
     /// A part of the scenario, and what happened in it.
@@ -84,6 +170,24 @@ struct ConformanceTests {
         try step("An interruption, and its end", "It is on the screen still, and gets no user's events.") {
             try daemon.done(.interrupt, "web")
             try daemon.done(.interrupt, "web") { $0.end = true }
+        }
+        try step(
+            "Asked and told while it is in use",
+            "It opens a URL, hears that its settings and its account changed, and is told what was posted to it. For one "
+                + "topic it has no use: it says so, and another app could be told."
+        ) {
+            try daemon.done(.foreground, "web") { $0.url = "notes:1" }
+            try daemon.waitForRecord("web", "openURL notes:1")
+            try File.replace(daemon.directory + "/web.conf", Array("2".utf8))
+            try daemon.waitForRecord("web", "settingsDidChange web.conf")
+            try File.replace(daemon.directory + "/account", Array("another".utf8))
+            try daemon.waitForRecord("web", "identityDidChange account")
+            _ = try daemon.post("jobs", "seven")
+            _ = try daemon.post("left", "over")
+            _ = try daemon.post("push", "hello") { $0.remote = true }
+            try daemon.waitForRecord("web", "didReceiveRemoteNotification push hello")
+            try daemon.eventually("all of it is answered") { try daemon.mailbox().mail.isEmpty }
+            #expect(try !daemon.events("web").contains { $0.text.contains("could not do what") })
         }
         try step(
             "To the background with an upload that runs over, and back",

@@ -5,6 +5,7 @@ import Foundation
 import Linux
 import Testing
 import TorporAPI
+import Varlink
 
 @Suite("The end of the supervisor") struct ShutdownTests {
     /// Hears SIGTERM, and ends when it is let.
@@ -40,6 +41,18 @@ import TorporAPI
         try daemon.endInTurn(apps)
         try daemon.waitForEnd()
         #expect(try File.readString(daemon.directory + "/order") == "web\ncache\ndb\n")
+        try daemon.stop()
+    }
+
+    @Test("A delegate is told willTerminate at a shutdown, which a reboot is too, before SIGTERM")
+    func delegate() throws {
+        let daemon = try Daemon(Delegates.head, files: Delegates.files())
+        try daemon.waitUntilItAnswers()
+        try daemon.done(.start, "web")
+        kill(daemon.pid, SIGTERM)
+        try daemon.waitForEnd()
+        let last = try daemon.heard().last { $0.what == "message" }
+        #expect(last?.name == "willTerminate" && last?.parameters["reason"]?.stringValue == "shutdown")
         try daemon.stop()
     }
 

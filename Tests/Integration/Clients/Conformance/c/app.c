@@ -35,16 +35,11 @@ static void record(const char *what, const char *detail)
     close(file);
 }
 
-static const char *text_of(const torpor_message *message, const char *key)
-{
-    return torpor_json_string(torpor_json_get(message->parameters, key), NULL);
-}
-
 static torpor_result launch(torpor_app *app, torpor_message *message, void *context)
 {
     (void)app;
     (void)context;
-    const torpor_json *options = torpor_json_get(message->parameters, "options");
+    const torpor_json *options = torpor_message_options(message);
     record(message->name, torpor_json_bool(torpor_json_get(options, "foreground"), false) ? "foreground" : "background");
     return TORPOR_DONE;
 }
@@ -85,7 +80,7 @@ static torpor_result enter_background(torpor_app *app, torpor_message *message, 
 
 static torpor_result expiring(torpor_app *app, torpor_message *message, void *context)
 {
-    record(message->name, text_of(message, "name"));
+    record(message->name, torpor_message_task(message).name);
     return torpor_app_end_task(app, ((struct app *)context)->task) == 0 ? TORPOR_DONE : TORPOR_FAILED;
 }
 
@@ -93,16 +88,62 @@ static torpor_result resumed(torpor_app *app, torpor_message *message, void *con
 {
     (void)app;
     (void)context;
-    record(message->name,
-           torpor_json_double(torpor_json_get(message->parameters, "gap_s"), 0) > 0 ? "after a gap" : "at once");
+    record(message->name, torpor_message_gap(message) > 0 ? "after a gap" : "at once");
     return TORPOR_DONE;
+}
+
+static torpor_result open_url(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    record(message->name, torpor_message_url(message));
+    return TORPOR_DONE;
+}
+
+static torpor_result memory_warning(torpor_app *app, torpor_message *message, void *context)
+{
+    static const char *const names[] = {"", "warning", "critical", "limit"};
+    (void)app;
+    (void)context;
+    record(message->name, names[torpor_message_level(message)]);
+    return TORPOR_DONE;
+}
+
+static torpor_result changed(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    const char *path = torpor_message_path(message);
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    record(message->name, slash != NULL ? slash + 1 : path);
+    return TORPOR_DONE;
+}
+
+static torpor_result time_change(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    record(message->name, torpor_message_time_change(message).time_zone);
+    return TORPOR_DONE;
+}
+
+static torpor_result mail(torpor_app *app, torpor_message *message, void *context)
+{
+    (void)app;
+    (void)context;
+    torpor_mail mail = torpor_message_mail(message);
+    const char *payload = torpor_json_string(mail.payload, NULL);
+    char text[128];
+    snprintf(text, sizeof text, "%s%s%s", mail.topic, payload != NULL ? " " : "", payload != NULL ? payload : "");
+    record(message->name, text);
+    return strcmp(mail.topic, "left") == 0 ? TORPOR_UNHANDLED : TORPOR_DONE;
 }
 
 static torpor_result terminate(torpor_app *app, torpor_message *message, void *context)
 {
     (void)app;
     (void)context;
-    record(message->name, text_of(message, "reason"));
+    record(message->name, torpor_message_reason(message));
     return TORPOR_DONE;
 }
 
@@ -131,6 +172,14 @@ int main(void)
         .did_enter_background = enter_background,
         .task_expiring = expiring,
         .resumed = resumed,
+        .open_url = open_url,
+        .did_receive_memory_warning = memory_warning,
+        .settings_did_change = changed,
+        .identity_did_change = changed,
+        .significant_time_change = time_change,
+        .did_receive_event = mail,
+        .did_receive_notification = mail,
+        .did_receive_remote_notification = mail,
         .will_terminate = terminate,
         .other = other,
         .problem = problem,

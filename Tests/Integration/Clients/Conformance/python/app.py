@@ -5,6 +5,7 @@ import asyncio
 import os
 import sys
 import time
+from typing import Any
 
 import torpor
 import torpor.aio
@@ -41,8 +42,32 @@ class Recorder(torpor.Delegate):
     def other(self, message: torpor.Message) -> None:
         record(message.name)
 
-    did_finish_launching = did_become_active = will_enter_foreground = open_url = other
-    did_receive_memory_warning = settings_did_change = other
+    did_finish_launching = did_become_active = will_enter_foreground = other
+    protected_data_will_become_unavailable = protected_data_did_become_available = other
+
+    def open_url(self, message: torpor.Message) -> None:
+        record(message.name, message.url or "")
+
+    def did_receive_memory_warning(self, message: torpor.Message) -> None:
+        record(message.name, message.level)
+
+    def settings_did_change(self, message: torpor.Message) -> None:
+        record(message.name, os.path.basename(message.path or ""))
+
+    identity_did_change = settings_did_change
+
+    def significant_time_change(self, message: torpor.Message) -> None:
+        record(message.name, message.time_zone or "none")
+
+    def did_receive_event(self, message: torpor.Message) -> Any:
+        record(message.name, message.topic or "", message.payload)
+        return torpor.UNHANDLED if message.topic == "left" else None
+
+    def did_receive_notification(self, message: torpor.Message) -> None:
+        record(message.name, message.topic or "")
+
+    def did_receive_remote_notification(self, message: torpor.Message) -> None:
+        record(message.name, message.topic or "", message.payload)
 
     def problem(self, sentence: str) -> None:
         record("problem", sentence)

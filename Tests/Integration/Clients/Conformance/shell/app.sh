@@ -42,6 +42,18 @@ resumed)
     *) record "$TORPOR_MESSAGE" at once ;;
     esac
     ;;
+openURL) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_URL" ;;
+didReceiveMemoryWarning) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_LEVEL" ;;
+settingsDidChange | identityDidChange) record "$TORPOR_MESSAGE" "$(basename "$TORPOR_MESSAGE_CHANGED_PATH")" ;;
+significantTimeChange)
+    zone=${TORPOR_MESSAGE_PAYLOAD##*'"time_zone":"'}
+    record "$TORPOR_MESSAGE" "${zone%%'"'*}"
+    ;;
+didReceiveEvent | didReceiveRemoteNotification)
+    record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_TOPIC" "$TORPOR_MESSAGE_PAYLOAD"
+    if [ "$TORPOR_MESSAGE_TOPIC" = left ]; then echo unhandled >&3; fi
+    ;;
+didReceiveNotification) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_TOPIC" ;;
 willTerminate) record "$TORPOR_MESSAGE" "$TORPOR_MESSAGE_REASON" ;;
 *) record "$TORPOR_MESSAGE" ;;
 esac

@@ -27,7 +27,7 @@ actor Recorder: AppDelegate {
 
     func didFinishLaunching(_ app: TorporApp, options: LaunchOptions) async throws { record("didFinishLaunching") }
 
-    func openURL(_ app: TorporApp, url: String) async throws { record("openURL") }
+    func openURL(_ app: TorporApp, url: String) async throws { record("openURL " + url) }
 
     func didBecomeActive(_ app: TorporApp) async throws { record("didBecomeActive") }
 
@@ -61,7 +61,44 @@ actor Recorder: AppDelegate {
         record("resumed " + (gap > .zero ? "after a gap" : "at once"))
     }
 
-    func didReceiveMemoryWarning(_ app: TorporApp) async throws { record("didReceiveMemoryWarning") }
+    func didReceiveMemoryWarning(_ app: TorporApp, level: MemoryLevel) async throws {
+        record("didReceiveMemoryWarning " + level.name)
+    }
+
+    func settingsDidChange(_ app: TorporApp, change: SettingsChange) async throws {
+        record("settingsDidChange " + Self.lastPart(of: change.path))
+    }
+
+    func identityDidChange(_ app: TorporApp, change: SettingsChange) async throws {
+        record("identityDidChange " + Self.lastPart(of: change.path))
+    }
+
+    private static func lastPart(of path: String?) -> String { path?.split(separator: "/").last.map(String.init) ?? "" }
+
+    func significantTimeChange(_ app: TorporApp, change: TimeChange) async throws {
+        record("significantTimeChange " + (change.timeZone ?? "none"))
+    }
+
+    func protectedDataWillBecomeUnavailable(_ app: TorporApp) async throws {
+        record("protectedDataWillBecomeUnavailable")
+    }
+
+    func protectedDataDidBecomeAvailable(_ app: TorporApp) async throws { record("protectedDataDidBecomeAvailable") }
+
+    func didReceiveEvent(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
+        record("didReceiveEvent \(mail.topic) \(mail.payload.stringValue ?? "")")
+        return mail.topic == "left" ? .unhandled : .done
+    }
+
+    func didReceiveNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
+        record("didReceiveNotification " + mail.topic)
+        return .done
+    }
+
+    func didReceiveRemoteNotification(_ app: TorporApp, mail: ReceivedMail) async throws -> MailResult {
+        record("didReceiveRemoteNotification \(mail.topic) \(mail.payload.stringValue ?? "")")
+        return .done
+    }
 
     func willTerminate(_ app: TorporApp, reason: String) async throws { record("willTerminate " + reason) }
 
