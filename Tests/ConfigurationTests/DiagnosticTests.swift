@@ -133,7 +133,7 @@ struct DiagnosticTests {
             ),
             (
                 "signals.performFetch = \"KILL\"",
-                "19: apps.web.signals.performFetch: KILL cannot be used here: Torpor itself needs it"
+                "24: apps.web.signals.performFetch: KILL cannot be used here: Torpor itself needs it"
             ),
             // Values with a form of their own
             ("umask = 27", "9: apps.web.umask: expected a string of octal digits, found an integer: write \"0027\""),

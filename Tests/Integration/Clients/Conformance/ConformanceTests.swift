@@ -107,7 +107,6 @@ struct ConformanceTests {
         ]
         let daemon = try Daemon(
             """
-            [supervisor]
             session = "c1"
 
             [apps.web]
