@@ -150,7 +150,9 @@ extension RecordCoded {
     }
 
     init?(recordCode: UInt8) {
-        guard Int(recordCode) < Self.recordOrder.count, let value = Self.recordOrder[Int(recordCode)] else { return nil }
+        guard Int(recordCode) < Self.recordOrder.count, let value = Self.recordOrder[Int(recordCode)] else {
+            return nil
+        }
         self = value
     }
 }

@@ -56,6 +56,22 @@ struct RecordTests {
         }
     }
 
+    @Test("numbers of messages and reasons are those that other versions wrote, and those that are gone are refused")
+    func numbers() {
+        let messages: [Message: UInt8] = [
+            .willFinishLaunching: 0, .taskExpiring: 11, .significantTimeChange: 14, .performFetch: 16,
+            .didReceiveRemoteNotification: 19, .protectedDataDidBecomeAvailable: 22,
+        ]
+        for (message, number) in messages { #expect(message.number == number) }
+        for message in Message.allCases { #expect(Message(number: message.number) == message) }
+        for gone in [15, 20, 23, 255] as [UInt8] { #expect(Message(number: gone) == nil) }
+        let reasons: [TerminationReason: UInt8] = [
+            .exitSuccess: 0, .unresponsive: 14, .wakeStorm: 16, .evicted: 19, .launchFailed: 24,
+        ]
+        for (reason, number) in reasons { #expect(reason.number == number) }
+        #expect(Set(TerminationReason.allCases.map(\.number)).count == TerminationReason.allCases.count)
+    }
+
     @Test("a record that does not fit says so")
     func overfull() {
         var memory = [UInt8](repeating: 0, count: 20)
