@@ -32,9 +32,9 @@ package protocol ActionPerformer: AnyObject {
 package final class Engine {
     package let loop: EventLoop
     /// The core: what is decided, and the state of every app.
-    package var coordinator: Coordinator
+    package let coordinator: Coordinator
     /// The apps, as the shell has them.
-    package var apps = AppTable()
+    package let apps = AppTable()
     /// Who does what is decided.
     package unowned(unsafe) var performer: (any ActionPerformer)?
 

@@ -13,28 +13,23 @@ package protocol Room: AnyObject {
 }
 
 extension Room {
-    package var loop: EventLoop { engine.loop }
-    package var now: Duration { engine.loop.now }
-    package var log: DaemonLog { recorder.log }
+    @inlinable package var loop: EventLoop { engine.loop }
+    @inlinable package var now: Duration { engine.loop.now }
+    @inlinable package var log: DaemonLog { recorder.log }
     package var counters: Counters {
         _read { yield recorder.counters }
         _modify { yield &recorder.counters }
     }
     /// Where each app is, as the core has it.
-    package var coordinator: Coordinator {
-        _read { yield engine.coordinator }
-        _modify { yield &engine.coordinator }
-    }
-    package var apps: AppTable {
-        _read { yield engine.apps }
-        _modify { yield &engine.apps }
-    }
+    @inlinable package var coordinator: Coordinator { engine.coordinator }
+    @inlinable package var apps: AppTable { engine.apps }
 
     /// The first launches are begun.
     package var isStarted: Bool { engine.isStarted }
     /// The supervisor ends: nothing may begin any more.
     package var isEnding: Bool { engine.isEnding }
 
+    @inlinable
     package func machine(_ app: AppRuntime) -> AppMachine { engine.coordinator.machine(app.id) }
 
     /// Whether somebody hears the app's messages who answers them, now or when it is launched.

@@ -24,7 +24,7 @@ extension Coordinator {
     public var asksForAdmission: Bool { admission.isNeeded }
 
     /// Has launches wait for advice, or no more.
-    public mutating func setAsksForAdmission(_ isNeeded: Bool, now: Duration) -> [AppAction] {
+    public func setAsksForAdmission(_ isNeeded: Bool, now: Duration) -> [AppAction] {
         admission.isNeeded = isNeeded
         guard !isNeeded else { return [] }
         for app in admission.waiting {
@@ -89,7 +89,7 @@ extension Coordinator {
     /// Takes advice.
     ///
     /// - Throws: ``RequestError`` when the rules forbid it or it comes too late; nothing has changed then.
-    public mutating func advise(_ advice: Advice, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
+    public func advise(_ advice: Advice, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         guard nodes[app].standing == .declared else { throw RequestError("is no longer in the configuration") }
         guard !isShuttingDown else { throw RequestError("is being ended: the supervisor is shutting down") }
         switch advice {

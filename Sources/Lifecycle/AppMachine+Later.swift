@@ -91,7 +91,7 @@ extension Coordinator {
     }
 
     /// Takes it back.
-    public mutating func restoreWake(_ app: AppID, from record: inout RecordReader) {
+    public func restoreWake(_ app: AppID, from record: inout RecordReader) {
         nodes[app].machine.restoreWake(from: &record)
     }
 
@@ -101,19 +101,19 @@ extension Coordinator {
     }
 
     /// Takes it back.
-    public mutating func restoreLater(_ app: AppID, from record: inout RecordReader) {
+    public func restoreLater(_ app: AppID, from record: inout RecordReader) {
         nodes[app].machine.restoreLater(from: &record)
         touch(app)
     }
 
     /// Tasks whose app could not be heard for a while have at least this much time from now, and a warning before its end.
-    public mutating func grantTasks(_ app: AppID, _ time: Duration, now: Duration) {
+    public func grantTasks(_ app: AppID, _ time: Duration, now: Duration) {
         nodes[app].machine.grantTasks(time, now: now)
         touch(app)
     }
 
     /// Goes on with tasks and holds that were kept elsewhere.
-    public mutating func restore(_ app: AppID, tasks: [BackgroundTask], holds: [Hold]) {
+    public func restore(_ app: AppID, tasks: [BackgroundTask], holds: [Hold]) {
         nodes[app].machine.restore(tasks: tasks, holds: holds)
         touch(app)
     }
@@ -124,7 +124,7 @@ extension Coordinator {
     /// Begins a task; its number comes back with what has to be done.
     ///
     /// - Throws: ``RequestError`` when the app is not running, or has no time for it.
-    public mutating func beginTask(
+    public func beginTask(
         _ name: String,
         of app: AppID,
         now: Duration
@@ -135,7 +135,7 @@ extension Coordinator {
     }
 
     /// Ends a task; nil when there is none of that number.
-    public mutating func endTask(_ token: UInt32, of app: AppID, now: Duration) -> [AppAction]? {
+    public func endTask(_ token: UInt32, of app: AppID, now: Duration) -> [AppAction]? {
         guard let actions = nodes[app].machine.endTask(token, now: now) else { return nil }
         absorb(actions, of: app, now: now)
         return finish(now: now)

@@ -62,7 +62,7 @@ extension AppMachine {
 
 extension Coordinator {
     /// Goes on from what is remembered of an app that has no process.
-    public mutating func remember(_ app: AppID, _ remembered: RememberedApp) {
+    public func remember(_ app: AppID, _ remembered: RememberedApp) {
         nodes[app].machine.remember(remembered)
         touch(app)
     }

@@ -13,14 +13,14 @@ extension Coordinator {
     public var isHoldingLaunches: Bool { pacing.isBlocked }
 
     /// The launches under way take too long: the next ones begin beside them.
-    public mutating func passOverLaunches(now: Duration) -> [AppAction] {
+    public func passOverLaunches(now: Duration) -> [AppAction] {
         pacing.passOver()
         return finish(now: now)
     }
 
     /// Launches the app if what it requires is up. Only the first look has the requirements launched: on a later one
     /// a requirement that is ending has had its chance, and asking again would launch it for ever.
-    mutating func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
+    func tryLaunch(_ app: AppID, isFirst: Bool, now: Duration) {
         guard nodes[app].machine.isWaitingForPermission, nodes[app].pendingStop == nil, !isShuttingDown else { return }
         var ready = true
         let isRestart = nodes[app].machine.launchReason == .restart
@@ -52,7 +52,7 @@ extension Coordinator {
     }
 
     /// Restarts that the app waits for, and those that these wait for, are restarts no longer.
-    private mutating func preferWhatItWaitsFor(_ app: AppID) {
+    private func preferWhatItWaitsFor(_ app: AppID) {
         var seen: Set<AppID> = []
         var left = [app]
         while let next = left.popLast() {
@@ -64,7 +64,7 @@ extension Coordinator {
     }
 
     /// Brings a requirement at least to the background, unless it is on its way or was given up.
-    mutating func wake(_ app: AppID, now: Duration) {
+    func wake(_ app: AppID, now: Duration) {
         let machine = nodes[app].machine
         if nodes[app].pendingStop == .stop(.stopped), nodes[app].standing == .declared {
             // It is wanted again since: it comes back when its dependents are gone.
@@ -112,14 +112,14 @@ extension Coordinator {
         }
     }
 
-    mutating func failDependency(_ app: AppID, now: Duration) {
+    func failDependency(_ app: AppID, now: Duration) {
         let goal = nodes[app].machine.goal
         absorb(nodes[app].machine.handle(.dependencyFailed, now: now), of: app, now: now)
         nodes[app].retry = goal == .active || goal == .inactive
     }
 
     /// A request that needs the requirements: it waits until those that sleep are awake.
-    mutating func bring(_ app: AppID, _ request: Request, now: Duration) throws(RequestError) {
+    func bring(_ app: AppID, _ request: Request, now: Duration) throws(RequestError) {
         let machine = nodes[app].machine
         let sleeping = machine.isAlive && graph.requires[app].contains { !isUp($0) }
         guard sleeping, machine.transition != .terminating, machine.transition != .launching else {
@@ -138,7 +138,7 @@ extension Coordinator {
         bringWhenAwake(app, now: now)
     }
 
-    mutating func bringWhenAwake(_ app: AppID, now: Duration) {
+    func bringWhenAwake(_ app: AppID, now: Duration) {
         guard let request = nodes[app].pendingGoal else { return }
         guard nodes[app].machine.isAlive else {
             // Its restart may still come; one that rests has nothing to be brought to.

@@ -3,7 +3,7 @@
 /// What the machine's memory has to do with apps.
 extension Coordinator {
     /// Tells an app that memory is short; nothing when it cannot hear it now.
-    public mutating func warnOfMemory(_ app: AppID, now: Duration) -> [AppAction] {
+    public func warnOfMemory(_ app: AppID, now: Duration) -> [AppAction] {
         let actions = nodes[app].machine.memoryWarning()
         guard !actions.isEmpty else { return [] }
         absorb(actions, of: app, now: now)
@@ -19,7 +19,7 @@ extension Coordinator {
     public func launchesIntoForeground(_ app: AppID) -> Bool { nodes[app].machine.isToBeLaunchedIntoForeground }
 
     /// There is memory for the app: its launch goes on.
-    public mutating func admitMemory(_ app: AppID, now: Duration) -> [AppAction] {
+    public func admitMemory(_ app: AppID, now: Duration) -> [AppAction] {
         guard memoryAdmission.isAsked(app) else { return [] }
         memoryAdmission.admit(app)
         tryLaunch(app, isFirst: false, now: now)
@@ -27,7 +27,7 @@ extension Coordinator {
     }
 
     /// There never will be: its launch comes to nothing.
-    public mutating func refuseMemory(_ app: AppID, now: Duration) -> [AppAction] {
+    public func refuseMemory(_ app: AppID, now: Duration) -> [AppAction] {
         guard waitsForMemory(app) else { return [] }
         absorb(nodes[app].machine.refuseLaunch(), of: app, now: now)
         return finish(now: now)

@@ -32,7 +32,7 @@ extension Coordinator {
     ///   - apps: every app of the new configuration; all others leave.
     ///   - now: the time.
     /// - Throws: ``DependencyError`` when the apps cannot be ordered; nothing has changed then.
-    public mutating func reconfigure(_ apps: [AppChange], now: Duration) throws(DependencyError) -> [AppAction] {
+    public func reconfigure(_ apps: [AppChange], now: Duration) throws(DependencyError) -> [AppAction] {
         _ = try DependencyGraph(apps.map(\.definition))
         guard !isShuttingDown else { return [] }
         let before = nodes.map(\.definition)
@@ -72,7 +72,7 @@ extension Coordinator {
 
     /// The apps that left the configuration and of which nothing is left, each told once. Their ids can be given to
     /// other apps by the next ``reconfigure(_:now:)``.
-    public mutating func takeForgotten() -> [AppID] {
+    public func takeForgotten() -> [AppID] {
         guard !leaving.isEmpty else { return [] }
         let forgotten = leaving.filter { isResting($0) && nodes[$0].pendingStop == nil }.sorted()
         for app in forgotten {
@@ -107,7 +107,7 @@ extension Coordinator {
 
     // MARK: One app
 
-    private mutating func redefine(_ app: AppID, _ change: AppChange) {
+    private func redefine(_ app: AppID, _ change: AppChange) {
         if nodes[app].definition == change.definition, nodes[app].standing == .declared,
             nodes[app].nextRules ?? nodes[app].machine.rules == change.definition.rules
         {
@@ -126,7 +126,7 @@ extension Coordinator {
     }
 
     /// An app that was leaving is named again.
-    private mutating func takeBack(
+    private func takeBack(
         _ app: AppID,
         _ foreground: Bool?,
         launches: inout [(app: AppID, foreground: Bool)],
@@ -146,7 +146,7 @@ extension Coordinator {
     }
 
     /// Gives a new app the first vacant place, or one more.
-    private mutating func place(_ change: AppChange) -> AppID {
+    private func place(_ change: AppChange) -> AppID {
         let app = nodes.firstIndex { $0.standing == .vacant } ?? nodes.count
         let seed = UInt64(app) &* 7919 &+ 1
         let node = Node(
@@ -160,7 +160,7 @@ extension Coordinator {
     }
 
     /// The incarnation is over: what the configuration says of the next one counts from here on.
-    mutating func takeNextDefinition(_ app: AppID) {
+    func takeNextDefinition(_ app: AppID) {
         if nodes[app].forgetsEnding {
             nodes[app].forgetsEnding = false
             nodes[app].machine.forgetEnding()
@@ -173,7 +173,7 @@ extension Coordinator {
     // MARK: All apps
 
     /// What waits for others may have to wait no more, or for others than before.
-    private mutating func lookAgain(since before: [AppDefinition], now: Duration) {
+    private func lookAgain(since before: [AppDefinition], now: Duration) {
         for app in nodes.indices where nodes[app].standing != .vacant {
             changed.append(app)
             if nodes[app].machine.isWaitingForPermission { launching.append(app) }

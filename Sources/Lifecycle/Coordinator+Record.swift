@@ -4,19 +4,18 @@
 extension Coordinator {
     /// Writes all that is known of an app: its machine, and what it waits for among the others.
     public func encode(_ app: AppID, into record: inout RecordWriter) {
-        let node = nodes[app]
-        node.machine.encode(into: &record)
-        Self.encode(node.pendingStop, into: &record)
-        Self.encode(node.pendingGoal, into: &record)
-        record.put(UInt8(node.retry.map { $0 ? 2 : 1 } ?? 0))
-        record.put(node.wasUp)
-        record.put(UInt8(node.comesBack.map { $0 ? 2 : 1 } ?? 0))
-        record.put(node.machine.rules.isOneshot)
-        record.put(node.machine.rules.readiness)
+        nodes[app].machine.encode(into: &record)
+        Self.encode(nodes[app].pendingStop, into: &record)
+        Self.encode(nodes[app].pendingGoal, into: &record)
+        record.put(UInt8(nodes[app].retry.map { $0 ? 2 : 1 } ?? 0))
+        record.put(nodes[app].wasUp)
+        record.put(UInt8(nodes[app].comesBack.map { $0 ? 2 : 1 } ?? 0))
+        record.put(nodes[app].machine.rules.isOneshot)
+        record.put(nodes[app].machine.rules.readiness)
     }
 
     /// Takes an app back as it was written; false, and nothing has changed, when the record means nothing.
-    public mutating func restore(_ app: AppID, from record: inout RecordReader) -> Bool {
+    public func restore(_ app: AppID, from record: inout RecordReader) -> Bool {
         guard let machine = AppMachine(rules: nodes[app].definition.rules, from: &record) else { return false }
         let stop = Self.request(from: &record)
         let goal = Self.request(from: &record)
@@ -45,7 +44,7 @@ extension Coordinator {
     }
 
     /// Takes an app of which nothing is known but that its processes run.
-    public mutating func adopt(_ app: AppID, in state: AppState, incarnation: UInt32, now: Duration) {
+    public func adopt(_ app: AppID, in state: AppState, incarnation: UInt32, now: Duration) {
         nodes[app].machine = AppMachine(
             rules: nodes[app].definition.rules,
             found: state,
@@ -57,13 +56,13 @@ extension Coordinator {
     }
 
     /// Makes a launch again of which nobody knows whether a process came of it.
-    public mutating func repeatLaunch(_ app: AppID, now: Duration) -> [AppAction] {
+    public func repeatLaunch(_ app: AppID, now: Duration) -> [AppAction] {
         absorb(nodes[app].machine.repeatLaunch(), of: app, now: now)
         return finish(now: now)
     }
 
     /// Goes on with everything that waits, after every app is restored.
-    public mutating func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
+    public func carryOn(shuttingDown: Bool, now: Duration) -> [AppAction] {
         isShuttingDown = shuttingDown
         for app in nodes.indices { absorb([], of: app, now: now) }
         return finish(now: now)

@@ -49,7 +49,10 @@ public struct AppAction: Sendable, Hashable {
 /// A launch waits until everything that the app requires is up, and until whatever it comes after is not about to
 /// be launched any more. A stop waits until every app that requires it is gone. A crash leaves the dependents alone.
 /// Everything that waits is looked at again when a neighbour in the graph changes, never by polling.
-public struct Coordinator: Sendable {
+///
+/// A class, although it does nothing outside of itself: there is one for all apps, and as a structure that a class stores it
+/// would be copied, with all that it refers to, for each question to it.
+public final class Coordinator {
     var nodes: [Node]
     var graph: DependencyGraph
     var ids: [String: AppID] = [:]
@@ -156,25 +159,25 @@ public struct Coordinator: Sendable {
     public var isEverythingGone: Bool { nodes.allSatisfy { !$0.machine.isAlive } }
 
     /// The apps that a call changed since the last one to this function.
-    public mutating func takeTouched() -> Set<AppID> {
+    public func takeTouched() -> Set<AppID> {
         defer { touched.removeAll(keepingCapacity: true) }
         return touched
     }
 
     /// The apps of which nothing changed but ``nextDeadline(_:)`` since the last call to this function.
-    public mutating func takePutOff() -> Set<AppID> {
+    public func takePutOff() -> Set<AppID> {
         defer { putOff.removeAll(keepingCapacity: true) }
         return putOff
     }
 
     /// The apps that a call changed since the last one to this function: what has to be recorded before it is acted on.
-    public mutating func takeUnrecorded() -> Set<AppID> {
+    public func takeUnrecorded() -> Set<AppID> {
         defer { unrecorded.removeAll(keepingCapacity: true) }
         return unrecorded
     }
 
     /// Gives back the room that many changes at once took.
-    public mutating func trim() {
+    public func trim() {
         if touched.isEmpty { touched = [] }
         if unrecorded.isEmpty { unrecorded = [] }
         if outputs.isEmpty { outputs = [] }
@@ -183,7 +186,7 @@ public struct Coordinator: Sendable {
         if waking.isEmpty { waking = [] }
     }
 
-    mutating func touch(_ app: AppID) {
+    func touch(_ app: AppID) {
         touched.insert(app)
         unrecorded.insert(app)
     }
@@ -191,7 +194,7 @@ public struct Coordinator: Sendable {
     // MARK: What comes in
 
     /// Takes in a fact about an app.
-    public mutating func handle(_ event: AppEvent, of app: AppID, now: Duration) -> [AppAction] {
+    public func handle(_ event: AppEvent, of app: AppID, now: Duration) -> [AppAction] {
         if event == .heartbeat {
             // By far the most frequent: it moves a deadline, which is nobody else's business.
             _ = nodes[app].machine.handle(event, now: now)
@@ -206,7 +209,7 @@ public struct Coordinator: Sendable {
     /// Takes in a request.
     ///
     /// - Throws: ``RequestError`` when it is not legal now; nothing has changed then.
-    public mutating func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
+    public func request(_ request: Request, of app: AppID, now: Duration) throws(RequestError) -> [AppAction] {
         try requireDeclared(app, for: request)
         switch request {
         case .start, .foreground, .restart, .wake:
@@ -253,12 +256,12 @@ public struct Coordinator: Sendable {
     }
 
     /// Launches an app because the supervisor starts.
-    public mutating func launch(_ app: AppID, foreground: Bool, now: Duration) -> [AppAction] {
+    public func launch(_ app: AppID, foreground: Bool, now: Duration) -> [AppAction] {
         launch([(app, foreground)], now: now)
     }
 
     /// Launches apps because the supervisor starts. Given together, they keep the order of `after` whatever theirs.
-    public mutating func launch(_ apps: [(app: AppID, foreground: Bool)], now: Duration) -> [AppAction] {
+    public func launch(_ apps: [(app: AppID, foreground: Bool)], now: Duration) -> [AppAction] {
         guard !isShuttingDown else { return [] }
         // The last one on the list is looked at first.
         for (app, foreground) in apps.reversed() {
@@ -268,7 +271,7 @@ public struct Coordinator: Sendable {
     }
 
     /// Terminates every app, dependents first.
-    public mutating func shutDown(now: Duration) -> [AppAction] {
+    public func shutDown(now: Duration) -> [AppAction] {
         isShuttingDown = true
         for app in nodes.indices where nodes[app].standing != .vacant {
             forgetPending(app)
@@ -280,7 +283,7 @@ public struct Coordinator: Sendable {
 
     // MARK: Carrying on
 
-    mutating func absorb(_ actions: [Action], of app: AppID, now: Duration) {
+    func absorb(_ actions: [Action], of app: AppID, now: Duration) {
         touch(app)
         changed.append(app)
         if !nodes[app].machine.isWaitingForPermission {
@@ -299,7 +302,7 @@ public struct Coordinator: Sendable {
     }
 
     /// Looks again at everything that may have waited for what changed.
-    mutating func finish(now: Duration) -> [AppAction] {
+    func finish(now: Duration) -> [AppAction] {
         while true {
             if let app = launching.popLast() {
                 tryLaunch(app, isFirst: true, now: now)
@@ -347,19 +350,19 @@ public struct Coordinator: Sendable {
     }
 
     /// Has the shell ask a policy whether the app may be launched.
-    mutating func askForAdmission(of app: AppID) {
+    func askForAdmission(of app: AppID) {
         touch(app)
         outputs.append(AppAction(app: app, action: .askForAdmission(nodes[app].machine.launchReason)))
     }
 
     /// Has the shell see whether there is memory for the app.
-    mutating func askForMemory(for app: AppID) {
+    func askForMemory(for app: AppID) {
         touch(app)
         outputs.append(AppAction(app: app, action: .askForMemory))
     }
 
     /// What was only brought from its sleep for others sleeps again once they do, when its time for that is over.
-    private mutating func letSleep(_ app: AppID, now: Duration) {
+    private func letSleep(_ app: AppID, now: Duration) {
         guard let goal = nodes[app].broughtBy else { return }
         guard goal == nodes[app].machine.goalGeneration else {
             nodes[app].broughtBy = nil
@@ -394,7 +397,7 @@ public struct Coordinator: Sendable {
         nodes[app].machine.isWaitingForPermission || nodes[app].machine.transition == .launching
     }
 
-    mutating func forgetPending(_ app: AppID) {
+    func forgetPending(_ app: AppID) {
         nodes[app].pendingStop = nil
         nodes[app].pendingGoal = nil
         nodes[app].retry = nil
@@ -405,13 +408,13 @@ public struct Coordinator: Sendable {
     // MARK: Stopping
 
     /// Stops or restarts apps and, before them, those that require them.
-    mutating func stop(_ apps: [AppID], _ request: Request, now: Duration) {
+    func stop(_ apps: [AppID], _ request: Request, now: Duration) {
         for app in apps { plan(request, for: app) }
         for app in passOn(apps).reversed() { stopWhenFree(app, now: now) }
     }
 
     /// Plans the stops of all that require apps whose stop is planned; they follow in the list.
-    mutating func passOn(_ apps: [AppID]) -> [AppID] {
+    func passOn(_ apps: [AppID]) -> [AppID] {
         var stopping = apps
         var next = 0
         while next < stopping.count {
@@ -432,7 +435,7 @@ public struct Coordinator: Sendable {
     /// A stop that waits for the dependents is as good as begun, and holds up the stops of others: it is not taken
     /// back. One that will be launched again goes on towards what is asked of it until then; a start of another makes
     /// a restart of its stop. False when the request needs no such care.
-    private mutating func requestWhileHeld(
+    private func requestWhileHeld(
         _ app: AppID,
         _ request: Request,
         by stop: Request,
@@ -450,7 +453,7 @@ public struct Coordinator: Sendable {
         return true
     }
 
-    private mutating func plan(_ stop: Request, for app: AppID) {
+    private func plan(_ stop: Request, for app: AppID) {
         forgetPending(app)
         nodes[app].pendingStop = stop
         touch(app)
@@ -468,7 +471,7 @@ public struct Coordinator: Sendable {
         return nodes[app].pendingStop == nil && machine.isAlive && machine.transition != .terminating
     }
 
-    private mutating func stopWhenFree(_ app: AppID, now: Duration) {
+    private func stopWhenFree(_ app: AppID, now: Duration) {
         guard let request = nodes[app].pendingStop else { return }
         let dependents = isShuttingDown ? graph.before[app] : graph.requiredBy[app]
         guard dependents.allSatisfy({ !nodes[$0].machine.isAlive }) else { return }

@@ -7,30 +7,34 @@ import WireText
 /// Records are append-only: a field never changes its place or meaning, new ones come at the end. So an older reader
 /// ignores what it does not know, and a newer one finds the end where an older writer stopped (``RecordReader``).
 public struct RecordWriter {
-    private let memory: UnsafeMutableRawBufferPointer
+    @usableFromInline let memory: UnsafeMutableRawBufferPointer
+    @usableFromInline var written = 0
+    @usableFromInline var lacksRoom = false
     /// How many bytes were written.
-    public private(set) var count = 0
+    @inlinable public var count: Int { written }
     /// Whether a field had no room: the record is not whole.
-    public private(set) var isOverfull = false
+    @inlinable public var isOverfull: Bool { lacksRoom }
 
     /// Writes to the beginning of `memory`.
     public init(_ memory: UnsafeMutableRawBufferPointer) { self.memory = memory }
 
     /// How many bytes more there is room for.
-    public var room: Int { memory.count - count }
+    @inlinable public var room: Int { memory.count - count }
 
     /// An integer.
+    @inlinable
     public mutating func put<Number: FixedWidthInteger>(_ number: Number) {
         let size = MemoryLayout<Number>.size
         guard room >= size else {
-            isOverfull = true
+            lacksRoom = true
             return
         }
         memory.storeBytes(of: number.littleEndian, toByteOffset: count, as: Number.self)
-        count += size
+        written += size
     }
 
     /// One byte, 0 or 1.
+    @inlinable
     public mutating func put(_ flag: Bool) { put(UInt8(flag ? 1 : 0)) }
 
     /// Text of at most 255 bytes, cut where there is no room for more; `rest` bytes of room are left.
@@ -43,14 +47,16 @@ public struct RecordWriter {
             UnsafeMutableRawBufferPointer(rebasing: memory[count...]).copyMemory(
                 from: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[..<length])
             )
-            count += length
+            written += length
         }
     }
 
     /// A time, in nanoseconds.
+    @inlinable
     public mutating func put(_ time: Duration) { put(time.nanoseconds) }
 
     /// A time that may be none.
+    @inlinable
     public mutating func put(_ time: Duration?) { put(time?.nanoseconds ?? .min) }
 
     mutating func put<Value: RecordCoded>(_ value: Value) { put(value.recordCode) }
@@ -159,7 +165,7 @@ extension RecordCoded {
 
 extension Duration {
     /// Rounded down; bounded by ±292 years.
-    var nanoseconds: Int64 {
+    @usableFromInline var nanoseconds: Int64 {
         let parts = components
         let (product, overflow) = parts.seconds.multipliedReportingOverflow(by: 1_000_000_000)
         if overflow { return parts.seconds < 0 ? .min + 1 : .max }

@@ -175,7 +175,6 @@ extension Fleet {
 
     /// Why advice is not taken; nil when it is. Nothing is carried out.
     func refusal(_ advice: Advice, _ name: String) -> String? {
-        var coordinator = coordinator
         do {
             _ = try coordinator.advise(advice, of: id(name), now: now)
             return nil

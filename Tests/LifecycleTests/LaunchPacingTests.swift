@@ -11,14 +11,14 @@ import Testing
     }
 
     private func coordinator(_ count: Int, atOnce limit: Int) throws -> Coordinator {
-        var coordinator = try Coordinator((0..<count).map { AppDefinition(name: "app\($0)") })
+        let coordinator = try Coordinator((0..<count).map { AppDefinition(name: "app\($0)") })
         coordinator.launchesAtOnce = limit
         return coordinator
     }
 
     @Test("no more than so many are on their way to exec, and the next begins when one is there or has failed")
     func turns() throws {
-        var coordinator = try coordinator(5, atOnce: 2)
+        let coordinator = try coordinator(5, atOnce: 2)
         #expect(started(coordinator.launch((0..<5).map { ($0, true) }, now: now)) == [0, 1])
         #expect(coordinator.isHoldingLaunches)
         #expect(coordinator.nextDeadline(2) == nil, "the launch deadline of one that waits does not run")
@@ -31,7 +31,7 @@ import Testing
 
     @Test("launches that take too long hold up nobody")
     func passOver() throws {
-        var coordinator = try coordinator(5, atOnce: 2)
+        let coordinator = try coordinator(5, atOnce: 2)
         _ = coordinator.launch((0..<5).map { ($0, true) }, now: now)
         #expect(started(coordinator.passOverLaunches(now: now)) == [2, 3])
         // Those that were passed over make no room twice.
@@ -41,7 +41,7 @@ import Testing
 
     @Test("one that is stopped before its turn comes is not launched")
     func stoppedBefore() throws {
-        var coordinator = try coordinator(3, atOnce: 1)
+        let coordinator = try coordinator(3, atOnce: 1)
         _ = coordinator.launch((0..<3).map { ($0, true) }, now: now)
         _ = try coordinator.request(.stop(.stopped), of: 1, now: now)
         #expect(started(coordinator.handle(.launched, of: 0, now: now)) == [2])
@@ -60,7 +60,7 @@ import Testing
             return definition
         }
         let quiet = AppDefinition(name: "quiet", requires: ["app4"])
-        var coordinator = try Coordinator(crashing + [quiet])
+        let coordinator = try Coordinator(crashing + [quiet])
         coordinator.launchesAtOnce = 1
         var order = started(coordinator.launch((0..<5).map { ($0, true) }, now: now))
         for _ in 0..<4 { order += started(coordinator.handle(.launched, of: order.last ?? -1, now: now)) }
@@ -82,7 +82,7 @@ import Testing
 
     @Test("what an app requires has its turn before it")
     func requirements() throws {
-        var coordinator = try Coordinator([
+        let coordinator = try Coordinator([
             AppDefinition(name: "web", requires: ["db"]), AppDefinition(name: "db"), AppDefinition(name: "other"),
         ])
         coordinator.launchesAtOnce = 1

@@ -25,7 +25,7 @@ struct MemoryAdmissionTests {
 
     @Test("an app that needs memory is launched when there is some, asked for once; others are not asked for")
     func admitted() throws {
-        var coordinator = try coordinator()
+        let coordinator = try coordinator()
         var actions = try coordinator.request(.start(background: false), of: 0, now: now)
         #expect(asked(actions) == [0] && launched(actions).isEmpty)
         #expect(coordinator.waitsForMemory(0) && coordinator.launchesIntoForeground(0))
@@ -46,7 +46,7 @@ struct MemoryAdmissionTests {
         var rules = AppRules()
         rules.restart = .always
         rules.backoff.initial = .zero
-        var coordinator = try coordinator(rules)
+        let coordinator = try coordinator(rules)
         _ = try coordinator.request(.start(background: false), of: 0, now: now)
         _ = coordinator.admitMemory(0, now: now)
         _ = coordinator.handle(.launched, of: 0, now: now)
@@ -57,7 +57,7 @@ struct MemoryAdmissionTests {
 
     @Test("a launch that does not come to pass any more needs no memory")
     func withdrawn() throws {
-        var coordinator = try coordinator()
+        let coordinator = try coordinator()
         _ = try coordinator.request(.start(background: false), of: 0, now: now)
         _ = try coordinator.request(.stop(.stopped), of: 0, now: now)
         #expect(!coordinator.waitsForMemory(0))
@@ -70,7 +70,7 @@ struct MemoryAdmissionTests {
 
     @Test("refused, it is not running and says so; who requires it fails for the requirement")
     func refused() throws {
-        var coordinator = try coordinator()
+        let coordinator = try coordinator()
         let actions = try coordinator.request(.start(background: false), of: 2, now: now)
         #expect(asked(actions) == [0] && launched(actions).isEmpty)
         #expect(coordinator.blockers(2) == ["big"])
@@ -83,7 +83,7 @@ struct MemoryAdmissionTests {
 
     @Test("what is required and waits for memory holds up who requires it, and nobody else")
     func required() throws {
-        var coordinator = try coordinator()
+        let coordinator = try coordinator()
         _ = try coordinator.request(.start(background: false), of: 2, now: now)
         _ = coordinator.admitMemory(0, now: now)
         #expect(launched(coordinator.handle(.launched, of: 0, now: now)) == [2])
@@ -91,7 +91,7 @@ struct MemoryAdmissionTests {
 
     @Test("an app that waits for memory does not wait for the turn of others as well")
     func turns() throws {
-        var coordinator = try coordinator()
+        let coordinator = try coordinator()
         coordinator.launchesAtOnce = 1
         #expect(asked(coordinator.launch([(0, true), (1, true)], now: now)) == [0])
         #expect(coordinator.machine(1).transition == .launching, "it had its turn")
@@ -101,7 +101,7 @@ struct MemoryAdmissionTests {
 
     @Test("nobody is launched in a shutdown, whatever memory there is")
     func shutdown() throws {
-        var coordinator = try coordinator()
+        let coordinator = try coordinator()
         _ = try coordinator.request(.start(background: false), of: 0, now: now)
         _ = coordinator.shutDown(now: now)
         #expect(launched(coordinator.admitMemory(0, now: now)).isEmpty && coordinator.isEverythingGone)
@@ -109,7 +109,7 @@ struct MemoryAdmissionTests {
 
     @Test("the next supervisor asks again for those that waited")
     func recovery() throws {
-        var coordinator = try coordinator()
+        let coordinator = try coordinator()
         _ = try coordinator.request(.start(background: false), of: 0, now: now)
         coordinator = try Record.again(coordinator, [0, 1, 2])
         #expect(asked(coordinator.carryOn(shuttingDown: false, now: now)) == [0])
@@ -156,7 +156,7 @@ struct MemoryAdmissionTests {
 
     @Test("one that is on its way to another state is left alone, and so is one whose stop waits")
     func busy() throws {
-        var coordinator = try coordinator()
+        let coordinator = try coordinator()
         _ = try coordinator.request(.start(background: false), of: 1, now: now)
         #expect(coordinator.memoryProtection(1, lastResort: true) == .busy, "it is being launched")
         _ = coordinator.handle(.launched, of: 1, now: now)
@@ -171,7 +171,7 @@ struct MemoryAdmissionTests {
 
     @Test("short memory is told to whoever runs and is ready, at once")
     func told() throws {
-        var coordinator = try coordinator()
+        let coordinator = try coordinator()
         #expect(coordinator.warnOfMemory(1, now: now).isEmpty)
         _ = try coordinator.request(.start(background: false), of: 1, now: now)
         #expect(coordinator.warnOfMemory(1, now: now).isEmpty, "not ready yet")

@@ -154,7 +154,7 @@ enum Record {
 
     /// A coordinator of the apps in some places, in this order, that has taken over everything from records.
     static func again(_ coordinator: Coordinator, _ places: [AppID]) throws -> Coordinator {
-        var fresh = try Coordinator(places.map { coordinator.definition($0) })
+        let fresh = try Coordinator(places.map { coordinator.definition($0) })
         for (app, place) in places.enumerated() {
             let bytes = [UInt8](unsafeUninitializedCapacity: 2_048) { buffer, count in
                 var writer = RecordWriter(UnsafeMutableRawBufferPointer(buffer))

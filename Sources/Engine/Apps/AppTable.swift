@@ -7,9 +7,11 @@ package import Lifecycle
 ///
 /// An app that left the configuration stays in its place, unlisted, until another one gets it: what still holds its id
 /// finds it, and never another.
-package struct AppTable: Sequence {
+package final class AppTable: Sequence {
     private var places: [AppRuntime] = []
     private var listed: [AppRuntime] = []
+
+    init() {}
 
     /// The app in that place.
     package subscript(id: AppID) -> AppRuntime { places[id] }
@@ -23,7 +25,7 @@ package struct AppTable: Sequence {
     package func makeIterator() -> IndexingIterator<[AppRuntime]> { listed.makeIterator() }
 
     /// Puts an app into the place of its id, a vacant one or the next.
-    package mutating func append(_ app: AppRuntime) {
+    package func append(_ app: AppRuntime) {
         app.isListed = true
         if app.id == places.count { places.append(app) } else { places[app.id] = app }
         let key = Self.order(app)
@@ -36,7 +38,7 @@ package struct AppTable: Sequence {
     }
 
     /// Takes an app off the list.
-    package mutating func remove(_ app: AppRuntime) {
+    package func remove(_ app: AppRuntime) {
         app.isListed = false
         listed.removeAll { $0 === app }
     }
