@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Configuration
-import Engine
+package import Engine
 import EventLoop
 import Lifecycle
 import Linux
@@ -48,7 +48,11 @@ final class PendingCall {
     }
 
     let reply: Reply
-    var items: [Item]
+    private(set) var items: [Item]
+    /// How many items have no result yet.
+    private var unanswered: Int
+    /// The places of each app among the items: an app is looked at whenever it is touched, in a call for a thousand apps too.
+    private var places: [AppID: [Int]] = [:]
     var timer: TimerSource?
     /// Makes the last reply of the results.
     var render: ([VerbResult]) -> JSON = Replies.results
@@ -56,9 +60,30 @@ final class PendingCall {
     init(reply: Reply, items: [Item]) {
         self.reply = reply
         self.items = items
+        unanswered = items.reduce(0) { $1.result == nil ? $0 + 1 : $0 }
+        for (index, item) in items.enumerated() { places[item.app, default: []].append(index) }
     }
 
-    var isDone: Bool { items.allSatisfy { $0.result != nil } }
+    var isDone: Bool { unanswered == 0 }
+
+    /// The items that have no result yet: of one app, or all.
+    func waiting(for app: AppID? = nil) -> [Int] {
+        (app.map { places[$0] ?? [] } ?? Array(items.indices)).filter { items[$0].result == nil }
+    }
+
+    /// Gives an item its result, if it has none.
+    func answer(_ index: Int, _ result: VerbResult) {
+        guard items[index].result == nil else { return }
+        items[index].result = result
+        unanswered -= 1
+    }
+
+    /// Where the app of an item is now; false when that is known already.
+    func isNews(_ index: Int, _ now: (AppState, Transition?, String?)) -> Bool {
+        if let last = items[index].last, last == now { return false }
+        items[index].last = now
+        return true
+    }
 }
 
 extension ControlService {
@@ -93,7 +118,8 @@ extension ControlService {
                 if request.verb == .start { app.skipsAdmission = request.force && !before.isAlive ? true : nil }
                 if request.verb == .suspend, !request.force { try coordinator.requireSuspendable(app.id) }
                 if let asked = self.request(for: request) { try self.request(asked, of: app.id) }
-                if request.token != nil { for app in [app] + along { record(app) } }
+                // What the core decides is recorded with the token.
+                for app in [app] + along where !app.tokens.isRecorded { record(app) }
                 // It may have waited for a policy before somebody insisted.
                 if app.skipsAdmission == true, coordinator.waitsForAdmission(app.id) {
                     if app.specification.memoryNeeded == nil { app.skipsAdmission = nil }
@@ -187,7 +213,7 @@ extension ControlService {
     /// Answers as soon as every item has its result.
     func start(_ waiter: PendingCall, timeoutMilliseconds: Int64?) {
         pendingCalls.append(waiter)
-        check(waiter, nil)
+        check(waiter, waiter.waiting())
         guard !waiter.isDone else { return }
         waiter.reply.onClosed = { [weak self, weak waiter] in
             guard let self, let waiter else { return }
@@ -238,25 +264,21 @@ extension ControlService {
     }
 
     /// The first launches are begun: what is not launched now may have been waited for.
-    package func begin() { for waiter in pendingCalls { check(waiter, nil) } }
+    package func begin() { for waiter in pendingCalls { check(waiter, waiter.waiting()) } }
 
     /// Looks at everybody who waits for one of the apps.
-    func checkWaiters(_ touched: Set<AppID>) {
-        for waiter in pendingCalls where waiter.items.contains(where: { touched.contains($0.app) }) {
-            check(waiter, touched)
-        }
+    package func touched(_ apps: [AppRuntime]) {
+        for waiter in pendingCalls { check(waiter, apps.flatMap { waiter.waiting(for: $0.id) }) }
     }
 
-    func check(_ waiter: PendingCall, _ touched: Set<AppID>?) {
-        for index in waiter.items.indices where waiter.items[index].result == nil {
+    private func check(_ waiter: PendingCall, _ places: [Int]) {
+        guard !places.isEmpty || waiter.isDone else { return }
+        for index in places {
             let item = waiter.items[index]
-            if let touched, !touched.contains(item.app) { continue }
             let app = apps[item.app]
-            waiter.items[index].result = judge(item, app).flatMap { judgeURL(item, app, $0) }.map { result in
-                guard let cause = item.cause else { return result }
-                var result = result
-                result.message = (result.message ?? "") + "; it requires \(cause)"
-                return result
+            if var result = judge(item, app).flatMap({ judgeURL(item, app, $0) }) {
+                if let cause = item.cause { result.message = (result.message ?? "") + "; it requires \(cause)" }
+                waiter.answer(index, result)
             }
             progress(waiter, index, app)
         }
@@ -267,9 +289,7 @@ extension ControlService {
         guard waiter.reply.more else { return }
         let machine = coordinator.machine(app.id)
         let now = (machine.state, machine.transition, app.heldBack)
-        if let last = waiter.items[index].last, last == now { return }
-        waiter.items[index].last = now
-        guard waiter.items[index].result == nil else { return }
+        guard waiter.isNews(index, now), waiter.items[index].result == nil else { return }
         let blockers = coordinator.blockers(app.id)
         let text =
             if let reason = app.heldBack {
@@ -431,9 +451,8 @@ extension ControlService {
     /// The app is no more: whoever still waits for it waits in vain.
     func endWaiting(for app: AppRuntime) {
         for waiter in pendingCalls {
-            for index in waiter.items.indices where waiter.items[index].app == app.id {
-                guard waiter.items[index].result == nil else { continue }
-                waiter.items[index].result = result(app, ok: false, "was removed from the configuration", "removed")
+            for index in waiter.waiting(for: app.id) {
+                waiter.answer(index, result(app, ok: false, "was removed from the configuration", "removed"))
             }
             if waiter.isDone { finish(waiter) }
         }
@@ -451,7 +470,7 @@ extension ControlService {
     }
 
     private func timeOut(_ waiter: PendingCall, _ milliseconds: Int64) {
-        for index in waiter.items.indices where waiter.items[index].result == nil {
+        for index in waiter.waiting() {
             let app = apps[waiter.items[index].app]
             let machine = coordinator.machine(app.id)
             let at = machine.transition?.rawValue ?? machine.state.rawValue
@@ -463,11 +482,14 @@ extension ControlService {
                 isThere
                 ? "nothing takes it elsewhere now (‘torpor status \(app.name)’ says what can)"
                 : "it goes on towards \(machine.goal.rawValue)"
-            waiter.items[index].result = result(
-                app,
-                ok: false,
-                "is still \(at) after \(Quantity.text(.milliseconds(time)))\(why); \(then)",
-                "timeout"
+            waiter.answer(
+                index,
+                result(
+                    app,
+                    ok: false,
+                    "is still \(at) after \(Quantity.text(.milliseconds(time)))\(why); \(then)",
+                    "timeout"
+                )
             )
         }
         finish(waiter)

@@ -39,8 +39,6 @@ package final class ControlService: ShellRoom, ClientService {
         iconReads = BackgroundWorker(supervisor.loop, named: "icons", isInOrder: false)
     }
 
-    package func touched(_ apps: [AppRuntime]) { if !pendingCalls.isEmpty { checkWaiters(Set(apps.map(\.id))) } }
-
     /// Whoever still waits for it waits in vain.
     package func forget(_ app: AppRuntime) {
         endWaiting(for: app)

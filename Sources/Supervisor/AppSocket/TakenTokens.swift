@@ -9,11 +9,13 @@ package import TorporAPI
 ///
 /// A token is kept with its lowest bit set while what it asked for may or may not have been done, which only matters
 /// for what cannot be taken in and recorded in one step: a signal.
-package struct TakenTokens: Hashable {
+package struct TakenTokens {
     /// How many are kept: clients ask again within seconds, and only those whose request was in flight.
     static let capacity = 4
 
     private var values: [UInt64] = []
+    /// Whether the app's record has all of them.
+    package internal(set) var isRecorded = true
 
     /// None.
     package init() {}
@@ -49,6 +51,7 @@ package struct TakenTokens: Hashable {
         guard let token else { return }
         values.removeAll { $0 & ~1 == token.value }
         values.insert(token.value | (isUncertain ? 1 : 0), at: 0)
+        isRecorded = false
         if values.count > Self.capacity { values.removeLast() }
     }
 
@@ -56,7 +59,13 @@ package struct TakenTokens: Hashable {
     package mutating func giveBack(_ token: RequestToken?) {
         guard let token else { return }
         values.removeAll { $0 & ~1 == token.value }
+        isRecorded = false
     }
+}
+
+extension TakenTokens: Equatable {
+    /// The same tokens, whether or not they are recorded.
+    package static func == (left: TakenTokens, right: TakenTokens) -> Bool { left.values == right.values }
 }
 
 extension AppRuntime {

@@ -40,6 +40,7 @@ extension Supervisor {
         guard let slot = slot(of: app) else { return }
         appSockets.keepLedger(of: app)
         let fields = AppRecord(of: app)
+        if !fields.tokens.isRecorded { app.tokens.isRecorded = true }
         recovery.write(slot, undone: app.undone.rawValue) { memory in
             var writer = RecordWriter(memory)
             coordinator.encode(app.id, into: &writer)
