@@ -12,15 +12,17 @@
 ///     }
 ///
 ///     private enum LookedAtSlot: Slot { typealias Value = Duration }
-package protocol Slot {
+public protocol Slot {
+    /// What is kept.
     associatedtype Value
 }
 
 /// The values that rooms keep with an app or a run, by their ``Slot``s.
 ///
-/// Few at a time, so that looking through them is quicker than a table would be.
-package struct Slots: ~Copyable {
-    @usableFromInline package var boxes: [(slot: ObjectIdentifier, box: AnyObject)] = []
+/// Few at a time, so that looking through them is quicker than a table would be. Public, since the compiler makes generic
+/// code special to the type that it is used with only where it is that: for other modules of the package it would not.
+public struct Slots: ~Copyable {
+    @usableFromInline var boxes: [(slot: ObjectIdentifier, box: AnyObject)] = []
 
     @usableFromInline
     final class Box<Value> {
@@ -30,11 +32,12 @@ package struct Slots: ~Copyable {
         init(_ value: Value) { self.value = value }
     }
 
-    package init() {}
+    /// None.
+    public init() {}
 
     /// The value in a slot; nil: there is none.
     @inlinable
-    package subscript<S: Slot>(slot: S.Type) -> S.Value? {
+    public subscript<S: Slot>(slot: S.Type) -> S.Value? {
         get {
             let wanted = ObjectIdentifier(slot)
             for index in boxes.indices where boxes[index].slot == wanted {
@@ -58,7 +61,7 @@ package struct Slots: ~Copyable {
 
     /// The value in a slot; where there is none, `value` stands for it, and is kept once it was changed in place.
     @inlinable
-    package subscript<S: Slot>(slot: S.Type, default value: @autoclosure () -> S.Value) -> S.Value {
+    public subscript<S: Slot>(slot: S.Type, default value: @autoclosure () -> S.Value) -> S.Value {
         get { self[slot] ?? value() }
         _modify {
             let wanted = ObjectIdentifier(slot)
