@@ -98,10 +98,12 @@ package final class Snapshots: Room, LifecycleObserver {
 
     /// The machine waits for one no more: it has left the background, declined, or the time is up.
     func checkSnapshot(_ app: AppRuntime) {
-        guard !coordinator.machine(app.id).awaitsSnapshot else { return }
+        guard app.snapshotRun != nil || app.snapshotBegan != nil else { return }
+        let machine = coordinator.machine(app.id)
+        guard !machine.awaitsSnapshot else { return }
         app.snapshotRun = nil
         // The next stay in the background is another one.
-        if coordinator.machine(app.id).state != .background { app.snapshotBegan = nil }
+        if machine.state != .background { app.snapshotBegan = nil }
     }
 
     private func snapshotIsOver(_ app: AppRuntime) { deliver(.snapshotOver, to: app.id) }

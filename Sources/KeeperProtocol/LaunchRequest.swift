@@ -117,8 +117,9 @@ public struct LaunchRequest: Sendable {
         for group in user?.groups ?? [] { message += bytes(group) }
         let files = [inputFile, errorFile].compactMap { $0 }
         for text in [app, executable, directory ?? ""] + files + arguments + environment {
-            if text.utf8.contains(0) { throw .nul }
+            let start = message.count
             message += text.utf8
+            if message.withUnsafeBufferPointer({ $0[start...].contains(0) }) { throw .nul }
             message.append(0)
             if message.count > 64 * KeeperProtocol.planLimit { break }
         }

@@ -147,11 +147,10 @@ public struct JSONObject: Hashable, Sendable, ExpressibleByDictionaryLiteral {
 extension JSON: ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByStringLiteral,
     ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral, ExpressibleByFloatLiteral, ExpressibleByNilLiteral
 {
-    /// Reads `["name": value]`.
+    /// Reads `["name": value]`. No name may stand twice in it: only debug builds look.
     public init(dictionaryLiteral elements: (String, JSON)...) {
-        var object = JSONObject()
-        for (name, value) in elements { object[name] = value }
-        self = .object(object)
+        assert(Set(elements.map(\.0)).count == elements.count, "a name stands twice in \(elements.map(\.0))")
+        self = .object(JSONObject(members: elements.map { JSONObject.Member(name: $0.0, value: $0.1) }))
     }
     /// Reads `[value]`.
     public init(arrayLiteral elements: JSON...) { self = .array(elements) }

@@ -105,12 +105,12 @@ extension JSON {
                     index += 1
                     continue
                 }
-                bytes.append(contentsOf: utf8[start..<index])
+                bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start..<index]))
                 appendEscape(of: code, to: &bytes)
                 index += length
                 start = index
             }
-            bytes.append(contentsOf: utf8[start...])
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[start...]))
         }
         bytes.append(UInt8(ascii: "\""))
     }

@@ -167,13 +167,15 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         guard isRemembered else { return }
         let machine = coordinator.machine(app.id)
         let known = machine.remembered
+        var kept = app.kept
         var row = AppRow(name: app.name)
         row.incarnation = Int64(known.incarnation)
         // Launched after all, for another app that requires it.
-        if row.incarnation > app.kept.incarnation, app.kept.goalOfPerson == .notRunning, machine.goal != .notRunning {
+        if row.incarnation > kept.incarnation, kept.goalOfPerson == .notRunning, machine.goal != .notRunning {
+            kept.goalOfPerson = nil
             app.kept.goalOfPerson = nil
         }
-        row.goal = app.kept.goalOfPerson?.rawValue
+        row.goal = kept.goalOfPerson?.rawValue
         row.isStopped = machine.isStopped
         row.isForceQuit = machine.isForceQuit
         row.isFailed = known.failed
@@ -182,14 +184,17 @@ package final class Persistence: ShellRoom, LifecycleObserver {
         row.lastExit = app.lastExit.map {
             StoredExit(reason: $0.reason, code: $0.code, signal: $0.signal, at: $0.at ?? 0)
         }
-        if known.ledger == app.kept.times {
-            row.ledger = app.kept.ledger
+        if known.ledger == kept.times {
+            row.ledger = kept.ledger
         } else {
             let now = loop.now
             let wallClock = Clock.realtimeMicroseconds()
             row.ledger = known.ledger.map { wallClock - (now - $0).microseconds }
         }
-        if app.kept.take(row, times: known.ledger) { store.save(row) }
+        if kept.take(row, times: known.ledger) {
+            app.kept = kept
+            store.save(row)
+        }
     }
 
     private func keepAll() {
