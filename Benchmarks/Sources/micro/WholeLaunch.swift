@@ -94,6 +94,7 @@ private final class CountedSupervisor {
         for name in ["steps", "worker"] {
             _ = try Tool.run(["cc", "-O2", "-o", "\(home)/\(name)", "\(programs)/\(name).c"])
         }
+        _ = try Tool.run(["cc", "-O2", "-shared", "-fPIC", "-o", "\(home)/signals.so", "\(programs)/signals.c"])
         let configuration = """
             [supervisor]
             runtime_directory = "\(home)/run"
@@ -148,6 +149,7 @@ private final class CountedSupervisor {
         let path = home + "/wrapper"
         let text = """
             #!/bin/sh
+            export LD_PRELOAD=\(home)/signals.so
             exec valgrind --quiet --tool=callgrind --callgrind-out-file=\(home)/counts \(home)/torpord "$@"
             """
         try text.write(toFile: path, atomically: true, encoding: .utf8)
