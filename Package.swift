@@ -502,8 +502,16 @@ let withoutSwift: Set = [
     "CSQLite", "CSystemd", "CTOML", "CWebAssets", "CYAML", "TorporPolicyABI", "torpor-keeper", "torpor-policy-host",
     "torpor-test-app",
 ]
+/// The modules of the shell, and its core: one program, of which a fact and what comes of it go through all. In release the
+/// compiler may look into the others for each, as it would if they were one module.
+let shell: Set = [
+    "Archives", "ControlService", "Engine", "EventSources", "Lifecycle", "MemoryPressure", "Supervisor",
+]
 for target in package.targets where !withoutSwift.contains(target.name) {
     var settings = target.swiftSettings ?? []
+    if shell.contains(target.name) {
+        settings.append(.unsafeFlags(["-cross-module-optimization"], .when(configuration: .release)))
+    }
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0335-existential-any.md
     settings.append(.enableUpcomingFeature("ExistentialAny"))
     // https://github.com/swiftlang/swift-evolution/blob/main/proposals/0444-member-import-visibility.md
