@@ -109,7 +109,7 @@ struct MemoryAdmissionTests {
 
     @Test("the next supervisor asks again for those that waited")
     func recovery() throws {
-        let coordinator = try coordinator()
+        var coordinator = try coordinator()
         _ = try coordinator.request(.start(background: false), of: 0, now: now)
         coordinator = try Record.again(coordinator, [0, 1, 2])
         #expect(asked(coordinator.carryOn(shuttingDown: false, now: now)) == [0])
