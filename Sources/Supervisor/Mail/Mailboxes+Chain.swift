@@ -10,10 +10,17 @@ package import TorporAPI
 
 /// What an app does not handle goes on to the next: to those that its topic names as `next`.
 extension Mailboxes {
+    /// What others can handle as well. All else is about the app itself: not to handle that is to be done with it.
+    private static let passedOn: Set = [
+        Message.openURL, .didReceiveEvent, .didReceiveNotification, .didReceiveRemoteNotification,
+    ]
+
     /// The app was told it and says that it does not handle it: the next in the chain is told, and at its end it is kept as
     /// unhandled.
     func passOver(_ id: Int64, by app: AppRuntime) {
-        guard let mail = mail(id, of: app) else { return acknowledged(id, by: app) }
+        guard let mail = mail(id, of: app), Message(rawValue: mail.draft.message).map(Self.passedOn.contains) ?? true else {
+            return acknowledged(id, by: app)
+        }
         var chain = mail.draft.chain ?? MailChain(sender: mail.draft.sender)
         chain.passedOver(app.name, source: id, next: next(for: mail.draft.topic, after: app))
         while let name = chain.takeNext() {
