@@ -67,8 +67,7 @@ public struct SettingsChange: Hashable, Sendable {
 
     /// The names of the settings that changed; none where a file did.
     public var changed: [String] {
-        let names = mail.payload["changed"] ?? mail.parameters["changed"]
-        return names?.arrayValue?.compactMap(\.stringValue) ?? []
+        mail.payload["changed"]?.arrayValue?.compactMap(\.stringValue) ?? []
     }
     /// The file that changed, one of `settings_files` or `identity_files`; of several the last.
     public var path: String? { mail.payload["path"]?.stringValue }

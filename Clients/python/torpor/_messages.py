@@ -139,7 +139,7 @@ class Message:
     @property
     def changed(self) -> List[str]:
         """The settings' names (settingsDidChange, identityDidChange); empty where a file changed: path."""
-        names = self._news.get("changed", self.parameters.get("changed"))
+        names = self._news.get("changed")
         return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
     @property
