@@ -23,7 +23,8 @@ public enum OpenedURL {
             return "must not contain spaces or control characters: write them as %20 and so on"
         }
         guard let scheme = scheme(url) else {
-            return "needs a scheme, as in notes:today (RFC 3986): a letter, then letters, digits, +, - or ., then a colon"
+            return
+                "needs a scheme, as in notes:today (RFC 3986): a letter, then letters, digits, +, - or ., then a colon"
         }
         if refusedSchemes.contains(scheme) { return "must not have the scheme \(scheme)" }
         return nil
@@ -36,7 +37,8 @@ public enum OpenedURL {
         let isScheme = name.allSatisfy { byte in
             isLetter(byte) || (0x30...0x39).contains(byte) || [UInt8(ascii: "+"), 0x2d, 0x2e].contains(byte)
         }
-        return isScheme ? String(decoding: name.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self) : nil
+        return isScheme
+            ? String(decoding: name.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self) : nil
     }
 
     /// It as something to tell. `key` names the request: one that is asked twice is told once.

@@ -42,11 +42,11 @@ public enum AppInterface {
         # Something that the app is told. id counts the messages of an incarnation from 1. name is a message of the
         # lifecycle, such as didEnterBackground. deadline_ms is the time that is left for the answer, null for no bound.
         # parameters by name: willFinishLaunching and didFinishLaunching have options (the launch options), restoreState
-        # path (a file that the app can read) and bytes, openURL url, resumed gap_s, willTerminate reason, taskExpiring
-        # token, name and remaining_ms, didReceiveMemoryWarning level (warning or critical, of the machine, or limit, when
+        # path (a file that the app can read) and bytes, resumed gap_s, willTerminate reason, taskExpiring token, name and
+        # remaining_ms, didReceiveMemoryWarning level (warning or critical, of the machine, or limit, when
         # the app comes near its own). didReceiveEvent, didReceiveNotification and didReceiveRemoteNotification, and others
         # that waited in the app's mailbox, have id (the number of the mail), topic, key, payload, sender, count, first_at and
-        # last_at (microseconds since 1970).
+        # last_at (microseconds since 1970); openURL has url too.
         type Message (id: int, name: string, deadline_ms: ?int, parameters: object)
 
         # What an answer can say. pending: the answer proper comes later. unhandled: the app has no use for what waited in its

@@ -60,7 +60,8 @@ public enum Metric: String, CaseIterable, Sendable {
         switch self {
         case .supervisor: .info
         case .supervisorProcessor, .events, .transitions, .deadlinesMissed, .wakesHeldBack, .appProcessor, .appLaunches,
-            .appUnhandledDropped, .appRestarts, .appEndings, .appWakes, .memoryWaiting, .memorySteps, .policyAdvice, .policyFailures,
+            .appUnhandledDropped, .appRestarts, .appEndings, .appWakes, .memoryWaiting, .memorySteps, .policyAdvice,
+            .policyFailures,
             .policyStalls:
             .counter
         case .supervisorStart, .supervisorMemory, .supervisorDescriptors, .apps, .appFailed, .appMemory, .appUptime,

@@ -165,7 +165,11 @@ struct StoredMailTests {
         return StoredUnhandled(mail: mail, why: "crashed", at: id + 7, run: id % 2 == 0 ? 5 : nil)
     }
 
-    private func list(_ bench: Bench, _ store: Store, _ change: (inout UnhandledQuery) -> Void = { _ in }) throws
+    private func list(
+        _ bench: Bench,
+        _ store: Store,
+        _ change: (inout UnhandledQuery) -> Void = { _ in }
+    ) throws
         -> [StoredUnhandled]
     {
         var query = UnhandledQuery()

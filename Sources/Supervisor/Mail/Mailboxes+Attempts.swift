@@ -22,7 +22,10 @@ extension Mailboxes {
         guard let run = Self.run(of: app) else { return }
         // Of how it ended nobody may know anything: then it may have been anything.
         let counts = ending.reason.isFailure && ending.reason != .unknown
-        guard isLoaded else { return endedBeforeLoad[app.id] = (run, counts) }
+        guard isLoaded else {
+            endedBeforeLoad[app.id] = (run, counts)
+            return
+        }
         endAttempts(app, run: run, counts: counts) { $0 == run }
     }
 

@@ -18,7 +18,8 @@ extension Mailboxes {
     /// The app was told it and says that it does not handle it: the next in the chain is told, and at its end it is kept as
     /// unhandled.
     func passOver(_ id: Int64, by app: AppRuntime) {
-        guard let mail = mail(id, of: app), Message(rawValue: mail.draft.message).map(Self.passedOn.contains) ?? true else {
+        guard let mail = mail(id, of: app), Message(rawValue: mail.draft.message).map(Self.passedOn.contains) ?? true
+        else {
             return acknowledged(id, by: app)
         }
         var chain = mail.draft.chain ?? MailChain(sender: mail.draft.sender)
@@ -112,7 +113,8 @@ extension Mailboxes {
     ) {
         let topic = item.mail.topic
         guard let mail = Mail(item.mail), let message = Message(rawValue: mail.draft.message) else {
-            let sentence = "it is nothing that this version can tell: ‘torpor unhandled --drop \(item.mail.id)’ drops it"
+            let sentence =
+                "it is nothing that this version can tell: ‘torpor unhandled --drop \(item.mail.id)’ drops it"
             return completion(.failure(.refused(.failed(sentence), topic: topic)))
         }
         var request = PostRequest(app: next.name, topic: topic)

@@ -78,7 +78,12 @@ extension Mailboxes {
         }
         var draft = try draft(request, as: message, from: sender, for: app)
         let rule = rule(for: request.topic, app) ?? TopicRule()
-        let order = wakeOrder(rule, isUrgent: request.urgent ?? rule.urgent, isRemote: message == .didReceiveRemoteNotification, app)
+        let order = wakeOrder(
+            rule,
+            isUrgent: request.urgent ?? rule.urgent,
+            isRemote: message == .didReceiveRemoteNotification,
+            app
+        )
         draft.wake = order.map { $0.foreground ? .foreground : .background }
         app.tokens.take(request.token, isUncertain: true)
         if request.token != nil { record(app) }

@@ -42,7 +42,9 @@ extension Mailboxes {
             throw URLRefusal("has \(urls.count) URLs waiting already, and more are not kept")
         }
         do throws(Mailbox.Refusal) {
-            guard case .added(let mail) = try add(OpenedURL.draft(url, from: sender, key: key), for: app) else { return 0 }
+            guard case .added(let mail) = try add(OpenedURL.draft(url, from: sender, key: key), for: app) else {
+                return 0
+            }
             return mail.id
         } catch {
             throw URLRefusal("\(error)")

@@ -27,7 +27,8 @@ import Varlink
 
     private static let delegate = "ready = \"delegate\"\ntopics = { \"*\" = {} }"
 
-    @Test("In the background they wait, other mail does not, and they come before didBecomeActive") func order() throws {
+    @Test("In the background they wait, other mail does not, and they come before didBecomeActive") func order() throws
+    {
         let mail = try FakeMail(Self.delegate)
         mail.host.hearing = [0]
         try mail.shell.request(.start(background: true), "web")
@@ -54,7 +55,8 @@ import Varlink
         #expect(mail.boxes.waiting(for: mail.web).count == 15)
     }
 
-    @Test("An app that hears nothing takes none, and nobody posts about the supervisor's own topics") func deaf() throws {
+    @Test("An app that hears nothing takes none, and nobody posts about the supervisor's own topics") func deaf() throws
+    {
         let mail = try FakeMail()
         #expect(throws: URLRefusal.self) { try open(mail, "notes:1") }
         guard case .failure(.invalid) = try mail.post("torpor.url") else {

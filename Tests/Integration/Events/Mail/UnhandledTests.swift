@@ -19,7 +19,10 @@ struct UnhandledTests {
         with: "restart = \"on-failure\"\nrestart_backoff = { initial = \"0s\", limit = 1000 }"
     )
 
-    private func unhandled(_ daemon: Daemon, _ change: (inout UnhandledRequest) -> Void = { _ in }) throws
+    private func unhandled(
+        _ daemon: Daemon,
+        _ change: (inout UnhandledRequest) -> Void = { _ in }
+    ) throws
         -> [UnhandledInfo]
     {
         var request = UnhandledRequest()
@@ -43,7 +46,9 @@ struct UnhandledTests {
             }
             let told = try daemon.told()
             #expect(told.filter { $0 == .int(3) }.count == 3)
-            #expect(told.filter { $0 != .int(3) } == ((1...10) as ClosedRange<Int64>).filter { $0 != 3 }.map { .int($0) })
+            #expect(
+                told.filter { $0 != .int(3) } == ((1...10) as ClosedRange<Int64>).filter { $0 != 3 }.map { .int($0) }
+            )
             let kept = try unhandled(daemon)
             #expect(kept.map(\.payload) == [.int(3)] && kept.map(\.why) == ["crashed"] && kept.map(\.attempts) == [3])
             #expect(kept.map(\.incarnation) == [3])
@@ -73,11 +78,15 @@ struct UnhandledTests {
                 }
                 usleep(.random(in: 0...60_000, using: &random))
                 try daemon.lose(loss)
-                if try daemon.summary("web").pid == nil { _ = try? daemon.done(.start, "web", { $0.background = true }) }
+                if try daemon.summary("web").pid == nil {
+                    _ = try? daemon.done(.start, "web", { $0.background = true })
+                }
             }
             let bad = ((1...next) as ClosedRange<Int64>).filter { $0 % 20 == 19 }.map { JSON.int($0) }
             try daemon.eventually("nothing waits any more", within: .seconds(60)) {
-                if try daemon.summary("web").pid == nil { _ = try? daemon.done(.start, "web", { $0.background = true }) }
+                if try daemon.summary("web").pid == nil {
+                    _ = try? daemon.done(.start, "web", { $0.background = true })
+                }
                 return try daemon.mailbox().mail.isEmpty
             }
             let kept = try unhandled(daemon)

@@ -62,7 +62,10 @@ struct URLTests {
         try withDaemon(Delegates.head, files: Delegates.files(answers)) { daemon in
             try daemon.done(.foreground, "web") { $0.url = "notes:1" }
             let failed = try daemon.verb(.foreground, "web") { $0.url = "notes:2" }
-            #expect(!failed.ok && failed.message?.contains("could not open the URL: no such note") ?? false, "\(failed)")
+            #expect(
+                !failed.ok && failed.message?.contains("could not open the URL: no such note") ?? false,
+                "\(failed)"
+            )
             let unhandled = try daemon.verb(.foreground, "web") { $0.url = "notes:3" }
             #expect(!unhandled.ok && unhandled.error == "unhandled", "\(unhandled)")
             #expect(try daemon.status("web").unhandled == 1)
