@@ -49,6 +49,9 @@ public struct MailDraft: Sendable, Hashable {
     public var wake: MailWake?
     /// Who was told it before and did not handle it; nil where nobody was.
     public var chain: MailChain?
+    /// Nobody sent it: a timer, a file or a device of the app's, or news of the machine. That the app was woken for it, and
+    /// told, is all that it is for.
+    public var isOwnEvent = false
 
     /// Makes one from its parts.
     public init(

@@ -15,6 +15,8 @@ package import Store
 
 extension Supervisor: EventHost {
     package func add(_ mail: MailDraft, for app: AppRuntime) throws(Mailbox.Refusal) {
+        var mail = mail
+        mail.isOwnEvent = true
         try mailboxes.add(mail, for: app)
     }
     package func deliverMail(to app: AppRuntime) { mailboxes.deliver(to: app) }

@@ -42,7 +42,8 @@ extension Mailboxes {
         if mail.attempts >= limit {
             return told + ", and is told it no more: ‘torpor unhandled \(app.name)’"
         }
-        return told + ", which it is told \(limit) times at most: this was number \(mail.attempts)"
+        return told + ", which it is told \(limit) times at most (this was number \(mail.attempts)): "
+            + "‘torpor mailbox \(app.name) --drop \(mail.id)’ drops it"
     }
 
     /// What an earlier torpord was telling apps whose runs are over.

@@ -41,6 +41,7 @@ extension Mailboxes {
             wake(apps[id], for: draft, order)
             return
         }
+        if mail.draft.isOwnEvent { return acknowledged(mail.id, by: app) }
         // It stands with whom it was sent to.
         let first = chain.asked.first.flatMap { coordinator.id(of: $0) }.map { apps[$0] } ?? app
         var kept = mail
@@ -77,6 +78,7 @@ extension Mailboxes {
         let order = wakeOrder(rule, isUrgent: rule.urgent, isRemote: isRemote, next)
         draft.wake = order.map { $0.foreground ? .foreground : .background }
         draft.chain = chain
+        draft.isOwnEvent = mail.draft.isOwnEvent
         return (draft, order)
     }
 

@@ -328,11 +328,14 @@ extension StoredMail {
 }
 
 extension MailStanding {
+    /// In place of a chain: nobody sent it.
+    static let own = "own"
+
     init(_ mail: Mail) {
         self.init()
         attempts = Int64(mail.attempts)
         run = mail.run.map { Int64($0) }
-        chain = mail.draft.chain.map { String(wire: $0.json.serialised()) }
+        chain = mail.draft.chain.map { String(wire: $0.json.serialised()) } ?? (mail.draft.isOwnEvent ? Self.own : nil)
     }
 }
 
@@ -349,6 +352,7 @@ extension Mail {
             sender: stored.sender
         )
         draft.wake = stored.wake.flatMap { MailWake(rawValue: $0) }
+        draft.isOwnEvent = stored.standing.chain == MailStanding.own
         draft.chain = stored.standing.chain.flatMap { try? JSON.parse($0) }.flatMap { MailChain($0) }
         self.init(
             id: stored.id,

@@ -174,6 +174,23 @@ import Varlink
         #expect(mail.waiting.isEmpty)
     }
 
+    @Test("What nobody sent is not kept: to be woken for it may be all that it is for", arguments: [false, true])
+    func ownEvents(isRead: Bool) throws {
+        let mail = try FakeMail(isLoaded: !isRead)
+        var draft = MailDraft(topic: "timer:nightly", message: "didReceiveEvent", sender: "timer")
+        draft.isOwnEvent = true
+        if isRead {
+            var contents = StoreContents()
+            contents.mail[7] = StoredMail(Mail(id: 7, draft: draft, firstAt: 1, lastAt: 1), of: "web")
+            mail.boxes.load(contents)
+        } else {
+            try mail.boxes.add(draft, for: mail.web)
+        }
+        let id = try #require(mail.boxes.waiting(for: mail.web).first?.id)
+        mail.boxes.passOver(id, by: mail.web)
+        #expect(mail.waiting.isEmpty && mail.boxes.unhandled.count(of: mail.web) == 0)
+    }
+
     @Test("One that stands with the next already is not put there again") func once() throws {
         let mail = try FakeMail(Self.many)
         let id = try posted(mail, "orders")
