@@ -12,9 +12,9 @@ struct LoaderTests {
     /// A value for each key of an app that is not its default, and nothing else.
     static let everything: [String: String] = [
         "accepts_from": "[\"b\", \"tag:t\"]",
-        "mailbox_limit": "7", "mailbox_size": "\"none\"",
+        "mailbox_limit": "7", "mailbox_size": "\"none\"", "mail_attempts": "7",
         "topics":
-            "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true } }",
+            "{ news = \"latest\", \"s/*\" = { coalesce = \"net\", urgent = true, wake = \"none\", keep = true, next = [\"b\"] } }",
         "wake_storm": "{ limit = 5, window = \"1min\", hold = \"2min\", action = \"end\" }",
         "after": "[\"b\"]", "after_stop": "[\"/bin/log\", \"x\"]", "answers": "true",
         "answer_time": "\"none\"", "background_deadline": "\"6s\"",

@@ -104,6 +104,7 @@ import TorporAPI
             Apps.sleeper(name) + "\ntags = [\"shop\", \"office\"]\ntopics = { \"*\" = \"all\" }\n"
                 + "snapshot = [\"/bin/echo\", \"hello\"]\n"
                 + (name == "web" ? "signals = { settingsDidChange = \"SIGHUP\" }\n" : "")
+                + (name == "notes" ? "signals = { openURL = \"SIGURG\" }\n" : "")
         }.joined(separator: "\n") + """
 
             [apps.author]
@@ -239,6 +240,8 @@ import TorporAPI
             let isOther =
                 goesOn && [124, 130].contains(code)
                 || output.hasPrefix("torpor: nothing of the number 17 waits for web")
+                || output.hasPrefix("torpor: nothing of the number 1764158733000017 is kept as unhandled")
+                || output.hasPrefix("torpor: nothing of the number 1764158735000020 is kept as unhandled")
                 // The system's for root, the reader's own else.
                 || output.contains("/torpor/torpor.toml: there is no such file")
             #expect(code == 0 || isOther, "\(command): \(code), \(output)")
