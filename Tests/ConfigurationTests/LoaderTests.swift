@@ -91,12 +91,14 @@ struct LoaderTests {
         app.acceptsFrom = ["b", "tag:t"]
         app.mailboxLimit = 7
         app.mailboxSize = nil
+        app.mailAttempts = 7
         app.topics = ["news": TopicRule(), "s/*": TopicRule()]
         app.topics["news"]?.coalesce = .latest
         app.topics["s/*"]?.coalesce = .net
         app.topics["s/*"]?.urgent = true
         app.topics["s/*"]?.wake = .none
         app.topics["s/*"]?.keep = true
+        app.topics["s/*"]?.next = ["b"]
         app.wakeStorm.limit = 5
         app.wakeStorm.window = .seconds(60)
         app.wakeStorm.hold = .seconds(120)
