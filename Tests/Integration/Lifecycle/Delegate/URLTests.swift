@@ -32,7 +32,10 @@ struct URLTests {
         }
     }
 
-    @Test("Twenty in a row, wherever the app is", arguments: Where.allCases, [false, true])
+    @Test(
+        "Twenty in a row, wherever the app is, also when torpord is killed meanwhile",
+        arguments: Where.allCases.map { ($0, false) } + [(.notRunning, true), (.suspended, true)]
+    )
     func twenty(place: Where, isLost: Bool) throws {
         try withRecovery(Delegates.head, files: Delegates.files(), loss: .killed) { daemon in
             try put(daemon, place)
