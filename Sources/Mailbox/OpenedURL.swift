@@ -32,13 +32,13 @@ public enum OpenedURL {
 
     /// Its scheme in lower case; nil where it has none.
     public static func scheme(_ url: String) -> String? {
-        let name = url.utf8.prefix { $0 != UInt8(ascii: ":") }
-        guard name.count < url.utf8.count, let first = name.first, isLetter(first) else { return nil }
+        guard let colon = url.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let name = url.utf8[..<colon]
+        guard let first = name.first, isLetter(first) else { return nil }
         let isScheme = name.allSatisfy { byte in
             isLetter(byte) || (0x30...0x39).contains(byte) || [UInt8(ascii: "+"), 0x2d, 0x2e].contains(byte)
         }
-        return isScheme
-            ? String(decoding: name.map { (0x41...0x5a).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self) : nil
+        return isScheme ? url[..<colon].lowercased() : nil
     }
 
     /// It as something to tell. `key` names the request: one that is asked twice is told once.
