@@ -62,6 +62,7 @@ _torpor() {
             'memory:Shows who has how much memory, and who would go next if it were short, and why.'
             'timers:Shows when timers wake apps next, and when they did last.'
             'mailbox:Shows what waits to be told to an app.'
+            'unhandled:Shows messages that no app handled, or that ended the app that was told them.'
             'health:Says whether all is well, for probes; 1 if it is not.'
             'metrics:Shows everything in numbers, for Prometheus and others.'
             'start:Launches apps into the foreground.'
@@ -92,7 +93,7 @@ _torpor() {
         ;;
     arg)
         case "${words[1]}" in
-        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
+        list|status|top|logs|events|history|report|snapshot|graph|memory|timers|mailbox|unhandled|health|metrics|start|stop|restart|foreground|background|suspend|resume|interrupt|hold|force-quit|signal|post|reset|wait|init|import|check|apply|policy|doctor|upgrade|app|help)
             "_torpor_${words[1]}" && ret=0
             ;;
         esac
@@ -329,6 +330,28 @@ _torpor_mailbox() {
         ':app:{__torpor_custom_complete ---completion mailbox -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
         '--take[What is shown does not wait any more.]'
         '*--drop[Only that of this number, which does not wait any more.]:id:'
+        '--utc[Show and read times in UTC, and not in the local time zone.]'
+        '--socket[The supervisor'\''s control socket.]:path:_files'
+        '--json[One JSON document on standard output (an object a line for streams).]'
+        '(--verbose -v)'{--verbose,-v}'[Say on standard error what goes on with the supervisor, such as its replacement.]'
+        '--version[Show the version.]'
+        '(-h --help)'{-h,--help}'[Show help information.]'
+    )
+    _arguments -w -s -S : "${arg_specs[@]}" && ret=0
+
+    return "${ret}"
+}
+
+_torpor_unhandled() {
+    local -i ret=1
+    local -ar arg_specs=(
+        '*:app:{__torpor_custom_complete ---completion unhandled -- positional@0 "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '(--follow -f)'{--follow,-f}'[Go on with what nobody handles from now on.]'
+        '--show[What that of this number says, as JSON.]:id:'
+        '*--replay[Have that of this number told again.]:id:'
+        '--to[The app that is told it, in place of the one that it was sent to.]:app:{__torpor_custom_complete ---completion unhandled -- --to "${current_word_index}" "$(__torpor_cursor_index_in_current_word)"}'
+        '*--drop[Keep that of this number no longer.]:id:'
+        '--drop-all[Keep none of the apps any longer.]'
         '--utc[Show and read times in UTC, and not in the local time zone.]'
         '--socket[The supervisor'\''s control socket.]:path:_files'
         '--json[One JSON document on standard output (an object a line for streams).]'
