@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CSimulatedKernel
+import Configuration
+import ControlService
+import Linux
+import Processes
+import Supervisor
+
+/// torpord, as `Sources/torpord` has it, in a process that the simulator has forked.
+enum Torpord {
+    nonisolated(unsafe) static var root = ""
+
+    static func run() {
+        sim_errors_to(root + "/errors")
+        sim_set("TORPOR_KEEPER_FD", "902")
+        sim_set("TORPOR_KEEPER_PID", "\(SIM_KEEPER)")
+        let environment = ThisProcess.variables
+        let path = root + "/torpor.toml"
+        do throws(StartError) {
+            let startup = try Startup(arguments: ["torpord", "--config", path])
+            let configuration: TorporConfiguration
+            switch startup.configuration(path: path, environment: environment) {
+            case .success(let loaded): configuration = loaded
+            case .failure(let diagnostics):
+                startup.giveUp()
+                fail(diagnostics.description)
+            }
+            let supervisor: Supervisor
+            do throws(StartError) {
+                supervisor = try Supervisor(configuration, startup)
+            } catch {
+                startup.giveUp()
+                throw error
+            }
+            supervisor.clients = ControlService(supervisor)
+            sim_leave(try supervisor.run())
+        } catch {
+            fail(error.description)
+        }
+    }
+
+    private static func fail(_ sentence: String) -> Never {
+        ThisProcess.complain("torpord: " + sentence)
+        sim_leave(1)
+    }
+}
