@@ -81,12 +81,6 @@ let package = Package(
         // For `torpor top` alone. Not by pkg-config, whose flags for it SwiftPM refuses.
         .systemLibrary(name: "CNCurses", providers: [.apt(["libncurses-dev"])]),
         .target(name: "CPolicyWire", dependencies: ["TorporPolicyABI"]),
-        // The kernel of the simulation: what torpord asks of Linux is answered here.
-        .target(
-            name: "CSimulatedKernel",
-            dependencies: ["CKeeperProtocol"],
-            path: "Tests/Simulation/CSimulatedKernel"
-        ),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CSystemd", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // NDEBUG: otherwise toml++ asserts on some invalid keys instead of reporting them.
@@ -307,14 +301,6 @@ let package = Package(
                     .when(configuration: .release)
                 )
             ]
-        ),
-        // For `make simulate`: the whole shell over a simulated kernel.
-        .executableTarget(
-            name: "torpor-simulate",
-            dependencies: [
-                "CSimulatedKernel", "ControlService", "Linux", "Supervisor", "TorporAPI", "Varlink",
-            ],
-            path: "Tests/Simulation/torpor-simulate"
         ),
         // Plain C: what of Swift a policy needs, it brings.
         .executableTarget(
